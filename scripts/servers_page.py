@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.matrix import FIELDS, SOURCES, TARGETS, Cell, Report
+from tests.support.servers.matrix import FIELDS, SOURCES, TARGETS, Cell, Report
 
 HEAD = """\
 # Servers
@@ -24,16 +24,17 @@ lacks is left out of a test, as said below, or the whole test is, for a reason a
 
 FIELD_TEXTS = {
     "rows": "Rows of tables with keys of all kinds and without one, changed, moved, swapped: "
-    "`tests/integration/rows/test_rows_keys.py`, `tests/integration/rows/test_rows_transactions.py`.",
+    "`tests/integration/rows/test_rows_keys.py`, "
+    "`tests/integration/rows/test_rows_transactions.py`.",
     "types": "Values of all types at their limits, beside the key, as the key, without a key: "
-    "`tests/integration/rows/test_rows_types.py`. Into MySQL without the types that only MariaDB has "
-    "(UUID, INET, compressed columns); into TiDB also without utf16, utf32, ucs2, sjis, cp1251, "
-    "latin1, GEOMETRY, POINT and JSON, which it lacks or keeps in other bytes "
+    "`tests/integration/rows/test_rows_types.py`. Into MySQL without the types that only "
+    "MariaDB has (UUID, INET, compressed columns); into TiDB also without utf16, utf32, ucs2, "
+    "sjis, cp1251, latin1, GEOMETRY, POINT and JSON, which it lacks or keeps in other bytes "
     "([tidb.md](tidb.md)). MariaDB 11 takes COMPRESSED only before the charset of a column, "
     "MariaDB 10.11 also behind it.",
     "DDL": "Schema changes between rows: `tests/integration/rows/test_rows_ddl.py`.",
     "crashes": "The process killed while it writes and while it copies: "
-    "`tests/acceptance/test_crashes.py`, `tests/acceptance/test_copy_crashes.py`.",
+    "`tests/acceptance/crashes/test_crashes.py`, `tests/acceptance/crashes/test_copy.py`.",
     "copy": "The full copy, byte for byte: `tests/integration/copy/test_copy.py`.",
 }
 

@@ -15,18 +15,18 @@ from hypothesis import settings
 
 from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.case_ids import case_id
-from tests.support.matrix import MatrixReporter, is_needed, properties_of, refusal
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.matrix import MatrixReporter, is_needed, properties_of, refusal
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from tests.support.spark_cluster import SparkCluster
+    from tests.support.spark.cluster import SparkCluster
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("untimed", deadline=None)
@@ -286,7 +286,7 @@ def spark() -> Iterator[SparkContext]:
 @pytest.fixture(scope="session")
 def spark_cluster() -> Iterator[SparkCluster]:
     """A Spark cluster of two workers: ``shards.task(spark=spark_cluster.settings())``."""
-    from tests.support.spark_cluster import SparkCluster
+    from tests.support.spark.cluster import SparkCluster
 
     with SparkCluster() as cluster:
         yield cluster

@@ -1,4 +1,6 @@
-"""The terminal of the command line. Only commands print (held by ``tests/unit/pages/test_layout.py``).
+"""The terminal of the command line.
+
+Only commands print (held by ``tests/unit/pages/test_layout.py``).
 
 A console for text that may come from anywhere.
 """

@@ -9,8 +9,8 @@ import pytest
 from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.shard_ddl import ShardedEstate
-from tests.support.shards import Shards
+from tests.support.tasks.shard_ddl import ShardedEstate
+from tests.support.tasks.shards import Shards
 
 MARIADB = ("mariadb_source", "mariadb_source_full")
 MYSQL_FIRST = ("mysql56_source", "mariadb_source")

@@ -13,13 +13,13 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.server.identity import IDENTITY_SQL, ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.fuzz.reading import PASSWORD, USER, Reading, reader
 from tests.fuzz.recording import Recording, recorder
-from tests.support.binlog_streams import here
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.streams.binlog_streams import here
 
 KINDS: Mapping[str, Callable[[], DatabaseServer]] = {
     "mariadb": lambda: MariaDBServer({"binlog_row_metadata": "FULL"}),

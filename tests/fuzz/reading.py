@@ -15,7 +15,7 @@ from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from tests.fuzz.packets import HEADER
-from tests.support.row_columns import places, single, table_maps
+from tests.support.streams.row_columns import places, single, table_maps
 
 HEARTBEAT = 0.1
 SERVER_ID = 4242

@@ -16,10 +16,10 @@ from replicator.status import TaskStatus
 from tests.fuzz.conversations import KINDS
 from tests.fuzz.proxy import FuzzProxy, fuzz_proxy, seeded
 from tests.fuzz.rounds import DIED, EQUAL, HANG, MEMORY, SILENCE, STOPPED, UNREADABLE, Outcome
-from tests.support.binlog_ends import end_of
-from tests.support.long_task import LongTask
-from tests.support.processes import place_of
-from tests.support.shards import Shards
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.long_task import LongTask
+from tests.support.tasks.processes import place_of
+from tests.support.tasks.shards import Shards
 
 FAULTY_SECONDS = 7.0
 BETWEEN_SECONDS = 1.2

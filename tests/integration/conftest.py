@@ -12,9 +12,9 @@ from pyspark import SparkContext
 
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
-from tests.support.failover import Estate, FailingOver, estate
-from tests.support.merging import Merging
-from tests.support.replication import ReplicatedPair
+from tests.support.servers.replication import ReplicatedPair
+from tests.support.tasks.failover import Estate, FailingOver, estate
+from tests.support.tasks.merging import Merging
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_ends import end_of
-from tests.support.processes import TaskProcess, place_of, task_process
-from tests.support.task_files import endpoint, start_of, write_task
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.processes import TaskProcess, place_of, task_process
+from tests.support.tasks.task_files import endpoint, start_of, write_task
 
 NAME = "suite"
 META = "suite_meta"

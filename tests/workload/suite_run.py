@@ -18,7 +18,7 @@ import pymysql
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import give_to_server
-from tests.support.binlog_ends import end_of
+from tests.support.servers.binlog_ends import end_of
 from tests.workload.comparison import Comparison, Difference
 from tests.workload.debian import TestPackage
 from tests.workload.files import AS_A_REPLICA

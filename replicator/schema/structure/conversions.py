@@ -4,10 +4,10 @@ A server changes many values without a word on their way into another type: a DO
 rounded, a DATETIME for a DATE loses its time, a text for an ENUM finds the label that its collation
 takes for equal. So a pair is here only where every value either arrives as it is or is refused by
 the server with an error or a warning, which is proved on real servers
-(``tests/integration/rows/test_conversions.py``). "As it is" means what a client reads from the shard,
-but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a fraction of
-a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a FLOAT in a
-DOUBLE all digits that it has, and the sign of a zero, which MariaDB does not keep.
+(``tests/integration/rows/test_conversions.py``). "As it is" means what a client reads from the
+shard, but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a
+fraction of a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a
+FLOAT in a DOUBLE all digits that it has, and the sign of a zero, which MariaDB does not keep.
 
 Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
 """

@@ -7,7 +7,7 @@ from pyspark import SparkContext
 
 from replicator.pipeline.apply import apply as apply_module
 from replicator.sandbox.server import DatabaseServer
-from tests.support.applying import Merge
+from tests.support.streams.applying import Merge
 
 
 @pytest.fixture

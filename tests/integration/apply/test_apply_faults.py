@@ -33,9 +33,9 @@ from replicator.pipeline.workers.frames import frame_of
 from replicator.pipeline.workers.worker_pool import release_slots, worker_pool
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.applying import TARGETS, TOKEN, Merge, address_of, structure
-from tests.support.row_columns import single
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.streams.applying import TARGETS, TOKEN, Merge, address_of, structure
+from tests.support.streams.row_columns import single
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 
 def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark import SparkContext
 
-from tests.support.applying import Merge
+from tests.support.streams.applying import Merge
 
 
 def jobs_of(context: SparkContext) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.pipeline.apply.batch import WriteOutcome
-from tests.support.applying import Merge
+from tests.support.streams.applying import Merge
 
 
 @pytest.mark.usefixtures("path")

@@ -9,11 +9,11 @@ from pyspark import SparkContext
 
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.pipeline.plans.planning import PlanError
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import NOTHING_APPLIED
 from tests.conftest import StartServer
-from tests.support.applying import Merge
+from tests.support.servers.mysql56 import MySQL56Server
+from tests.support.streams.applying import Merge
 
 TYPES = (
     "id INT PRIMARY KEY, s VARCHAR(30), w VARCHAR(9) CHARACTER SET utf16, b VARBINARY(20),"

@@ -18,8 +18,8 @@ from replicator.downstream.meta.lease import Lease
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
-from tests.support.applying import TARGETS, Merge
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.streams.applying import TARGETS, Merge
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 LIMITS = ("innodb_lock_wait_timeout", "1"), ("lock_wait_timeout", "1")
 

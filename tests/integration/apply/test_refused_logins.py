@@ -25,8 +25,8 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer, give_to_server
 from replicator.schema.registry.registry import SchemaRegistry
 from tests.conftest import StartServer
-from tests.support.applying import Merge
-from tests.support.certificates import make_authority
+from tests.support.servers.certificates import make_authority
+from tests.support.streams.applying import Merge
 
 TRUE, FALSE = make_authority("true"), make_authority("false")
 

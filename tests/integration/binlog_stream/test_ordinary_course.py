@@ -18,12 +18,12 @@ from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import here
-from tests.support.careful_reading import Make, handled_kinds, read_alike
-from tests.support.packets import feed, segments_of
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.streams.binlog_streams import here
+from tests.support.streams.packets import feed, segments_of
+from tests.support.streams.slow_path import Make, handled_kinds, read_alike
 
 SLOTS = {
     "t": RouteSlot(1, 1),

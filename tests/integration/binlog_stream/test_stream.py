@@ -10,10 +10,10 @@ import pytest
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment_builder import SegmentLimits
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import (
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.streams.binlog_streams import (
     DELETES,
     INSERTS,
     UPDATES,

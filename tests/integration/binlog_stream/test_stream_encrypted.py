@@ -11,7 +11,7 @@ import pytest
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import following, here, read_to, row_events
+from tests.support.streams.binlog_streams import following, here, read_to, row_events
 
 
 @pytest.fixture

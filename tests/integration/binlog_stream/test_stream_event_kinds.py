@@ -10,8 +10,8 @@ from replicator.binlog.connection.source_server import ServerInfo, server_info
 from replicator.binlog.errors import UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import following, here, read_to, row_events, statements
-from tests.support.row_columns import single
+from tests.support.streams.binlog_streams import following, here, read_to, row_events, statements
+from tests.support.streams.row_columns import single
 
 LONG = "x" * 500
 

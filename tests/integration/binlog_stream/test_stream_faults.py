@@ -18,11 +18,11 @@ from replicator.binlog.segments.segment import Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
 from tests.conftest import StartServer
-from tests.support.binlog_streams import (
+from tests.support.servers.mysql56 import MySQL56Server
+from tests.support.streams.binlog_streams import (
     EVERY_ROW,
     following,
     here,
@@ -33,7 +33,7 @@ from tests.support.binlog_streams import (
     row_events,
     work,
 )
-from tests.support.checking import purge
+from tests.support.tasks.checking import purge
 
 
 @pytest.fixture

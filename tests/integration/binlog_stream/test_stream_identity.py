@@ -11,14 +11,14 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import following, here, read_to, row_events
-from tests.support.clock import next_second
-from tests.support.faulty_line import faulty_line
+from tests.support.servers.clock import next_second
+from tests.support.servers.faulty_proxy import faulty_line
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.streams.binlog_streams import following, here, read_to, row_events
 
 KINDS: dict[str, type[DatabaseServer]] = {
     "mariadb": MariaDBServer,

@@ -20,13 +20,13 @@ from replicator.binlog.parser.assembler import SegmentAssembler
 from replicator.binlog.segments.segment import Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.binlog_stream.test_ordinary_course import made, received
-from tests.support.binlog_streams import here
-from tests.support.careful_reading import CarefulAssembler, Make
-from tests.support.packets import feed, numbered, payloads_of
-from tests.support.row_columns import places, single
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.streams.binlog_streams import here
+from tests.support.streams.packets import feed, numbered, payloads_of
+from tests.support.streams.row_columns import places, single
+from tests.support.streams.slow_path import CarefulAssembler, Make
 
 SOURCES = ["mariadb_source", "mysql56_source", "mysql_source", "mariadb11_source"]
 GTIDS = (EventType.MARIADB_GTID, EventType.GTID, EventType.ANONYMOUS_GTID)

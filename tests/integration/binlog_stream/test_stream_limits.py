@@ -7,10 +7,10 @@ import pytest
 from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import here
+from tests.support.servers.mysql import MySQLServer
+from tests.support.streams.binlog_streams import here
 
 
 def learned(server: DatabaseServer) -> ServerInfo:

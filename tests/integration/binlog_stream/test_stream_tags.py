@@ -11,9 +11,10 @@ from replicator.binlog.errors import OtherBinlogError, PurgedError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment_builder import SegmentLimits
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import (
+from tests.support.servers.clock import next_second
+from tests.support.servers.mysql import MySQLServer
+from tests.support.streams.binlog_streams import (
     following,
     here,
     kill_dumps,
@@ -22,8 +23,7 @@ from tests.support.binlog_streams import (
     row_events,
     statements,
 )
-from tests.support.checking import purge
-from tests.support.clock import next_second
+from tests.support.tasks.checking import purge
 
 OTHER = "ffffffff-fefd-fcfb-8081-828384858687"
 """Another server's UUID, most of whose bytes take two in an event."""

@@ -20,7 +20,7 @@ from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.mysql.connection.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import EVERY_ROW, here, read_to, row_events
+from tests.support.streams.binlog_streams import EVERY_ROW, here, read_to, row_events
 
 
 def write_certificate(folder: Path) -> tuple[Path, Path]:

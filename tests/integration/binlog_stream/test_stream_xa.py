@@ -14,7 +14,7 @@ from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import (
+from tests.support.streams.binlog_streams import (
     EVERY_ROW,
     INSERTS,
     following,
@@ -24,7 +24,7 @@ from tests.support.binlog_streams import (
     row_events,
     statements,
 )
-from tests.support.row_columns import single
+from tests.support.streams.row_columns import single
 
 BOTH = pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
 ALL = pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import started
+from tests.support.servers.mysql56 import MySQL56Server
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import list_tables
-from tests.support.checking import address, routed
+from tests.support.tasks.checking import address, routed
 
 ROUTES = (("shop_*", "t*"),)
 

@@ -11,10 +11,10 @@ from typing import Any
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.source.source_checks import check_source
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.checking import OUR_ID, address, failures, one, purge, routed
+from tests.support.servers.mysql56 import MySQL56Server
+from tests.support.tasks.checking import OUR_ID, address, failures, one, purge, routed
 
 
 async def test_a_start_that_is_no_beginning_of_an_event(upstream: DatabaseServer) -> None:

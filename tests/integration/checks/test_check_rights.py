@@ -13,7 +13,7 @@ from replicator.checks.target.target_rights import try_schema
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.terminal.checks import checks_json, render_checks
-from tests.support.checking import one
+from tests.support.tasks.checking import one
 
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX")
 

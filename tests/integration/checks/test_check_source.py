@@ -11,11 +11,11 @@ from replicator.checks.source.source_checks import check_source
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer, reserved_port
 from tests.conftest import StartServer
-from tests.support.certificates import make_authority
-from tests.support.checking import address, failures, global_setting, one, routed
+from tests.support.servers.certificates import make_authority
+from tests.support.servers.mysql56 import MySQL56Server
+from tests.support.tasks.checking import address, failures, global_setting, one, routed
 
 
 async def test_a_source_that_is_ready_passes(upstream: DatabaseServer) -> None:

@@ -13,7 +13,7 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.checking import address, failures, one, routed, task
+from tests.support.tasks.checking import address, failures, one, routed, task
 
 
 async def test_a_missing_target_table_comes_with_its_statement(

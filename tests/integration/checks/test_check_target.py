@@ -10,7 +10,7 @@ from replicator.checks.schema.structures import check_structures
 from replicator.checks.target.target_checks import check_target
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
-from tests.support.checking import address, failures, global_setting, one, routed, task
+from tests.support.tasks.checking import address, failures, global_setting, one, routed, task
 
 
 async def test_a_target_that_is_ready_passes_and_is_left_as_it_was(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replicator.checks.source.estimates import TargetEstimate, estimate_targets
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
-from tests.support.checking import address, routed, task
+from tests.support.tasks.checking import address, routed, task
 
 ROWS = (
     "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 300)"

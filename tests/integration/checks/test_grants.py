@@ -18,7 +18,7 @@ from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
-from tests.support.checking import routed
+from tests.support.tasks.checking import routed
 
 USER = "m'er_%"
 QUOTED = "`m'er_%`@'127.0.0.1'"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli import app
 from replicator.checks.result import CheckResult
 from replicator.sandbox.server import DatabaseServer
-from tests.support.key_estate import Estate, numbered
+from tests.support.tasks.key_estate import Estate, numbered
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from replicator.pipeline.duplicate_keys.key_sample import EXAMPLES, SharedValue,
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import UniqueKey
-from tests.support.checking import address
-from tests.support.key_estate import Estate, numbered
+from tests.support.tasks.checking import address
+from tests.support.tasks.key_estate import Estate, numbered
 
 
 @pytest.fixture

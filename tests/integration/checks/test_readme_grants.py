@@ -12,7 +12,7 @@ from replicator.checks.checked_task import TargetToCheck, TaskToCheck
 from replicator.checks.run.all_checks import run_checks
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
-from tests.support.checking import routed
+from tests.support.tasks.checking import routed
 
 README = Path(__file__).parents[3] / "README.md"
 

@@ -11,7 +11,7 @@ from replicator.checks.run.all_checks import run_checks
 from replicator.checks.target.target_effects import check_target_effects
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.checking import address, failures, one, routed, task
+from tests.support.tasks.checking import address, failures, one, routed, task
 
 pytestmark = pytest.mark.parametrize("upstream", [MariaDBServer], indirect=True)
 

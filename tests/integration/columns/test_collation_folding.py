@@ -13,8 +13,8 @@ from replicator.routing.expression.collation_folding import (
     UPPER,
     characters_of,
 )
-from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.mariadb11 import MariaDB11Server
 
 _CODES = [
     code for code in (*range(1, 0x30000), *range(0xE0000, 0xE0200)) if not 0xD800 <= code <= 0xDFFF

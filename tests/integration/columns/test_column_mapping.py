@@ -10,9 +10,9 @@ import pytest
 
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
-from tests.support.tables import rows_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.tables import rows_of
 
 SERVERS = pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
 NUMBERS = {"a": 3, "b": 15}

@@ -12,9 +12,9 @@ from replicator.pipeline.plans.computed_columns import OWN_VALUE
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_column_mapping import equal, mapped
-from tests.support.merging import Merging
-from tests.support.overriding import override
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import PATIENCE, fault_of
 
 PLAIN = "(id INT PRIMARY KEY, a INT, v INT)"
 

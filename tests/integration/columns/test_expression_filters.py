@@ -9,8 +9,8 @@ import pytest
 
 from actors.control.arguments import OnChangedRules
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 COLUMNS = """(id INT PRIMARY KEY, v INT, name VARCHAR(20) CHARACTER SET latin1, amount DECIMAL(8,2),
     day DATE, ok BIT(1), kind ENUM('a','b') CHARACTER SET latin1)"""

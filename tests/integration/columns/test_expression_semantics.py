@@ -19,11 +19,11 @@ from replicator.routing.expression.check import ExpressionCheck
 from replicator.routing.expression.evaluation import EvaluationError, Row, Value, evaluator
 from replicator.routing.expression.text import ExpressionText
 from replicator.routing.expression.types import Checked, ExpressionError, FilterColumn
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from tests.support.expressions import COLUMNS, random_expression, random_row
+from tests.support.servers.mysql56 import MySQL56Server
+from tests.support.values.expressions import COLUMNS, random_expression, random_row
 
 ROWS = 60
 EXPRESSIONS = 300

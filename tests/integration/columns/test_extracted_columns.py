@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
-from tests.support.tables import rows_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.tables import rows_of
 
 EXTRACTS: dict[str, object] = {
     "extract-table": {"table-regexp": "_(.)$", "target-column": "c_table"},

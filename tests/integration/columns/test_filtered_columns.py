@@ -12,9 +12,9 @@ from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_expression_filters import arrives, on_target, rules
-from tests.support.merging import Merging
-from tests.support.overriding import override
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = """(id INT PRIMARY KEY, a INT, b INT NOT NULL,
     name VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci)"""

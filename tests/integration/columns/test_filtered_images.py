@@ -33,10 +33,10 @@ from replicator.rows.decoder.row_images import RowChange, RowImages
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from tests.support.binlog_file import row_events
-from tests.support.event_spans import spans_of
-from tests.support.expressions import COLUMNS, random_expression, random_row
-from tests.support.row_blocks import rows_of
+from tests.support.streams.binlog_file import row_events
+from tests.support.streams.event_spans import spans_of
+from tests.support.streams.row_blocks import rows_of
+from tests.support.values.expressions import COLUMNS, random_expression, random_row
 
 ROWS = 120
 RULES = 40

@@ -13,8 +13,8 @@ from actors.task.generation import Generation
 from actors.task.moved_rows import moved_rows
 from replicator.pipeline.moved_rows import shared_keys
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 MakeMerging = Callable[..., Merging]
 Logged = Sequence[MutableMapping[str, Any]]

@@ -12,8 +12,8 @@ from actors.faults import FatalError, of_source
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.merge.test_blocked_parts import COLUMNS, target
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, NOTHING, caught_up, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, NOTHING, caught_up, fault_of
 
 ROWS = 200
 SLOWLY = 3

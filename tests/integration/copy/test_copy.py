@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.rows.test_rows_types import columns, groups_of, rows, selected
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.merging import Merging
 
 
 @matrix("copy", broad=True)

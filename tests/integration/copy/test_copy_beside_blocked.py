@@ -9,8 +9,8 @@ import pytest
 
 from actors.task.generation import Generation
 from tests.integration.merge.test_blocked_parts import target
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, NOTHING
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, NOTHING
 
 MakeMerging = Callable[..., Merging]
 

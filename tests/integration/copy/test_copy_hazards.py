@@ -15,13 +15,13 @@ from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.integration.copy.test_copy_rules import begun
-from tests.support.binlog_streams import kill
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.servers.mysql import MySQLServer
+from tests.support.streams.binlog_streams import kill
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 

@@ -11,8 +11,8 @@ import pytest
 
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 MakeMerging = Callable[..., Merging]
 

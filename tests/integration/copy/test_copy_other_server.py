@@ -9,10 +9,10 @@ from actors.faults import FatalError
 from actors.task.outcome import weightiest
 from actors.task_setup import address_of
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
-from tests.support.failover import Estate, FailingOver
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.failover import Estate, FailingOver
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
 
 
 def copying(it: Estate) -> None:

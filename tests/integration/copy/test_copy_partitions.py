@@ -9,7 +9,7 @@ import pytest
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import copying, numbers, slow
 from tests.integration.copy.test_recopy import equal
-from tests.support.merging import Merging
+from tests.support.tasks.merging import Merging
 
 PARTITIONED = (
     "(id INT NOT NULL, n INT NOT NULL, gone INT NOT NULL, PRIMARY KEY (id))"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
-from tests.support.merging import Merging
+from tests.support.tasks.merging import Merging
 
 
 async def test_a_server_that_shows_the_past_is_copied_as_it_is(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import anyio
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 ROWS = 400
 

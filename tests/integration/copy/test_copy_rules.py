@@ -15,8 +15,8 @@ from actors.task.generation import Generation
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 

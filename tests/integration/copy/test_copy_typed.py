@@ -20,10 +20,10 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.structure import Column
 from tests.integration.rows.test_rows_types import columns, groups_of, rows, selected
-from tests.support.checking import global_setting
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
-from tests.support.task_files import endpoint
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.checking import global_setting
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.task_files import endpoint
 
 MakeMerging = Callable[..., Merging]
 

@@ -19,7 +19,7 @@ from replicator.pipeline.copy.copy_chunk import source_snapshot
 from replicator.pipeline.copy.copy_plan import TableCopy
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import here
+from tests.support.streams.binlog_streams import here
 
 SECONDS = 15.0
 """So long snapshots are taken: without care a thousand, of which about five are wrong."""

@@ -13,8 +13,8 @@ from actors.task.generation import Generation
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import LONG, NUMBERS, copying, numbers, on, slow
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, fault_of
 
 MakeMerging = Callable[..., Merging]
 

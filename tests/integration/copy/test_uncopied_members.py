@@ -10,10 +10,10 @@ import pytest
 from actors.control.arguments import OnChangedRules
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.overriding import copy_all_anew
-from tests.support.running import PATIENCE, fault_of
-from tests.support.task_files import endpoint
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.task_files import endpoint
 
 USER = "'half'@'127.0.0.1'"
 MODES = ("", "pessimistic")

@@ -19,8 +19,8 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseA
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.merging import Merging
 
 EVERY_TARGET = pytest.mark.parametrize(
     "target_server", ["mariadb", "mysql", "mariadb11", "tidb"], indirect=True

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
-from tests.support.task_files import endpoint
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
+from tests.support.tasks.task_files import endpoint
 
 MakeMerging = Callable[..., Merging]
 

@@ -10,9 +10,9 @@ import pytest
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.overriding import override
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 X = "(id INT PRIMARY KEY, a INT)"
 

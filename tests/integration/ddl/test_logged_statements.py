@@ -8,8 +8,8 @@ import pytest
 
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 from tests.unit.ddl.test_side_effects import CHECKSUM
 
 LOGGED = "SET binlog_format = STATEMENT"

@@ -17,8 +17,8 @@ from replicator.downstream.meta.lease import Lease
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, c INT, v INT)"
 WALK = (

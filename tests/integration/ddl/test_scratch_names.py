@@ -15,7 +15,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.scratch.scratch_table import structure_after
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from tests.support.applying import address_of
+from tests.support.streams.applying import address_of
 
 TASK = "merge"
 

@@ -26,8 +26,8 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import value_clause
 from replicator.schema.scratch.scratch_table import structure_after
 from replicator.schema.structure.inspection import read_table
-from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, gone INT, n INT, g INT AS (n + 1) VIRTUAL, KEY i (a))"
 

@@ -12,11 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 MergingFrom = Callable[..., Merging]
 

@@ -17,9 +17,9 @@ from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from replicator.mysql.names import TableName, quote
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
-from tests.support.tables import rows_of, union_of
-from tests.support.task_files import load, task_dict
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
+from tests.support.tasks.tables import rows_of, union_of
+from tests.support.tasks.task_files import load, task_dict
 
 LONGEST = 64
 

@@ -17,7 +17,7 @@ from replicator.downstream.ddl.creation import (
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from tests.support.table_structures import EVERYWHERE, MARIADB, structure
+from tests.support.values.table_structures import EVERYWHERE, MARIADB, structure
 
 
 @pytest.fixture(params=["mariadb_source", "mysql56_source"])

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 
 ENGINE = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
 

@@ -20,9 +20,9 @@ from replicator.mysql.errors import DatabaseUnavailableError, is_unavailable
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
-from tests.support.tables import rows_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
+from tests.support.tasks.tables import rows_of
 
 MakeMerging = Callable[..., Merging]
 MIB = 1 << 20

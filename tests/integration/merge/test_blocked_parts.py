@@ -17,9 +17,9 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
-from tests.support.tables import rows_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.tables import rows_of
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 

@@ -10,8 +10,8 @@ import pytest
 from actors.faults import FatalError, Parts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import NOTHING, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import NOTHING, fault_of
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
 

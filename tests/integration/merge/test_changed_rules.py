@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from actors.control.arguments import OnChangedRules
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 

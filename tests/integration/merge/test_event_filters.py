@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.overriding import override
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 
 def filtered(merging: Merging, *rules: dict[str, object]) -> None:

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from actors.faults import FatalError
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 ROWS = [f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)]
 KEYLESS = [f"INSERT INTO y_1 VALUES ({n % 3})" for n in range(30)]

@@ -7,9 +7,9 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import caught_up, running
-from tests.support.tables import rows_of, union_of
-from tests.support.task_files import load, task_dict
+from tests.support.tasks.running import caught_up, running
+from tests.support.tasks.tables import rows_of, union_of
+from tests.support.tasks.task_files import load, task_dict
 
 
 async def test_inserts_updates_and_deletes_of_two_sources_arrive(

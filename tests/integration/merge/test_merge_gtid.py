@@ -8,9 +8,9 @@ import pytest
 from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import caught_up, running
-from tests.support.tables import rows_of
-from tests.support.task_files import load, task_dict
+from tests.support.tasks.running import caught_up, running
+from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import load, task_dict
 
 EXECUTED = {
     "mariadb_source": "SELECT @@gtid_binlog_pos",

@@ -11,11 +11,11 @@ from pyspark import SparkContext
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.source.source_checks import check_source
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_ends import end_of
-from tests.support.checking import address, failures, one, routed
-from tests.support.running import caught_up, running
-from tests.support.tables import rows_of
-from tests.support.task_files import load, task_dict
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.checking import address, failures, one, routed
+from tests.support.tasks.running import caught_up, running
+from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import load, task_dict
 
 OTHER = "ffffffff-fefd-fcfb-8081-828384858687"
 COLUMNS = "(id INT PRIMARY KEY, name VARCHAR(20))"

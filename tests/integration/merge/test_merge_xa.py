@@ -15,10 +15,10 @@ from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
 from replicator.binlog.connection.prepared_at_source import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import here, kill_dumps
-from tests.support.checking import purge
-from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.streams.binlog_streams import here, kill_dumps
+from tests.support.tasks.checking import purge
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from pyspark import SparkContext
 
 from replicator.mysql.names import folded
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import started
-from tests.support.running import fault_of
-from tests.support.shard_ddl import ShardedEstate
-from tests.support.tables import union_of
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.running import fault_of
+from tests.support.tasks.shard_ddl import ShardedEstate
+from tests.support.tasks.tables import union_of
 
 LOWERING = {"lower_case_table_names": "1"}
 SHARD = "(id DECIMAL(9) PRIMARY KEY, a DECIMAL(9), b DECIMAL(9))"

@@ -14,10 +14,10 @@ from actors.task.operator.removal import remove_task
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.overriding import copy_all_anew, override
-from tests.support.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
-from tests.support.task_files import endpoint, start_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew, override
+from tests.support.tasks.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
+from tests.support.tasks.task_files import endpoint, start_of
 
 MakeMerging = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v VARCHAR(9))"

@@ -9,8 +9,8 @@ import pytest
 
 from actors.faults import FatalError, Parts
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = (
     "(id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id)"

@@ -14,7 +14,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import NOTHING_APPLIED
-from tests.support.applying import address_of
+from tests.support.streams.applying import address_of
 
 TOKEN = 7
 BUCKETS = 16

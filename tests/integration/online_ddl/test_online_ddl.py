@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tests.support.merging import Merging
-from tests.support.online_steps import gh_ost_steps, pt_osc_steps
-from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"

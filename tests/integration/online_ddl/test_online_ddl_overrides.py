@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.online_steps import gh_ost_steps
-from tests.support.online_tools import until
-from tests.support.overriding import override
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.online_steps import gh_ost_steps
+from tests.support.tasks.online_tools import until
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import PATIENCE, fault_of
 
 LARGE = 3_000_000_000
 """A number that is another one where its column is read with a sign."""

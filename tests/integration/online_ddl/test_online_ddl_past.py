@@ -7,11 +7,11 @@ import pytest
 
 from actors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.support.merging import Merging
-from tests.support.online_steps import gh_ost_steps
-from tests.support.online_tools import until
-from tests.support.overriding import override, tell_from_target
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.online_steps import gh_ost_steps
+from tests.support.tasks.online_tools import until
+from tests.support.tasks.overriding import override, tell_from_target
+from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 CHANGE = "ADD COLUMN c INT DEFAULT 7, ADD INDEX iv (v)"

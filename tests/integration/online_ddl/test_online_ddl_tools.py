@@ -9,8 +9,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.support.merging import Merging
-from tests.support.online_tools import (
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.online_tools import (
     CHANGE,
     begin_gh_ost,
     columns,

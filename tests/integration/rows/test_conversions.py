@@ -15,8 +15,8 @@ from replicator.pipeline.plans.planning import UnfitTargetError, match_columns
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column
-from tests.support.conversion_bench import Bench, bench_of
-from tests.support.conversion_pairs import DOCUMENTS, PAIRS, Pair
+from tests.support.values.conversion_bench import Bench, bench_of
+from tests.support.values.conversion_pairs import DOCUMENTS, PAIRS, Pair
 
 TARGETS = ["mariadb_target", "mysql56_source", "mysql_source"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.scratch.scratch_table import MAY_NOT, ScratchTableError, structure_after
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from tests.conftest import StartServer
+from tests.support.servers.mysql import MySQLServer
 
 SCRATCH = TableName("d", "scratch")
 

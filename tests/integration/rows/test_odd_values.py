@@ -8,8 +8,8 @@ import pytest
 from replicator.downstream.rows.statements import RowRefusedError, insert_rows
 from replicator.pipeline.plans.planning import UnfitTargetError, match_columns, target_column
 from replicator.sandbox.server import DatabaseServer
-from tests.support.conversion_bench import Bench, bench_of
-from tests.support.conversion_pairs import Pair, from_values
+from tests.support.values.conversion_bench import Bench, bench_of
+from tests.support.values.conversion_pairs import Pair, from_values
 
 LENIENT = "SET sql_mode='ALLOW_INVALID_DATES'"
 CHECKS_OFF = "SET check_constraint_checks=0"

@@ -22,10 +22,10 @@ from replicator.rows.values.charsets import codec, encode_label
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_file import row_events
-from tests.support.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
-from tests.support.event_spans import spans_of
-from tests.support.row_blocks import rows_of
+from tests.support.streams.binlog_file import row_events
+from tests.support.streams.event_spans import spans_of
+from tests.support.streams.row_blocks import rows_of
+from tests.support.values.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 
 OLD_TEMPORAL = {ColumnType.TIMESTAMP, ColumnType.DATETIME, ColumnType.TIME}
 RAW_BYTES = {"uuid": 16, "inet6": 16, "inet4": 4}

@@ -9,9 +9,9 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 
 def columns_of(server: DatabaseServer, database: str, table: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
+from tests.support.tasks.merging import Merging
 
 TABLES = {
     "one": "(a INT AS (1) VIRTUAL)",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.tasks.merging import Merging
 
 LONG_KEYS = {
     "text": "(a TEXT UNIQUE)",

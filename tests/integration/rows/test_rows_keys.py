@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.merging import Merging
 
 
 @matrix("rows")

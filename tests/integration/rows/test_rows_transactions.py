@@ -8,8 +8,8 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.merging import Merging
 
 
 def transaction(*statements: str) -> tuple[str, ...]:

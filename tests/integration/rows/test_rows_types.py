@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
-from tests.support.matrix import matrix
-from tests.support.merging import Merging
+from tests.support.servers.matrix import matrix
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.merging import Merging
+from tests.support.values.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 
 NOT_IN_KEYS = ("TEXT", "BLOB", "GEOMETRY", "POINT", "JSON", "COMPRESSED", "CHAR(255)")
 """Types that no key takes in full, or not with every server."""

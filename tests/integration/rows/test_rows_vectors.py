@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.merging import Merging
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.tasks.merging import Merging
 
 COLUMNS = "(id INT PRIMARY KEY, a VARCHAR(9), v VECTOR(3), b TEXT)"
 KEYLESS = COLUMNS.replace(" PRIMARY KEY", "")

@@ -22,10 +22,10 @@ from replicator.sandbox.errors import (
 )
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.conftest import StartServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
 
 KINDS = [MariaDBServer, MySQL56Server]
 

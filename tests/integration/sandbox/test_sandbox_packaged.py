@@ -13,13 +13,13 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from replicator.sandbox import apt_sources
 from replicator.sandbox.errors import ServerUnavailableError
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.packaged import PackagedServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.servers import apt_sources
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.packaged import PackagedServer
 
 KINDS = [MySQLServer, MariaDB11Server]
 FIXTURES = ["mysql_source", "mariadb11_source"]

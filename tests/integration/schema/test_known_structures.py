@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 
 CREATE = "(id INT PRIMARY KEY, a INT, b INT)"
 

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE, fault_of
 
 CREATED = "(id INT PRIMARY KEY, a INT, b VARCHAR(9))"
 FIRST = "INSERT INTO {t} (id, a, b) VALUES (1, 2, 'three')"

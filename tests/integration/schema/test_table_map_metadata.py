@@ -6,7 +6,7 @@ import pytest
 
 from replicator.binlog.events.table_map import OptionalMetadata
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_file import row_events
+from tests.support.streams.binlog_file import row_events
 
 COLUMNS = {
     "id": "INT UNSIGNED",

@@ -11,10 +11,10 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.server.binlog_end import binlog_end, blocking_binlog_end
 from replicator.mysql.server.statement_aliases import SHOW_REPLICAS, fetch_understood
 from replicator.pipeline.copy.source_stream import SourceStream
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_ends import end_of
+from tests.support.servers.binlog_ends import end_of
+from tests.support.servers.mysql56 import MySQL56Server
 
 SOURCES = ["mariadb_source", "mariadb11_source", "mysql56_source", "mysql_source"]
 

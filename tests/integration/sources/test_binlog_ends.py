@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_ends import end_of
+from tests.support.servers.binlog_ends import end_of
 
 
 @pytest.mark.parametrize("kind", ["mariadb_source", "mariadb11_source"])

@@ -15,16 +15,16 @@ import anyio.to_thread
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.column_values import NUMBERS, STRINGS, TEMPORAL
-from tests.support.merging import Merging
-from tests.support.running import fault_of
-from tests.support.tables import rows_of
-from tests.support.task_files import start_of
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
+from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import start_of
+from tests.support.values.column_values import NUMBERS, STRINGS, TEMPORAL
 
 TABLES: Mapping[str, Mapping[str, list[str]]] = {
     "numbers": NUMBERS,

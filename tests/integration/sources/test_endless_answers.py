@@ -21,7 +21,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.errors import is_unavailable
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
-from tests.support.hostile_server import (
+from tests.support.servers.hostile_server import (
     Answer,
     endless_columns,
     endless_event,

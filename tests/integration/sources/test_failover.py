@@ -9,10 +9,10 @@ from actors.task.operator.structure_commands import list_structures
 from replicator.downstream.meta.holder import this_process
 from replicator.downstream.meta.lease import Lease
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
-from tests.support.failover import FailingOver
-from tests.support.running import PATIENCE, caught_up, fault_of, running
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.failover import FailingOver
+from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
 
 PAIRS = [MySQLServer, MariaDBServer]
 KEYED = "(id INT PRIMARY KEY, n INT)"

@@ -9,11 +9,11 @@ import pytest
 
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.support.failover import KEYED, FailingOver
-from tests.support.running import PATIENCE, caught_up, generation_of, running
-from tests.support.tables import rows_of, union_of
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.failover import KEYED, FailingOver
+from tests.support.tasks.running import PATIENCE, caught_up, generation_of, running
+from tests.support.tasks.tables import rows_of, union_of
 
 
 @pytest.mark.slow

@@ -11,11 +11,11 @@ from replicator.downstream.meta.holder import this_process
 from replicator.downstream.meta.lease import Lease
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.support.failover import KEYED, Estate, FailingOver
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
-from tests.support.tables import rows_of, union_of
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.failover import KEYED, Estate, FailingOver
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.tables import rows_of, union_of
 
 PAIRS = [MySQLServer, MariaDBServer]
 

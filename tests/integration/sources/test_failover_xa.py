@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
-from tests.support.failover import FailingOver
-from tests.support.running import caught_up, running
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.failover import FailingOver
+from tests.support.tasks.running import caught_up, running
 
 
 @pytest.mark.slow

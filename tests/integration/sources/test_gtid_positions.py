@@ -11,11 +11,11 @@ from replicator.binlog.errors import OtherOrderError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_ends import end_of
-from tests.support.replication import ReplicatedPair
+from tests.support.servers.binlog_ends import end_of
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.replication import ReplicatedPair
 
 
 def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidPlaces:

@@ -27,12 +27,12 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.auth_plugins import CACHING_SHA2, CLEAR, SHA256
 from replicator.mysql.connection.tls import Pem
 from replicator.mysql.errors import DatabaseUnavailableError
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.certificates import make_authority
-from tests.support.connection_kinds import KINDS, LOGINS
-from tests.support.password_thief import (
+from tests.support.servers.certificates import make_authority
+from tests.support.servers.connection_kinds import KINDS, LOGINS
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.password_thief import (
     HostileServer,
     Line,
     goes_on,
@@ -159,7 +159,7 @@ async def test_a_pinned_key_that_is_none_is_told(tmp_path: Path) -> None:
 
 def test_an_address_that_is_not_of_loopback_is_not_believed() -> None:
     """Nothing is patched: the server has another address, in a network of its own."""
-    inside = ["unshare", "--net", sys.executable, "-m", "tests.support.other_network"]
+    inside = ["unshare", "--net", sys.executable, "-m", "tests.support.servers.other_network"]
     if subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True).returncode:
         pytest.skip("this user may make no network")
     done = subprocess.run(inside, check=True, capture_output=True, text=True, timeout=60)

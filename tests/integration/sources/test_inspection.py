@@ -12,7 +12,7 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import TABLES_AT_ONCE, read_target, read_targets
-from tests.support.applying import address_of
+from tests.support.streams.applying import address_of
 
 KEYLESS = "a INT, b VARCHAR(10) CHARACTER SET latin1"
 TABLES = {

@@ -8,7 +8,7 @@ import pymysql.err
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
+from tests.support.tasks.merging import Merging
 
 
 @pytest.mark.parametrize("kind", ["mariadb_source", "mariadb11_source"])

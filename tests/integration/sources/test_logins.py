@@ -23,10 +23,10 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.connection_kinds import KINDS
+from tests.support.servers.connection_kinds import KINDS
+from tests.support.servers.mysql import MySQLServer
 
 ODD = "pä'\"\\ %@:/#?&;$`\t{}日本😀"
 PASSWORDS = (ODD, "", "x" * 100)

@@ -21,8 +21,8 @@ from replicator.pipeline.copy.binary_rows import UnknownTypeError
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.pipeline.copy.typed_rows import LargeRowError
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import here
-from tests.support.odd_answers import DAMAGES, OddServer
+from tests.support.servers.damaging_proxy import DAMAGES, OddServer
+from tests.support.streams.binlog_streams import here
 
 TOLD = (
     pymysql.err.MySQLError,

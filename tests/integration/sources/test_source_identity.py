@@ -13,16 +13,16 @@ from actors.faults import COPY_ANEW
 from actors.reading import purge_watch
 from actors.task.operator.removal import remove_task
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_ends import end_of
-from tests.support.clock import next_second
-from tests.support.faulty_line import faulty_line
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
-from tests.support.tables import rows_of
-from tests.support.task_files import load, task_dict
+from tests.support.servers.binlog_ends import end_of
+from tests.support.servers.clock import next_second
+from tests.support.servers.faulty_proxy import faulty_line
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import load, task_dict
 
 COLUMNS = "(id INT PRIMARY KEY AUTO_INCREMENT, n INT)"
 

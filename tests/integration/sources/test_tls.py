@@ -27,13 +27,13 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 from replicator.mysql.connection.tls import Pem, Tls, TlsError
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer, give_to_server
 from tests.conftest import StartServer
-from tests.support.certificates import Authority, Pair, make_authority, make_old_pair
-from tests.support.connection_kinds import KINDS, look_up, write
+from tests.support.servers.certificates import Authority, Pair, make_authority, make_old_pair
+from tests.support.servers.connection_kinds import KINDS, look_up, write
+from tests.support.servers.mariadb11 import MariaDB11Server
+from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.mysql56 import MySQL56Server
 
 ACCOUNT = "CREATE USER tls@'127.0.0.1' IDENTIFIED BY 'pa' REQUIRE SSL"
 RIGHTS = "GRANT ALL ON *.* TO tls@'127.0.0.1'"

@@ -15,9 +15,9 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
-from tests.support.checking import address
-from tests.support.merging import Merging
-from tests.support.running import PATIENCE
+from tests.support.tasks.checking import address
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 

@@ -39,7 +39,7 @@ from replicator.pipeline.workers.frames import frame_of
 from replicator.pipeline.workers.worker import LocalAddress
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
 from replicator.schema.structure.structure import Column, Table, UniqueKey
-from tests.support.strangers import (
+from tests.support.servers.other_user import (
     broadcasts,
     descendants,
     only_root,
@@ -292,7 +292,7 @@ import json, sys
 from pyspark import SparkContext
 from replicator.pipeline.session import close_spark, spark_context
 from tests.integration.spark import test_unauthenticated_peers as own
-from tests.support.strangers import ports_of, stolen_blocks
+from tests.support.servers.other_user import ports_of, stolen_blocks
 spark = spark_context("local[1]", {"spark.authenticate": "false"}, "test")
 own.apply(spark)
 own.copy(spark)

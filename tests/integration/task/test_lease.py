@@ -24,8 +24,8 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Watermark
-from tests.support.applying import Merge, address_of
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.streams.applying import Merge, address_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 SHARD, TARGET = TableName("s", "t1"), TableName("m", "t")
 BUCKET: BucketKey = ("a", TARGET, 0)

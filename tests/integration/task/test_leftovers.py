@@ -13,10 +13,10 @@ from actors.faults import FatalError
 from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
-from tests.support.merging import Merging
-from tests.support.overriding import copy_all_anew
-from tests.support.running import PATIENCE, fault_of
-from tests.support.task_files import start_of
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.task_files import start_of
 
 ON_MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 SAVED = [table.suffix for table in META_TABLES if table is not LEASE_TABLE]

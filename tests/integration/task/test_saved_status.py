@@ -19,8 +19,8 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.task.test_meta import checkpoint
-from tests.support.applying import address_of
-from tests.support.task_files import task_dict
+from tests.support.streams.applying import address_of
+from tests.support.tasks.task_files import task_dict
 
 ELSEWHERE = LeaseHolder("db9", 4711, "another boot", "1")
 GONE = LeaseHolder(this_process().host, 1, this_process().machine, "never")

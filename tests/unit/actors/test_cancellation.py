@@ -16,7 +16,7 @@ from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.connection.address import CONNECT_TIMEOUT
-from tests.support.running import LOOK_SECONDS
+from tests.support.tasks.running import LOOK_SECONDS
 from tests.unit.terminal.test_cli import TASK, private_runtime
 
 __all__ = ["private_runtime"]

@@ -14,7 +14,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Place
-from tests.support.row_columns import row_events
+from tests.support.streams.row_columns import row_events
 
 X, Y, Z = (TableName("m", name) for name in "xyz")
 TABLE_MAP = TableMap("s", "x1", (3,), (0,), (False,), OptionalMetadata())

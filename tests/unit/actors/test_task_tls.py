@@ -11,7 +11,7 @@ import yaml
 from actors.task_setup import address_of, source_address, source_setups
 from config import TaskFileError, load_task
 from replicator.mysql.connection.tls import Pem, Tls
-from tests.support.certificates import make_authority
+from tests.support.servers.certificates import make_authority
 
 AUTHORITY = make_authority()
 CLIENT = AUTHORITY.sign("client")

@@ -11,7 +11,7 @@ from replicator.binlog.events.anchor_event import AnchorSearch, fingerprint, fir
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.segments.table_routes import TableRoutes
 from replicator.mysql.server.identity import AnchorEvent
-from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
+from tests.support.streams.binlog_events import ARTIFICIAL, Binlog, with_bits
 
 
 @pytest.mark.parametrize("kind", [EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.XID])

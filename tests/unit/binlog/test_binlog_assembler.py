@@ -24,9 +24,9 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.watermark import Place
-from tests.support.binlog_events import ARTIFICIAL, Binlog
-from tests.support.packets import packets_of, segments_of
-from tests.support.row_columns import places, single, table_maps
+from tests.support.streams.binlog_events import ARTIFICIAL, Binlog
+from tests.support.streams.packets import packets_of, segments_of
+from tests.support.streams.row_columns import places, single, table_maps
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 NO_LIMITS = SegmentLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)

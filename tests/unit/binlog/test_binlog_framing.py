@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from replicator.binlog.connection.framing import FULL_PACKET, PacketBuffer, ServerFailure
 from replicator.binlog.errors import BinlogError, DamagedStreamError
-from tests.support.packets import feed, numbered
+from tests.support.streams.packets import feed, numbered
 
 
 def fed(packets: PacketBuffer, data: bytes) -> list[bytes]:

@@ -18,9 +18,9 @@ from replicator.binlog.parser.assembler import SegmentAssembler
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
-from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
-from tests.support.careful_reading import CarefulAssembler, read_alike
-from tests.support.packets import feed, packets_of, segments_of
+from tests.support.streams.binlog_events import ARTIFICIAL, Binlog, with_bits
+from tests.support.streams.packets import feed, packets_of, segments_of
+from tests.support.streams.slow_path import CarefulAssembler, read_alike
 from tests.unit.binlog.test_binlog_assembler import NO_LIMITS, START
 
 STANDALONE, PREPARED, COMPLETED = 1, 64, 128

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.transaction_payload import Payload
-from tests.support.payloads import NOT_COMPRESSED, packed, payload_of
+from tests.support.streams.payloads import NOT_COMPRESSED, packed, payload_of
 
 
 def event(content: bytes) -> bytes:

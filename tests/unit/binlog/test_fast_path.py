@@ -22,11 +22,11 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.watermark import Place
-from tests.support.binlog_events import ARTIFICIAL, Binlog
-from tests.support.careful_reading import handled_kinds, read_alike
-from tests.support.gtid_events import tagged_body
-from tests.support.packets import packets_of, segments_of
-from tests.support.payloads import NOT_COMPRESSED, ZSTD, payload_of
+from tests.support.streams.binlog_events import ARTIFICIAL, Binlog
+from tests.support.streams.gtid_events import tagged_body
+from tests.support.streams.packets import packets_of, segments_of
+from tests.support.streams.payloads import NOT_COMPRESSED, ZSTD, payload_of
+from tests.support.streams.slow_path import handled_kinds, read_alike
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 SLOTS = {

@@ -25,9 +25,9 @@ from replicator.binlog.events.transaction_payload import LARGEST_WINDOW, Payload
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.memory import MIB, set_largest_event
 from replicator.rows.values.mysql_json import json_text
-from tests.support.binlog_events import Binlog
-from tests.support.packets import feed, numbered
-from tests.support.payloads import packed
+from tests.support.streams.binlog_events import Binlog
+from tests.support.streams.packets import feed, numbered
+from tests.support.streams.payloads import packed
 from tests.unit.binlog.test_binlog_assembler import assembler, read
 
 LIMIT = 40 * MIB
@@ -298,7 +298,7 @@ def test_any_event_that_ends_anywhere_is_read_or_an_error_of_the_binlog(kind: Ev
 
 def test_no_damaged_row_is_read_or_written_outside_of_its_bytes() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.crafted_rows", "23", "600"],
+        [sys.executable, "-m", "tests.support.streams.crafted_rows", "23", "600"],
         capture_output=True,
         text=True,
         timeout=120,

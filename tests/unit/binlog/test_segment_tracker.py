@@ -14,7 +14,7 @@ from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Watermark
-from tests.support.row_columns import row_events
+from tests.support.streams.row_columns import row_events
 
 TABLE_MAP = TableMap("s", "t", (3,), (0,), (False,), OptionalMetadata())
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.positions.tagged_gtid import PackedReader, packed_tag, read_tagged
-from tests.support.gtid_events import packed, tagged_body
+from tests.support.streams.gtid_events import packed, tagged_body
 
 SOURCE = bytes.fromhex("fffffffffefdfcfb8081828384858687")
 LONGEST = "z" * 32

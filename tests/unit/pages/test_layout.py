@@ -155,7 +155,7 @@ def test_modules_are_small() -> None:
 
 
 def test_folders_are_small() -> None:
-    folders = Counter(path.parent for path in MODULES.values())
+    folders = Counter(path.parent for path in all_code().values())
     named = {str(folder.relative_to(ROOT)): n for folder, n in folders.items()}
     assert {name: n for name, n in named.items() if n > FOLDER_MODULES} == {}
 

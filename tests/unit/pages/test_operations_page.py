@@ -28,7 +28,7 @@ from replicator.status import (
     TaskStatus,
     WriterStatus,
 )
-from tests.support.remedies import NOT_EXECUTED, executed, named
+from tests.support.tasks.remedies import NOT_EXECUTED, executed, named
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_every_way_out_is_executed_by_a_test() -> None:
     left = {event: ways - found.get(event, set()) for event, ways in told.items()}
     assert {e: w for e, w in left.items() if w} == NOT_EXECUTED, (
         "each remedy of a fault needs a test that executes it and has the mark `remedy`"
-        " (tests/support/remedies.py); what a test executes does not stand in NOT_EXECUTED"
+        " (tests/support/tasks/remedies.py); what a test executes does not stand in NOT_EXECUTED"
     )
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from scripts.servers_page import FIELD_TEXTS, HEAD, NOT_RUN, page
-from tests.support.matrix import CHOSEN, FIELDS, SOURCES, TARGETS, Cell, Report
+from tests.support.servers.matrix import CHOSEN, FIELDS, SOURCES, TARGETS, Cell, Report
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "servers.md").read_text()

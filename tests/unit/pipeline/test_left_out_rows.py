@@ -28,7 +28,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
-from tests.support.row_columns import raw_events
+from tests.support.streams.row_columns import raw_events
 from tests.unit.binlog.test_binlog_rows import event
 
 TARGET = TableName("d", "t")

@@ -23,7 +23,7 @@ from replicator.pipeline.apply.raw_events import joined
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.plan_list import plan_list
 from replicator.watermark import Place, Watermark
-from tests.support.row_columns import places, raw_events, row_events, single, table_maps
+from tests.support.streams.row_columns import places, raw_events, row_events, single, table_maps
 
 
 def routed(number: int, target: int) -> RoutedTable:

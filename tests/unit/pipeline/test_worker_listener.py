@@ -43,7 +43,7 @@ from replicator.pipeline.workers.worker import (
     prove_membership,
 )
 from replicator.pipeline.workers.worker_listener import AT_THE_DOOR
-from tests.support.strangers import only_root, opened_by_stranger
+from tests.support.servers.other_user import only_root, opened_by_stranger
 
 SECONDS = 20.0
 HOST = "127.0.0.1"

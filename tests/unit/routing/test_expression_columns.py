@@ -16,8 +16,14 @@ from replicator.routing.expression.expression_filter import Fate, RowRules
 from replicator.routing.expression.row_fates import fates
 from replicator.routing.expression.types import Call, ExpressionError, FilterColumn
 from replicator.rows.decoder.row_images import RowChange
-from tests.support.expression_values import FILTERED, ListColumn, checked, number_near, value_of
-from tests.support.expressions import random_expression, random_row
+from tests.support.values.expression_values import (
+    FILTERED,
+    ListColumn,
+    checked,
+    number_near,
+    value_of,
+)
+from tests.support.values.expressions import random_expression, random_row
 
 ROWS = 60
 EXPRESSIONS = 300

@@ -17,7 +17,7 @@ from replicator.pipeline.copy.binary_rows import (
     value_sizes,
 )
 from replicator.pipeline.copy.text_rows import END, LONG_ROW, LONGEST_PAYLOAD, MORE
-from tests.support.result_rows import encoded_length, packet
+from tests.support.streams.result_rows import encoded_length, packet
 
 Row = list[bytes | None]
 """Values as they stand in a row, with their lengths."""

@@ -17,7 +17,7 @@ from replicator.pipeline.copy.text_rows import (
     convert_rows,
 )
 from replicator.rows.values.fields import escape
-from tests.support.result_rows import encoded_length, packet
+from tests.support.streams.result_rows import encoded_length, packet
 
 Row = list[bytes | None]
 

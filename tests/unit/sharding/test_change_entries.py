@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from replicator.mysql.names import Member
 from replicator.sharding.change_history import Reading
-from tests.support.followed_changes import Columns, Followed, altered
+from tests.support.tasks.followed_changes import Columns, Followed, altered
 
 FIRST = "a int, b int, c int"
 

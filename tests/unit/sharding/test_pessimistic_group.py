@@ -26,7 +26,7 @@ from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, boundary
-from tests.support.row_columns import places, row_events
+from tests.support.streams.row_columns import places, row_events
 
 TARGET = TableName("m", "t")
 SHARD = TableName("s", "t1")

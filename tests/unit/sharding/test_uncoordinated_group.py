@@ -26,7 +26,7 @@ from replicator.schema.effects.ddl_effects import Effect, EffectKind, effects_of
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
-from tests.support.row_columns import places, row_events
+from tests.support.streams.row_columns import places, row_events
 
 TARGET = TableName("m", "t")
 TABLE_MAP = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())

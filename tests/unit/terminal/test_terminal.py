@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.support.terminal import Screen, screen_of
+from tests.support.tasks.terminal import Screen, screen_of
 
 FRAMES = """
 import time

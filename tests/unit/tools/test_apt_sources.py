@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from replicator.sandbox.apt_sources import Mirror, find_mirror
 from replicator.sandbox.errors import ServerUnavailableError
+from tests.support.servers.apt_sources import Mirror, find_mirror
 
 OTHER_MAKER = """\
 Types: deb

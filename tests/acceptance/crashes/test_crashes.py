@@ -1,0 +1,117 @@
+"""The process killed with SIGKILL at every named step; always equal in the end."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.matrix import matrix
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.shards import Shards
+from tests.support.tasks.task_files import write_task
+
+LIVES = {
+    "rows": (
+        Failpoint.SEGMENT_READ,
+        Failpoint.BATCH_SUBMITTED,
+        Failpoint.PARTS_SENT,
+        Failpoint.BATCH_APPLIED,
+        Failpoint.CHECKPOINT_OPEN,
+        Failpoint.CHECKPOINT_SAVED,
+    ),
+    "parts": (Failpoint.PART_RECEIVED, Failpoint.PART_APPLIED),
+    "buckets": (
+        Failpoint.ROWS_WRITTEN,
+        Failpoint.WATERMARKS_WRITTEN,
+        Failpoint.BUCKET_COMMITTED,
+    ),
+    "ddl": (Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED),
+    "once": (Failpoint.BUCKET_COMMITTED,),
+}
+"""Steps at which one task dies, one after the other: each restart is the next one's start."""
+
+
+ELSEWHERE = {
+    Failpoint.COPY_BEGUN,
+    Failpoint.CHUNKS_PLANNED,
+    Failpoint.CHUNK_WRITTEN,
+    Failpoint.CHUNK_RECORDED,
+    Failpoint.CHUNK_COMMITTED,
+    Failpoint.COPY_COMPLETE,
+    Failpoint.COPY_FINISHED,
+    Failpoint.COPY_BEGUN_AGAIN,
+    Failpoint.RULES_ACCEPTED,
+    Failpoint.TARGET_EMPTIED,
+    Failpoint.ITEM_RECORDED,
+    Failpoint.LOCK_AGREED,
+    Failpoint.LOCK_DECIDED,
+    Failpoint.SOURCE_RESTARTED,
+    Failpoint.GHOST_READ,
+    Failpoint.GHOST_RECORDED,
+    Failpoint.GHOSTS_FORGOTTEN,
+    Failpoint.KEYS_LOOKED_UP,
+    Failpoint.ROWS_PUT_BACK,
+    Failpoint.KEYS_SETTLED,
+    Failpoint.KEYS_FORGOTTEN,
+    Failpoint.FAILOVER_OPEN,
+    Failpoint.FAILOVER_SAVED,
+}
+"""Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
+another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
+`test_shard_ddl_crashes`, `test_online_ddl_crashes`, `test_moved_rows_crashes` and
+`test_failover_crashes` die at them."""
+
+
+def test_every_step_is_hit() -> None:
+    points = {point for points in LIVES.values() for point in points}
+    assert points | ELSEWHERE == set(Failpoint)
+
+
+@matrix("crashes", broad=True, only=("once", "buckets"))
+@pytest.mark.parametrize(
+    "life",
+    [pytest.param(life, marks=[pytest.mark.slow] if life != "once" else []) for life in LIVES],
+)
+def test_killed_at(
+    life: str,
+    source: DatabaseServer,
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    other = mariadb_source if source is mariadb_source_full else mariadb_source_full
+    shards = Shards([source, other], target_server, database_name)
+    path = write_task(tmp_path, shards.task())
+    for point in LIVES[life]:
+        # Not the first time that it is reached: by then rows, watermarks and a checkpoint are
+        # there.
+        count = 1 if point.value.startswith("ddl") else 3
+        with task_process(
+            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
+        ) as task:
+            if point is LIVES[life][0]:
+                # A new task takes the structures that it finds: none may change meanwhile.
+                task.until_logged("task.running")
+            shards.change()
+            shards.alter()
+            shards.change()
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+            task.until_alone()
+    shards.change()
+    with task_process(path, tmp_path) as task:
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
+        stop(task, shards.database)
+
+
+def stop(task: TaskProcess, name: str) -> None:
+    answer = task.cli("stop", name)
+    assert answer.returncode == 0, answer.stderr
+    assert task.process.wait(PATIENCE) == 0
+    task.until_alone()

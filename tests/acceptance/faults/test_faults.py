@@ -1,0 +1,272 @@
+"""Connections, servers and processes that break while rows flow; always equal in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pymysql.err
+import pytest
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.conftest import TARGETS, started
+from tests.support.tasks.long_task import LongTask
+from tests.support.tasks.processes import PATIENCE, TaskProcess
+from tests.support.tasks.shards import Shards
+
+pytestmark = pytest.mark.slow
+
+NAME = "faults"
+NO_SUCH_THREAD = 1094
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory, target_kind: str) -> Iterator[LongTask]:
+    folder = tmp_path_factory.mktemp("f")
+    with (
+        started(MariaDBServer({"binlog_row_metadata": "NO_LOG"})) as first,
+        started(MariaDBServer({"binlog_row_metadata": "FULL"})) as second,
+        started(TARGETS[target_kind]()) as target,
+    ):
+        task = LongTask(Shards([first, second], target, NAME), folder)
+        yield task
+        task.end()
+
+
+@pytest.fixture
+def running(life: LongTask) -> LongTask:
+    """The task, running, with nothing left to do."""
+    life.task.until_state(NAME, "running")
+    life.assert_equal()
+    return life
+
+
+@contextmanager
+def again_and_again(act: Callable[[], object], every: float) -> Iterator[None]:
+    """Do something in a thread every so many seconds."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(every):
+            act()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def kill_connections(server: DatabaseServer, condition: str) -> int:
+    """Kill the connections of others for which a condition on the process list holds."""
+    killed = 0
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()"
+            f" AND USER <> 'system user' AND {condition}"
+        )
+        for (number,) in cursor.fetchall():
+            try:
+                cursor.execute(f"KILL {number}")
+                killed += 1
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != NO_SUCH_THREAD:
+                    raise
+    return killed
+
+
+def test_connections_to_the_sources_are_killed_in_mid_transaction(running: LongTask) -> None:
+    shards, task = running.shards, running.task
+    lost = running.logged("source.lost")
+    with shards.changing():
+        time.sleep(0.5)
+    shards.change_much(rows=16_000)
+    for _ in range(4):
+        for server in shards.servers:
+            kill_connections(server, "COMMAND = 'Binlog Dump'")
+        before = running.logged("source.connected")
+        task.until_logged("source.connected", before + 1)
+    running.assert_equal()
+    assert running.logged("source.lost") >= lost + 4
+    again = [e["position"] for e in task.events() if e["event"] == "source.lost"]
+    assert len(again) > len(set(again)), "no connection was lost inside a transaction"
+
+
+def test_connections_to_the_target_are_killed(running: LongTask) -> None:
+    target = running.shards.target
+    killed: list[int] = []
+    with (
+        running.shards.changing(),
+        again_and_again(lambda: killed.append(kill_connections(target, "TRUE")), 0.2),
+    ):
+        running.task.until(lambda: sum(killed) > 10, "more than ten killed connections")
+    running.assert_equal()
+
+
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_a_source_goes_away(running: LongTask, how: str) -> None:
+    shards = running.shards
+    first = shards.servers[0]
+    with shards.changing():
+        time.sleep(1)
+        if how == "kill":
+            first.kill()
+        else:
+            first.stop()
+        running.task.until_logged("source.lost", running.logged("source.lost") + 1)
+        first.start()
+        time.sleep(1)
+    running.assert_equal()
+
+
+def refuse(running: LongTask, seconds: float) -> None:
+    """The target is away for so long while the shards change."""
+    target = running.shards.target
+    with running.shards.changing():
+        time.sleep(1)
+        target.stop()
+        time.sleep(seconds)
+        assert running.task.process.poll() is None
+        target.start()
+        time.sleep(1)
+    running.assert_equal()
+
+
+def test_the_target_is_restarted_and_refuses_for_a_while(running: LongTask) -> None:
+    refuse(running, 15)
+
+
+def test_the_target_refuses_for_a_minute(running: LongTask) -> None:
+    refuse(running, 60)
+
+
+def test_a_task_stops_while_its_target_is_away(running: LongTask) -> None:
+    target, task = running.shards.target, running.task
+    with running.shards.changing():
+        time.sleep(0.5)
+        target.stop()
+        time.sleep(1)
+    try:
+        began = time.monotonic()
+        answer = task.cli("stop", NAME)
+        assert answer.returncode == 0, answer.stderr
+        assert time.monotonic() - began < 60
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+    finally:
+        target.start()
+    running.assert_equal()
+
+
+def test_the_target_is_killed(running: LongTask) -> None:
+    target = running.shards.target
+    with running.shards.changing():
+        time.sleep(1)
+        target.kill()
+        time.sleep(1)
+        target.start()
+    running.assert_equal()
+
+
+def workers(task: TaskProcess) -> list[int]:
+    """Python workers of Spark: what the daemon of our own has forked."""
+    daemons = {p for p, command in task.descendants().items() if "worker_daemon" in command}
+    return [p for p in daemons if parent(p) in daemons]
+
+
+def parent(process: int) -> int:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def test_a_spark_job_fails(running: LongTask) -> None:
+    task = running.task
+    failed = running.logged("batch.spark-failed")
+
+    def kill_workers() -> None:
+        # Spark tries a task twice by itself.
+        if running.logged("batch.spark-failed") == failed:
+            for process in workers(task):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+    with running.shards.changing(), again_and_again(kill_workers, 0.02):
+        task.until_logged("batch.spark-failed", failed + 1)
+    running.assert_equal()
+
+
+def test_the_jvm_of_spark_is_killed(running: LongTask) -> None:
+    task = running.task
+    restarts = running.logged("task.restart")
+    (jvm,) = [p for p, command in task.descendants().items() if "/bin/java" in command]
+    with running.shards.changing():
+        time.sleep(0.5)
+        os.kill(jvm, signal.SIGKILL)
+        task.until_logged("task.restart", restarts + 1)
+        task.until_state(NAME, "running")
+    running.assert_equal()
+    assert jvm not in task.descendants()
+
+
+def test_pause_and_resume_in_the_middle_of_load(running: LongTask) -> None:
+    task = running.task
+    with running.shards.changing():
+        for _ in range(2):
+            time.sleep(0.5)
+            answer = task.cli("pause", NAME)
+            assert answer.returncode == 0, answer.stderr
+            task.until_state(NAME, "paused")
+            assert task.cli("resume", NAME).returncode == 0
+            task.until_state(NAME, "running")
+    running.assert_equal()
+
+
+def test_to_resume_what_runs_changes_nothing(running: LongTask) -> None:
+    connected = running.logged("source.connected")
+    assert running.task.cli("resume", NAME).returncode == 0
+    running.shards.change()
+    running.assert_equal()
+    assert running.logged("source.connected") == connected
+
+
+def test_stop_and_run_in_the_middle_of_load(running: LongTask) -> None:
+    task = running.task
+    with running.shards.changing():
+        time.sleep(0.5)
+        answer = task.cli("stop", NAME)
+        assert answer.returncode == 0, answer.stderr
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+    running.assert_equal()
+
+
+def test_a_second_process_of_the_task_is_refused(running: LongTask) -> None:
+    answer = running.task.cli("run", str(running.file))
+    assert answer.returncode == 1
+    assert "already runs" in answer.stderr
+    assert str(running.task.process.pid) in answer.stderr
+    assert "Traceback" not in answer.stderr
+    running.shards.change()
+    running.assert_equal()
+
+
+def test_there_is_no_lag_when_all_is_read(running: LongTask) -> None:
+    task = running.task
+
+    def idle() -> bool:
+        status = task.status(NAME)
+        return status is not None and {s.lag_seconds for s in status.sources} == {0.0}
+
+    task.until(idle, "no lag")
+    running.shards.change()
+    running.assert_equal()
+    task.until(idle, "no lag again")

@@ -1,0 +1,95 @@
+"""A target that takes nothing just now: the task waits for it, and nobody has to do anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.processes import TaskProcess, task_process
+from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import endpoint, task_dict, write_task
+
+pytestmark = pytest.mark.slow
+
+RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, RELOAD, PROCESS,"
+    " CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW"
+)
+"""None that lets an account write on a server that is read-only."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A server, and the variable that lets it take nothing."""
+
+    server: DatabaseServer
+    variable: str
+
+    def begin(self) -> None:
+        self.server.execute(f"SET GLOBAL {self.variable} = ON")
+
+    def end(self) -> None:
+        self.server.execute(f"SET GLOBAL {self.variable} = OFF", "SET GLOBAL read_only = OFF")
+
+
+@pytest.fixture(params=["read_only", "super_read_only"])
+def trouble(request: pytest.FixtureRequest, start_server: Callable[..., DatabaseServer]) -> Trouble:
+    kind = MariaDBServer if request.param == "read_only" else MySQLServer
+    return Trouble(start_server(kind), request.param)
+
+
+def told(task: TaskProcess, says: str) -> int:
+    """How often the task has said that something is tried again for this reason."""
+    return len(
+        [
+            entry
+            for entry in task.events()
+            if entry["event"] in ("batch.retry", "task.restart") and says in str(entry["reason"])
+        ]
+    )
+
+
+@pytest.mark.not_on_tidb("it is about other servers")
+def test_rows_and_schema_changes_wait_until_the_target_takes_them(
+    mariadb_source: DatabaseServer, trouble: Trouble, database_name: str, tmp_path: Path
+) -> None:
+    db, sources, target = database_name, {"a": mariadb_source}, trouble.server
+    target.execute(
+        f"CREATE DATABASE {db}",
+        f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v LONGTEXT)",
+        f"CREATE USER '{db}'@'%' IDENTIFIED BY ''",
+        f"GRANT {RIGHTS} ON *.* TO '{db}'@'%'",
+    )
+    mariadb_source.execute(
+        f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 (id INT PRIMARY KEY, v LONGTEXT)"
+    )
+    values = task_dict(db, sources, target, schema=db, target_schema=db)
+    values["target-database"] = {**endpoint(target), "user": db, "password": ""}
+
+    path = write_task(tmp_path, values)
+    changes = (
+        (f"INSERT INTO {db}.t1 (id, v) VALUES (1, REPEAT('b', {1 << 20}))",),
+        (
+            f"ALTER TABLE {db}.t1 ADD COLUMN c LONGTEXT, ADD INDEX by_v (v(20))",
+            f"INSERT INTO {db}.t1 (id, c) VALUES (2, REPEAT('c', {1 << 20}))",
+        ),
+    )
+    with task_process(path, tmp_path) as task:
+        task.until_logged("task.running")
+        for statements in changes:
+            before = told(task, "read-only")
+            trouble.begin()
+            mariadb_source.execute(*statements)
+            task.until(lambda before=before: told(task, "read-only") > before, "read-only")  # type: ignore[misc]
+            trouble.end()
+            task.until_applied(db, sources)
+        assert rows_of(target, f"{db}.t", "*") == rows_of(mariadb_source, f"{db}.t1", "*")
+        assert not [e for e in task.events() if e["event"] == "task.paused"]
+        answer = task.cli("stop", db)
+        assert answer.returncode == 0, answer.stderr

@@ -1,0 +1,151 @@
+"""Shards that are created while others are being altered, in tasks with coordinated DDL.
+
+None of the tables has a key, so a row that is applied twice, or is lost, shows.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+OLD = "(id INT, v INT)"
+NEW = "(id INT, v INT, c INT DEFAULT 5)"
+ADD = "ALTER TABLE {t} ADD c INT DEFAULT 5"
+
+Story = tuple[tuple[str, str], ...]
+"""Statements in their order, each at the source of a shard, whose name is ``{t}``; ``{k}`` is a
+new number."""
+
+
+def _row(shard: str, *, new: bool) -> tuple[str, str]:
+    return shard, f"INSERT INTO {{t}} VALUES ({{k}}, {{k}}{', {k}' if new else ''})"
+
+
+START: Story = (("A1", ADD), _row("A1", new=True))
+ALTERED: Story = (_row("A3", new=False), ("A3", ADD), _row("A3", new=True))
+CREATED: Story = (("A3", f"CREATE TABLE {{t}} {OLD}"), *ALTERED)
+END: Story = (("B1", ADD), _row("B1", new=True))
+LATE: Story = (("B3", f"CREATE TABLE {{t}} {OLD}"),)
+LATE_ALTERED: Story = (_row("B3", new=False), ("B3", ADD), _row("B3", new=True))
+MORE = "ALTER TABLE {t} ADD KEY (v)"
+SECOND = "ALTER TABLE {t} MODIFY v BIGINT"
+
+STORIES: dict[str, tuple[Story, ...]] = {
+    "created": (START, CREATED, END),
+    "altered-behind-the-execution": (START, CREATED[:2], END, CREATED[2:]),
+    "created-behind-the-execution": (START, END, CREATED),
+    "created-at-the-lagging-source": (START, LATE, LATE_ALTERED, END),
+    "created-new": (START, (("A3", f"CREATE TABLE {{t}} {NEW}"), _row("A3", new=True)), END),
+    "created-new-at-the-lagging-source": (
+        START,
+        (("B3", f"CREATE TABLE {{t}} {NEW}"), _row("B3", new=True)),
+        END,
+        (("B3", SECOND), ("B1", SECOND), ("A1", SECOND), _row("B3", new=True)),
+    ),
+    "like-before": (
+        (("A3", "CREATE TABLE {t} LIKE {A1}"),),
+        START,
+        ALTERED,
+        END,
+    ),
+    "like-behind": (START, (("A3", "CREATE TABLE {t} LIKE {A1}"), _row("A3", new=True)), END),
+    "dropped-and-created": (
+        START,
+        (("A1", "DELETE FROM {t}"), ("A1", "DROP TABLE {t}"), ("A1", f"CREATE TABLE {{t}} {OLD}")),
+        (_row("A1", new=False), ("A1", ADD), _row("A1", new=True)),
+        END,
+    ),
+    "replaced": (
+        START,
+        (("A1", "DELETE FROM {t}"), ("A1", f"CREATE OR REPLACE TABLE {{t}} {OLD}")),
+        (_row("A1", new=False), ("A1", ADD), _row("A1", new=True)),
+        END,
+    ),
+    "renamed": (
+        START,
+        CREATED[:2],
+        (("A3", "RENAME TABLE {t} TO {A4}"),),
+        (_row("A4", new=False), ("A4", ADD), _row("A4", new=True)),
+        END,
+    ),
+    "dropped-again": (
+        START,
+        (*CREATED, ("A3", "DELETE FROM {t}"), ("A3", "DROP TABLE {t}")),
+        (*LATE, *LATE_ALTERED, ("B3", "DELETE FROM {t}"), ("B3", "DROP TABLE {t}")),
+        END,
+    ),
+    "several-locks": (
+        (*START, ("A1", SECOND), _row("A1", new=True)),
+        CREATED,
+        (("A3", SECOND), _row("A3", new=True), *END),
+        (("B1", SECOND), _row("B1", new=True)),
+    ),
+    "several-locks-behind-the-first": (
+        (*START, ("A1", SECOND), _row("A1", new=True), *END),
+        CREATED,
+        (("A3", SECOND), _row("A3", new=True)),
+        (("B1", SECOND), _row("B1", new=True)),
+    ),
+    "a-key-that-rows-do-not-show": (
+        (("A1", MORE), _row("A1", new=False)),
+        (CREATED[0], _row("A3", new=False), ("A3", MORE), _row("A3", new=False)),
+        (("B1", MORE), _row("B1", new=False)),
+    ),
+    "a-key-behind-the-execution": (
+        (("A1", MORE), _row("A1", new=False), ("B1", MORE), _row("B1", new=False)),
+        (CREATED[0], _row("A3", new=False), ("A3", MORE), _row("A3", new=False)),
+    ),
+}
+
+
+QUICK = {
+    "created",
+    "created-behind-the-execution",
+    "created-new-at-the-lagging-source",
+    "a-key-behind-the-execution",
+}
+
+
+def _each(quick: set[str]) -> pytest.MarkDecorator:
+    """Every story; all but these are slow tests."""
+    slow = pytest.mark.slow
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=() if name in quick else slow) for name in STORIES]
+    )
+
+
+def _tell(estate: ShardedEstate, story: Story) -> None:
+    for shard, sql in story:
+        if sql.startswith(("CREATE TABLE", "RENAME")):
+            estate.shards = [*{*estate.shards, "A4" if sql.startswith("RENAME") else shard}]
+        if sql.startswith(("DROP", "RENAME")):
+            estate.shards.remove(shard)
+        names = {name: estate.name(name) for name in ("A1", "A4")}
+        estate.run(shard, sql.format(t="{t}", k=estate.key(), **names))
+
+
+@_each(QUICK)
+async def test_a_shard_is_created_while_a_lock_is_open(
+    mariadb_estate: ShardedEstate, name: str
+) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "B1", table=OLD)
+    async with estate.merging():
+        for part in STORIES[name]:
+            _tell(estate, part)
+            await estate.caught_up()
+        await estate.settled()
+
+
+@_each({"dropped-and-created"})
+async def test_it_is_read_again_from_each_point(mariadb_estate: ShardedEstate, name: str) -> None:
+    """The task is stopped and started between the parts of the story."""
+    estate = mariadb_estate
+    estate.create("A1", "B1", table=OLD)
+    for part in STORIES[name]:
+        async with estate.merging():
+            _tell(estate, part)
+            await estate.caught_up()
+    async with estate.merging():
+        await estate.settled()

@@ -1,0 +1,36 @@
+"""Rows that are to be put back into a target which another session has locked."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.acceptance.crashes.test_crashes import stop
+from tests.acceptance.crashes.test_moved_rows import copied_twice, crash, is_equal
+from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.shards import Shards
+
+
+@pytest.mark.slow
+def test_rows_are_put_back_when_the_target_is_free(
+    shards: Shards,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    path = copied_twice(shards, tmp_path)
+    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_LOOKED_UP)) as running:
+        running.until_logged("moved.shared")
+        shards.servers[0].execute("DELETE FROM t1", database=database_name)
+        assert running.process.wait(PATIENCE) == -signal.SIGKILL
+    with target_server.connect() as reader, reader.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {database_name}.t READ")
+        with task_process(path, tmp_path) as running:
+            running.until_logged("target.locked")
+            cursor.execute("UNLOCK TABLES")
+            running.until(lambda: is_equal(shards), "equal rows")
+            stop(running, database_name)

@@ -1,0 +1,62 @@
+"""The kinds of connections that a task has to servers; each tells the version of its TLS."""
+
+from __future__ import annotations
+
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.connection.blocking_connection import BlockingSession
+from replicator.sandbox.server import DatabaseServer
+from tests.support.streams.binlog_streams import here
+
+
+async def look_up(address: DatabaseAddress, _: DatabaseServer | None = None) -> str:
+    connection = Connection(address)
+    try:
+        return str((await connection.fetch("SHOW STATUS LIKE 'Ssl_version'"))[0][1])
+    finally:
+        connection.close()
+
+
+async def write(address: DatabaseAddress, _: DatabaseServer | None = None) -> str:
+    session = BlockingSession(address, settings="SET @a=1", timeout=10)
+    try:
+        return bytes(session.rows(b"SHOW STATUS LIKE 'Ssl_version'")[0][1]).decode()
+    finally:
+        session.close()
+
+
+async def follow(address: DatabaseAddress, server: DatabaseServer) -> str:
+    return _stream(address, here(server))
+
+
+async def follow_from_anywhere(address: DatabaseAddress, _: DatabaseServer | None = None) -> str:
+    """Where the server need not be one that can be asked for its end."""
+    return _stream(address, SourcePosition(BinlogPosition("binlog.000001", 4)))
+
+
+def _stream(address: DatabaseAddress, start: SourcePosition) -> str:
+    stream = BinlogConnection(
+        SourceAddress(
+            address.host,
+            address.port,
+            address.user,
+            address.password,
+            address.tls,
+            address.server_key,
+        ),
+        start,
+        server_id=77,
+        heartbeat=1,
+        read_timeout=10,
+    )
+    try:
+        stream.open()
+        return str(getattr(stream._socket, "version", str)() or "")
+    finally:
+        stream.close()
+
+
+KINDS = (look_up, write, follow)
+LOGINS = (look_up, write, follow_from_anywhere)
+"""The same for a server that is none."""

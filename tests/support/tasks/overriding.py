@@ -1,0 +1,83 @@
+"""The operator's answers to what a task has stopped at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from actors.faults import FatalError
+from actors.task.operator.removal import remove_task
+from actors.task.operator.structure_commands import declare_structure
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
+from tests.support.tasks.merging import Merging
+
+
+class StoppedTask(Protocol):
+    """A task that is named like its database."""
+
+    @property
+    def target(self) -> DatabaseServer:
+        """The server of the target."""
+
+    @property
+    def database(self) -> str:
+        """The target's database."""
+
+
+async def override(
+    merging: StoppedTask, fault: FatalError, action: OverrideAction, *statements: str
+) -> None:
+    """What `replicator binlog` does about the statement of a fault, while the task is paused."""
+    event = fault.ddl_event
+    assert event is not None
+    assert action.value in event.actions
+    place, name = event.position, merging.database
+    connection = _target(merging)
+    lease = await _lease(merging, connection)
+    answer = DdlOverride(
+        event.source, place.file, place.offset, place.key, action, tuple(statements)
+    )
+    await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(answer)
+    connection.close()
+
+
+async def tell_from_target(merging: Merging, fault: FatalError) -> None:
+    """What `replicator schema set --from-target` does about the rows of a fault."""
+    connection = _target(merging)
+    lease = await _lease(merging, connection)
+    connection.close()
+    reply = await declare_structure(merging.task, lease, None, fault.unread, {"given": "target"})
+    assert reply.ok, reply.error
+
+
+async def copy_all_anew(
+    merging: Merging, *targets: str, columns: Mapping[str, str] | None = None
+) -> None:
+    """What `COPY_ANEW` says, after the task has ended; then all must be equal.
+
+    ``targets`` are all that the task has, ``columns`` those to compare.
+    """
+    await remove_task(merging.task)
+    for table in targets:
+        merging.on(merging.target, f"TRUNCATE TABLE {table}")
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.check(generation, columns)
+
+
+def _target(merging: StoppedTask) -> Connection:
+    server = merging.target
+    return Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
+
+
+async def _lease(merging: StoppedTask, connection: Connection) -> Lease:
+    lease = Lease(f"{merging.database}_meta", merging.database, this_process())
+    await lease.begin(connection)
+    return lease

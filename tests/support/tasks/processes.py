@@ -1,0 +1,177 @@
+"""`replicator run` as a process of its own, for tests that kill it or look at its exit code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import anyio
+
+from actors.control.client import NotRunningError, ask
+from actors.control.protocol import ControlError, Request
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.sandbox.server import DatabaseServer
+from replicator.status import TaskStatus
+from tests.support.servers.binlog_ends import end_of
+
+PATIENCE = 120.0
+LOOK_SECONDS = 0.05
+
+
+class TaskProcess:
+    """A running `replicator run`; its log is read as JSON lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
+        self.process = process
+        self._log = log
+        self.env = env
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of the CLI that finds this task."""
+        return subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            env=dict(self.env),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def events(self) -> list[dict[str, Any]]:
+        """The log so far, without a line that is being written."""
+        if not self._log.exists():
+            return []
+        *lines, _ = self._log.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Look until the condition holds; fails when the process ends before, or in the end."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, f"the task ended before {what}:\n{self.tail()}"
+            assert time.monotonic() < deadline, f"no {what} in {PATIENCE} s:\n{self.tail()}"
+            time.sleep(LOOK_SECONDS)
+
+    def until_logged(self, event: str, count: int = 1) -> None:
+        """Wait until the log has an event so often."""
+        self.until(
+            lambda: sum(e["event"] == event for e in self.events()) >= count, f"event {event}"
+        )
+
+    def status(self, task: str) -> TaskStatus | None:
+        """What `replicator status` shows; None while the task does not answer yet."""
+        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.env["XDG_RUNTIME_DIR"]):
+            try:
+                return TaskStatus.from_dict(dict(anyio.run(ask, task, Request("status")).body))
+            except (NotRunningError, ControlError):
+                return None
+
+    def until_state(self, task: str, state: str) -> TaskStatus:
+        """Wait until the task is in this state; its status then."""
+        found: list[TaskStatus] = []
+
+        def reached() -> bool:
+            status = self.status(task)
+            if status is None or status.state != state:
+                return False
+            found.append(status)
+            return True
+
+        self.until(reached, f"state {state}")
+        return found[-1]
+
+    def until_applied(self, task: str, sources: Mapping[str, DatabaseServer]) -> None:
+        """Wait until everything that the sources have logged up to now is applied."""
+        ends = {source: end_of(server) for source, server in sources.items()}
+
+        def applied() -> bool:
+            status = self.status(task)
+            if status is None:
+                return False
+            assert status.error is None or status.error.event == "task.restart", status.error
+            places = {s.source: s.applied_position for s in status.sources}
+            return all(
+                places.get(source) and place_of(places[source]).key >= end.key
+                for source, end in ends.items()
+            )
+
+        self.until(applied, "catching up")
+
+    def descendants(self) -> dict[int, str]:
+        """The processes that the task has started, and these in turn, that still live.
+
+        By process id, with the words of the command line.
+        """
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and int(entry.name) != self.process.pid:
+                try:
+                    stat = Path(entry, "stat").read_text()
+                    command = Path(entry, "cmdline").read_text()
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                # After the name, which may hold anything: state, parent, group, session.
+                fields = stat.rpartition(")")[2].split()
+                if int(fields[3]) == self.process.pid and fields[0] != "Z":
+                    found[int(entry.name)] = command.replace("\0", " ")
+        return found
+
+    def until_alone(self) -> None:
+        """Wait until no process is left that the ended task had started."""
+        deadline = time.monotonic() + PATIENCE
+        while left := self.descendants():
+            assert time.monotonic() < deadline, f"processes are left behind: {left}"
+            time.sleep(LOOK_SECONDS)
+
+    def console(self) -> str:
+        """What the task wrote to the terminal so far."""
+        return self._log.with_name("console.log").read_text()
+
+    def tail(self) -> str:
+        """The end of the log, for messages."""
+        return "\n".join(map(str, self.events()[-15:]))
+
+
+@contextmanager
+def task_process(
+    task_file: Path, folder: Path, *options: str, env: Mapping[str, str] | None = None
+) -> Iterator[TaskProcess]:
+    """Run a task until the end of the block; then it is killed if it still runs."""
+    # Not below the test's folder: the path of a Unix socket must be short.
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    runtime = Path(tempfile.gettempdir(), f"rt-{name}")
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    full_env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder), **(env or {})}
+    log = folder / "task.log"
+    with (folder / "console.log").open("ab") as console:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "run", str(task_file), "--log-file", str(log), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env=full_env,
+            start_new_session=True,
+        )
+    plain = {k: v for k, v in full_env.items() if not k.startswith("REPLICATOR_CRASH")}
+    try:
+        yield TaskProcess(process, log, plain)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def place_of(position: str) -> BinlogPosition:
+    """A position of the status."""
+    file, _, offset = position.rpartition(":")
+    return BinlogPosition(file, int(offset))
