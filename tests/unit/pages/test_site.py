@@ -1,0 +1,30 @@
+"""The site that `make docs` builds: strict, offline, and whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """Strict: a broken link or anchor, or a page that no menu shows, ends the build."""
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
+    assert len(pages) > len(list(ROOT.glob("docs/**/*.md"))) - 1
+    loaded = re.compile(r"""<(?:link|script|img)[^>]+(?:href|src)="(https?://[^"]+)\"""")
+    assert [found for text in pages.values() for found in loaded.findall(text)] == []
