@@ -77,6 +77,7 @@ class FullCopy:
         """Whether another copy has something to do when this one is finished."""
         self._waiting: dict[str, Sequence[TableName]] = {}
         self._held: dict[str, Sequence[TableName]] = {}
+        self._key_dropped: set[TableName] = set()
         self._follow = task.task_mode == "all"
         self._blocked = blocked
         self._applied = applied
@@ -149,7 +150,7 @@ class FullCopy:
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
-        targets = await make_targets(
+        targets, empty = await make_targets(
             self._task, self._setups, self._registry, members, begun, copied
         )
         servers = {s: start.server for s, start in starts.items() if start.server}
@@ -178,6 +179,11 @@ class FullCopy:
             background.cancel_scope.cancel()
         if stop.is_set():
             return False
+        if anew := self._key_dropped & empty:
+            # No key would tell the rows that are there from those that the binlog brings.
+            await self._store.recopy(anew)
+            self._log.info("copy.key-dropped", targets=sorted(map(str, anew)))
+            self.left = True
         self.progress.finish(told_of(self._waiting, self._held))
         self.progress.tell_finished()
         return True
@@ -319,4 +325,5 @@ class FullCopy:
                     late = frozenset(m.target for m in copy.members if m.name in end.late)
                     self._defer(source, waiting, end.place, late)
         finally:
+            self._key_dropped |= copy.plans.key_dropped
             copy.close()

@@ -21,7 +21,12 @@ from replicator.downstream.meta.chunks import ReadSpan
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName, folded
-from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
+from replicator.pipeline.copy.changed_shard import (
+    ChangedShard,
+    ChangedTooMuchError,
+    changed_shard,
+    untraced,
+)
 from replicator.pipeline.copy.copy_plan import KeyConflict, TableCopy, keyed_by_target, plan_copy
 from replicator.pipeline.plans.filter_columns import filter_column
 from replicator.pipeline.plans.planning import PlanError
@@ -49,7 +54,8 @@ class ShardPlans:
 
     ``statements``: None where the binlog is not followed. ``key_conflicts``: by target, the other
     shards to look in for a key which the target has already, for members that are copied once more;
-    ``deferred`` those that can't be read as they were, and why.
+    ``deferred`` those that can't be read as they were, and why; ``key_dropped`` the targets of
+    those that had no key for a while, or have none now.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class ShardPlans:
         key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
     ) -> None:
         self.deferred: dict[TableName, str] = {}
+        self.key_dropped: set[TableName] = set()
         self._key_conflicts = key_conflicts
         self._setup = setup
         self._targets = targets
@@ -125,7 +132,7 @@ class ShardPlans:
                 if self._statements is None or not error.told:
                     own = str(Member(self._setup.source, member.name))
                     raise shard_changed(own, member.target, str(error)) from error
-                self._defer(member, str(error))
+                self._defer(member, str(error), key_dropped=error.key_dropped)
                 raise DeferredError from error
         self._made[member.name] = copy
         return copy
@@ -145,8 +152,10 @@ class ShardPlans:
             self._defer(member, "it has rows in partitions that its target is to get later")
             return True
 
-    def _defer(self, member: CopyMember, reason: str) -> None:
+    def _defer(self, member: CopyMember, reason: str, *, key_dropped: bool = False) -> None:
         self.deferred[member.name] = reason
+        if key_dropped:
+            self.key_dropped.add(member.target)
         log.info(
             "copy.deferred",
             source=self._setup.source,
@@ -186,6 +195,8 @@ class ShardPlans:
     ) -> list[ReadSpan]:
         """Those that were read from another table, which had just got the member's name.
 
+        A member of which rows were read behind the loss of its key is deferred.
+
         Raises FatalError where what is on the target can't be put right by reading once more,
         TransientError, DatabaseUnavailableError or the server's error.
         """
@@ -199,6 +210,9 @@ class ShardPlans:
             if span.member not in by_name or span.member in self.deferred:
                 continue
             trace = traces[span.member]
+            if trace.key_dropped is not None and trace.key_dropped < span.read_by:
+                self._defer(by_name[span.member], str(untraced(trace)), key_dropped=True)
+                continue
             columns, table = (
                 any(span.known_to <= place < span.read_by for place in places)
                 for places in (trace.moves, trace.renames)
@@ -232,7 +246,7 @@ class ShardPlans:
                 return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
             if trace.trouble:
                 # Where it is by now is not known either.
-                raise ChangedTooMuchError(f"a statement can't be followed: {trace.trouble}")
+                raise untraced(trace)
             fingerprint = await self._fingerprint(trace.name)
             there = await self._present(trace.name)
             present = there if fingerprint else None

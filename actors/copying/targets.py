@@ -33,8 +33,9 @@ async def make_targets(
     members: Mapping[str, Sequence[CopyMember]],
     begun: Set[TableName],
     copied: Set[TableName],
-) -> dict[TableName, tuple[int, Table]]:
-    """The number and the structure of every target that members are copied to.
+) -> tuple[dict[TableName, tuple[int, Table]], frozenset[TableName]]:
+    """The number and the structure of every target that members are copied to, and those without
+    rows: what they hold later is what the task has copied.
 
     A target with rows is told of, or refused, unless it is one of ``begun``. To those of
     ``copied`` some were copied before: they must be there. Raises FatalError, also where one can't
@@ -48,7 +49,7 @@ async def make_targets(
                 first[member.target] = (source, member)
     target = Connection(address_of(task.target_database))
     try:
-        found = {}
+        found, empty = {}, set()
         for name, (source, like) in first.items():
             table = await read_target(target, name)
             if table is None and name in copied:
@@ -58,11 +59,15 @@ async def make_targets(
                 await _make(target, name, setups[source], like)
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
-            elif name not in begun and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                _tell_of_rows(name, table)
+                empty.add(name)
+            elif name not in begun:
+                if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+                    _tell_of_rows(name, table)
+                else:
+                    empty.add(name)
             refuse_engine(name, table)
             found[name] = (registry.target(name), table)
-        return found
+        return found, frozenset(empty)
     except MySQLError as error:
         raise refusal(target.address, error, source=None) from error
     finally:

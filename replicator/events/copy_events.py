@@ -114,6 +114,16 @@ COPY_EVENTS = (
         fields=fields_of("source", "member", "target", "reason"),
     ),
     LogEvent(
+        "copy.key-dropped",
+        "info",
+        (
+            "A shard dropped its primary key while it was copied, so its rows can't be told apart. "
+            "The task empties these targets, which hold nothing but copied rows, and copies all "
+            "their shards again"
+        ),
+        fields=fields_of(targets="the targets"),
+    ),
+    LogEvent(
         "copy.rechecked",
         "info",
         (

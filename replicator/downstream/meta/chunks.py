@@ -174,6 +174,19 @@ class CopyStore:
                 (*end, source),
             )
 
+    async def recopy(self, targets: Iterable[TableName]) -> None:
+        """Note that targets are to be emptied at the next start, and all their shards copied anew.
+
+        The copies of all sources must be done. Raises DatabaseUnavailableError, FencedError.
+        """
+        async with self._meta.saving() as transaction:
+            for target in targets:
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s"
+                    " WHERE target_schema = %s AND target_table = %s",
+                    (CopyState.RECOPY.value, target.schema, target.table),
+                )
+
     async def begin_again(
         self,
         source: str,

@@ -30,12 +30,20 @@ _WIDER["utf8"] = _WIDER["utf8mb3"]
 class ChangedTooMuchError(Exception):
     """Rows can't be read by the former structure; the text says why, about the shard.
 
-    ``told``: statements of the binlog tell of the change.
+    ``told``: statements of the binlog tell of the change. ``key_dropped``: rows may have come to
+    the shard while no key told them apart.
     """
 
-    def __init__(self, reason: str, *, told: bool = True) -> None:
+    def __init__(self, reason: str, *, told: bool = True, key_dropped: bool = False) -> None:
         super().__init__(reason)
         self.told = told
+        self.key_dropped = key_dropped
+
+
+def untraced(trace: Traced) -> ChangedTooMuchError:
+    """Say which statement the trace of a shard ends at."""
+    reason = f"a statement can't be followed: {trace.trouble}"
+    return ChangedTooMuchError(reason, key_dropped=trace.key_dropped is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
     Raises ChangedTooMuchError.
     """
     if trace.trouble:
-        raise ChangedTooMuchError(f"a statement can't be followed: {trace.trouble}")
+        raise untraced(trace)
     if former.transactional != present.transactional:
         raise ChangedTooMuchError("it has a storage engine of another kind")
     columns: dict[str, Column | None] = {}

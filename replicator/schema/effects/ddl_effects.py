@@ -20,6 +20,7 @@ from replicator.ddl.parser.statement import (
 from replicator.ddl.rewrite.engines import merged_tables, merges_tables, storage_edits
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import retarget, retarget_schema
+from replicator.ddl.rewrite.split_off import dropping_split_off
 from replicator.ddl.rewrite.storage import foreign_engine, foreign_rows
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.sequences import turns_sequence
@@ -226,6 +227,8 @@ def _table_effects(statement: ParsedStatement, route: Route) -> Iterator[Effect]
         **dict.fromkeys(_CHANGES, EffectKind.ALTER),
     }
     kind = kinds.get(statement.kind)
+    if statement.split_off and not any(route(_name(made)) for made in statement.split_off):
+        statement = dropping_split_off(statement)
     if under := [name for name in merged_tables(statement) if route(name) is not None]:
         raise DdlError(
             f"a MERGE table is made over {under[0]}: what is written through it would not be logged"

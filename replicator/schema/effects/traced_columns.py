@@ -85,7 +85,9 @@ class Traced:
     dropped. ``gone_at``: the place at which the table, or all of its rows, went; None if they did
     not. ``moves``: the places at which columns got other names, ``renames`` those at which it did.
     ``trouble`` is the statement behind which that can't be told, or why; empty where it can.
-    ``repartitioned``: whether it got other partitions.
+    ``repartitioned``: whether it got other partitions. ``key``: the name (folded) of the unique key
+    that tells its rows apart, empty without one. ``key_dropped``: the place at which this key was
+    dropped before another one was there, which is trouble; None if it was not.
     """
 
     name: TableName
@@ -95,12 +97,16 @@ class Traced:
     renames: tuple[int, ...] = ()
     trouble: str = ""
     repartitioned: bool = False
+    key: str = ""
+    key_dropped: int | None = None
 
 
 def traced(structure: Table, changes: Iterable[TableChange]) -> Traced:
     """Follow a table that had this structure through all statements of its source behind it."""
     types = {folded(column.name): family(column.base_type) for column in structure.columns}
-    found = Traced(TableName(structure.schema, structure.name), {name: name for name in types})
+    key = folded(structure.row_key.name) if structure.row_key else ""
+    name = TableName(structure.schema, structure.name)
+    found = Traced(name, {name: name for name in types}, key=key)
     for change in changes:
         if found.gone_at is not None or found.trouble:
             break
@@ -130,7 +136,9 @@ def _behind(found: Traced, change: TableChange, types: Mapping[str, str]) -> Tra
         case StatementKind.CREATE_TABLE if not statement.only_if_missing:
             return replace(found, gone_at=change.at)
         case StatementKind.ALTER_TABLE:
-            return _altered(found, change, types)
+            return _altered(_keyed(found, change), change, types)
+        case StatementKind.DROP_INDEX if found.key in _words(statement.tokens):
+            return replace(_troubled(found, statement), key_dropped=change.at)
     return found
 
 
@@ -144,6 +152,35 @@ def _renamed(found: Traced, change: TableChange) -> Traced:
     if name == found.name:
         return found
     return replace(found, name=name, renames=(*found.renames, change.at))
+
+
+def _keyed(found: Traced, change: TableChange) -> Traced:
+    """With the present name of the key that tells rows apart.
+
+    Rows that come between the statement that drops it and one that adds it again can't be told from
+    copied ones, so a key that goes without being replaced in the same statement is trouble.
+    """
+    if not found.key:
+        return found
+    dropped, added, key = False, False, found.key
+    for action in alter_actions(change.statement):
+        match _words(action):
+            case ["drop", "primary", "key", *_]:
+                dropped |= found.key == "primary"
+            case ["drop", "index" | "key" | "constraint", *rest]:
+                dropped |= found.key in rest
+            case ["rename", "index" | "key", old, "to", new, *_] if old == found.key:
+                key = new
+            case ["add", *rest]:
+                added |= found.key in rest
+    if dropped and not added:
+        return replace(_troubled(found, change.statement), key_dropped=change.at)
+    return replace(found, key=key)
+
+
+def _words(tokens: Iterable[Token]) -> list[str]:
+    """Names and words, without their case."""
+    return [folded(token.name) if token.is_name else token.keyword.lower() for token in tokens]
 
 
 def _altered(found: Traced, change: TableChange, types: Mapping[str, str]) -> Traced:
@@ -171,7 +208,8 @@ def _altered(found: Traced, change: TableChange, types: Mapping[str, str]) -> Tr
             continue
         elif word == "RENAME" and action[1].keyword == "COLUMN" and len(rest) == 3:
             named[folded(rest[0].name)] = folded(rest[2].name)
-        elif word == "CONVERT" and second == "TO":
+        elif word == "CONVERT" and second in ("TO", "PARTITION"):
+            # CONVERT PARTITION takes rows away as DROP PARTITION does.
             continue
         elif word not in _KEEPS_COLUMNS:
             return _troubled(found, statement)

@@ -55,6 +55,26 @@ CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "DELETE FROM x_1 WHERE id = 5",
         ),
     ),
+    "primary key dropped and made again, with rows between": (
+        PLAIN,
+        (
+            "ALTER TABLE x_1 DROP PRIMARY KEY",
+            "INSERT INTO x_1 VALUES (3, 77, 1), (149, 77, 1), (900, 1, 1), (901, 1, 1)",
+            "UPDATE x_1 SET n = 6 WHERE id IN (4, 140)",
+            "DELETE FROM x_1 WHERE n = 77 OR id = 901",
+            "ALTER TABLE x_1 ADD PRIMARY KEY (id)",
+            "INSERT INTO x_1 VALUES (902, 1, 1)",
+        ),
+    ),
+    "primary key dropped": (
+        PLAIN,
+        (
+            "ALTER TABLE x_1 DROP PRIMARY KEY",
+            "INSERT INTO x_1 VALUES (3, 77, 1), (149, 77, 1), (149, 77, 1), (901, 1, 1)",
+            "UPDATE x_1 SET n = 6 WHERE id IN (4, 140)",
+            "DELETE FROM x_1 WHERE id = 5",
+        ),
+    ),
     "primary key made": (
         "(id INT NOT NULL, n INT NOT NULL, gone INT NOT NULL)",
         (
@@ -66,12 +86,16 @@ CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+FAST = (
+    "add partition",
+    "primary key dropped",
+    "primary key dropped and made again, with rows between",
+)
+
+
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, marks=() if case == "add partition" else (pytest.mark.slow,))
-        for case in CHANGES
-    ],
+    [pytest.param(case, marks=() if case in FAST else (pytest.mark.slow,)) for case in CHANGES],
 )
 async def test_they_pass_during_the_copy(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, case: str
@@ -86,4 +110,24 @@ async def test_they_pass_during_the_copy(
         merging.do(*statements)
         await equal(merging, generation)
         merging.do("UPDATE x_1 SET n = 1000 WHERE id = 120")
+        await merging.check(generation)
+
+
+async def test_two_shards_drop_their_key_during_the_copy_with_coordination(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    slow(merging, "pessimistic", speed=100)
+    merging.create("x", PLAIN, shards=2, with_target=False)
+    numbers(merging, "x_1", 1)
+    numbers(merging, "x_2", 1001)
+    async with copying(merging, 1) as generation:
+        for shard in (1, 2):
+            merging.do(
+                f"ALTER TABLE x_{shard} DROP PRIMARY KEY",
+                f"INSERT INTO x_{shard} VALUES ({shard}900, 1, 1), ({shard}900, 1, 1)",
+                f"DELETE FROM x_{shard} WHERE id IN (5, 140, 1005, 1140)",
+            )
+        await equal(merging, generation)
+        merging.do("UPDATE x_2 SET n = 1000 WHERE id = 1120")
         await merging.check(generation)

@@ -171,8 +171,10 @@ async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it
     merging = merging_from(mariadb_source)
     slow(merging, "", speed=1000)
     changed = held_behind_the_first(monkeypatch)
-    merging.create("x", NUMBERS, with_target=False)
+    merging.create("x", NUMBERS)
     numbers(merging, "x_1", 1000)
+    # A row that no shard has: the task does not empty such a target by itself.
+    merging.on(merging.target, "INSERT INTO x VALUES (1, 1, 1)")
 
     async def run() -> None:
         async with copying(merging, 1):

@@ -261,3 +261,37 @@ def test_a_rename_says_the_new_name() -> None:
 def test_statements_that_cannot_be_carried_over_say_why(sql: str, reason: str) -> None:
     with pytest.raises(DdlError, match=reason):
         effects(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "ALTER TABLE t1 CONVERT PARTITION p TO TABLE s2.u",
+            "ALTER TABLE `m`.`t` DROP    PARTITION p",
+        ),
+        (
+            "alter table `t1` convert partition `to` to table `s2`.`a b`",
+            "alter table `m`.`t` DROP    partition `to`",
+        ),
+    ],
+)
+def test_a_partition_that_becomes_a_table_of_others_is_dropped(sql: str, expected: str) -> None:
+    (effect,) = effects(sql)
+    assert (effect.kind.value, effect.sql.rstrip()) == ("alter", expected)
+    assert effect.discards_rows
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t1 CONVERT PARTITION p TO TABLE t9",
+        "ALTER TABLE t1 CONVERT PARTITION p TO TABLE y",
+        "ALTER TABLE t1 CONVERT TABLE s2.u TO PARTITION p VALUES LESS THAN (5)",
+        "ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE s2.u",
+        "ALTER TABLE t1 CONVERT PARTITION p /* */ TO /* */ TABLE s2.u",
+    ],
+)
+def test_other_tables_that_change_places_with_partitions_are_refused(sql: str) -> None:
+    with pytest.raises(DdlError, match="exchanges a partition"):
+        effects(sql)

@@ -9,20 +9,20 @@ import pytest
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 from replicator.schema.effects.traced_columns import TableChange, Traced, traced
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 A, B, E = Column("a", "int(11)"), Column("B", "varchar(5)"), Column("e", "enum('x','y')")
 TABLE = Table("s", "t", (A, B, E), (), "CREATE TABLE `t` ()")
 
 
-def behind(*statements: str) -> Traced:
+def behind(*statements: str, table: Table = TABLE) -> Traced:
     changes = []
     for place, sql in enumerate(statements, 1):
         parsed = classify(sql, default_schema="s")
         named = parsed.tables[0] if parsed.tables else None
-        table = TableName(named.schema, named.table) if named else TableName("s", "")
-        changes.append(TableChange(parsed, table, place))
-    return traced(TABLE, changes)
+        changed = TableName(named.schema, named.table) if named else TableName("s", "")
+        changes.append(TableChange(parsed, changed, place))
+    return traced(table, changes)
 
 
 KEPT = {"a": "a", "b": "b", "e": "e"}
@@ -114,3 +114,37 @@ def test_a_table_whose_rows_went_is_gone(sql: str) -> None:
 )
 def test_what_can_not_be_followed_is_told(sql: str) -> None:
     assert behind(sql).trouble == sql
+
+
+KEYED = replace(TABLE, keys=(UniqueKey("PRIMARY", ("a",)),))
+UNIQUE = replace(TABLE, keys=(UniqueKey("Uk", ("a",)),))
+
+
+@pytest.mark.parametrize(
+    ("table", "sql"),
+    [
+        (KEYED, ["ALTER TABLE t DROP PRIMARY KEY"]),
+        (KEYED, ["ALTER TABLE t DROP e, DROP PRIMARY KEY", "ALTER TABLE t ADD PRIMARY KEY (a)"]),
+        (UNIQUE, ["ALTER TABLE t DROP INDEX IF EXISTS uk"]),
+        (UNIQUE, ["ALTER TABLE t DROP KEY `UK`, ADD UNIQUE KEY other (a)"]),
+        (UNIQUE, ["ALTER TABLE t DROP CONSTRAINT uk"]),
+        (UNIQUE, ["DROP INDEX uk ON t"]),
+        (UNIQUE, ["ALTER TABLE t RENAME KEY uk TO v", "DROP INDEX v ON t"]),
+    ],
+)  # fmt: skip
+def test_a_key_that_goes_before_it_is_made_again_is_trouble(table: Table, sql: list[str]) -> None:
+    assert behind(*sql, table=table).key_dropped is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "sql"),
+    [
+        (KEYED, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (b)"),
+        (KEYED, "ALTER TABLE t DROP INDEX i, DROP CONSTRAINT c"),
+        (KEYED, "DROP INDEX i ON t"),
+        (UNIQUE, "ALTER TABLE t DROP INDEX uk, ADD UNIQUE INDEX uk (a, b)"),
+        (UNIQUE, "ALTER TABLE t RENAME INDEX uk TO v, DROP INDEX i"),
+    ],
+)
+def test_a_key_that_stays_or_is_replaced_is_none(table: Table, sql: str) -> None:
+    assert not behind(sql, table=table).trouble
