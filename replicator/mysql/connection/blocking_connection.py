@@ -6,6 +6,7 @@ So the bytes of a value pass as they are stored, whatever charset they are in.
 from __future__ import annotations
 
 import contextlib
+import select
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -131,6 +132,19 @@ class BlockingSession:
         """The rows of a query that has few. Raises the driver's error."""
         self._connection.query(sql)
         return cast(Any, self._connection)._result.rows or ()
+
+    def is_gone(self) -> bool:
+        """Whether the server closed the connection while nobody used it, as far as is known here.
+
+        A server sends nothing that it is not asked for, but for the reason and the end of a
+        connection that it closes: bytes to be read while nothing is asked say that it did.
+        """
+        channel = cast(Any, self._connection)._sock
+        if channel is None:
+            return True
+        poll = select.poll()
+        poll.register(channel, select.POLLIN)
+        return bool(poll.poll(0))
 
     def close(self) -> None:
         """Drop the connection; an open transaction is rolled back."""

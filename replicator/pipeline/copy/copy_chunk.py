@@ -315,7 +315,7 @@ def source_snapshot(
     or while it is read, where its engine has no snapshots. ``server``: the one that must answer.
     Raises the driver's error and OtherServerError.
     """
-    stream = _streams.pop((address, server), None) or SourceStream(address, server)
+    stream = _kept_stream(address, server) or SourceStream(address, server)
     try:
         if positioned:
             read_at = _begin_at_position(stream, partial(SourceStream, address, server), copy)
@@ -330,6 +330,15 @@ def source_snapshot(
         stream.close()
         raise
     _streams[address, server] = stream
+
+
+def _kept_stream(address: DatabaseAddress, server: ServerIdentity | None) -> SourceStream | None:
+    """The connection that the last reading left, unless the server has closed it since."""
+    stream = _streams.pop((address, server), None)
+    if stream is not None and stream.is_gone():
+        stream.close()
+        return None
+    return stream
 
 
 def _begin_at_position(

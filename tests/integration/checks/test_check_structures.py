@@ -147,6 +147,30 @@ async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
         upstream.execute("DROP DATABASE shop2")
 
 
+async def test_a_target_with_the_keys_of_its_shards_passes(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    keyed = "(id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES {} (id) ON DELETE CASCADE)"
+    mariadb.execute("CREATE DATABASE shop2", f"CREATE TABLE shop2.t1 {keyed.format('shop2.t1')}")
+    target.execute(f"CREATE TABLE merged.t {keyed.format('merged.t')}")
+    try:
+        followed = task(
+            routed(address(mariadb), schema="shop2"),
+            target=target,
+            task_mode="incremental",
+            pessimistic=False,
+        )
+        assert failures(await check_structures(followed)) == set()
+        finding = one(await check_structures(followed), "foreign_keys", "passed").finding
+        assert finding.startswith("merged.t and its shards have the same foreign keys")
+        refused = await check_structures(replace(followed, pessimistic=True))
+        assert failures(refused) == {"foreign_keys"}
+        found = one(refused, "foreign_keys", "failed")
+        assert "shard-mode pessimistic" in found.finding
+    finally:
+        mariadb.execute("DROP DATABASE shop2")
+
+
 async def test_rows_that_go_along_with_their_parent_are_in_no_binlog(
     upstream: DatabaseServer,
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
 from pymysql.err import OperationalError
@@ -132,3 +134,17 @@ def test_a_place_is_exact_only_while_no_xa_transaction_can_be_committed(
         run("XA COMMIT 'a'")
     assert exact()
     stream.close()
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(
+    mariadb_source: DatabaseServer, copy: TableCopy
+) -> None:
+    address = address_of(mariadb_source)
+    with source_snapshot(address, copy, True) as (stream, _):
+        ((thread,),) = stream.rows(b"SELECT CONNECTION_ID()")
+        channel = cast(Any, stream._connection)._sock
+    mariadb_source.execute(f"KILL {int(thread)}")
+    assert select.select([channel], [], [], 30)[0], "the server closes the connection"
+    with source_snapshot(address, copy, True) as (stream, _):
+        ((other,),) = stream.rows(b"SELECT CONNECTION_ID()")
+    assert other != thread

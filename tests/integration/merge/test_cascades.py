@@ -331,3 +331,81 @@ async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) ->
         merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = ON")
     assert "tidb_enable_foreign_key is OFF" in fault.message
     assert any("SET GLOBAL tidb_enable_foreign_key = ON" in way for way in fault.remedies)
+
+
+async def test_keys_that_act_are_refused_with_coordination_at_a_start(merging: Merging) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    found = await fault(merging)
+    assert found.event == "target.keys-differ"
+    assert 'shard-mode: ""' in found.remedies[0]
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE d_1 ADD FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE",
+        "CREATE TABLE d_2 (id INT PRIMARY KEY, p INT REFERENCES p_1 (id) ON UPDATE SET NULL)",
+    ],
+)
+async def test_the_first_key_that_acts_is_a_fault(
+    merging: Merging, mode: str, statement: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("p", PARENT)
+    merging.create("d", "(id INT PRIMARY KEY, p INT)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO d_1 VALUES (1, 1)")
+        await merging.check(generation)
+
+    async def follow() -> None:
+        # While it runs: a start would see the key.
+        async with merging.running() as generation:
+            merging.do(statement, "DELETE FROM p_1")
+            await merging.caught_up(generation)
+
+    found = await fault_of(follow())
+    assert found.event == "ddl.not-supported"
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((1,),)
+
+
+async def test_keys_of_several_columns_and_names_act_as_in_the_shard(merging: Merging) -> None:
+    merging.create("p", "(id INT PRIMARY KEY, code VARCHAR(9), UNIQUE (code))")
+    keyed = (
+        "(id INT, code VARCHAR(9), n INT, PRIMARY KEY (id, code), FOREIGN KEY (code)"
+        " REFERENCES {} (code) ON DELETE CASCADE ON UPDATE CASCADE)"
+    )
+    merging.create("c", keyed.format("p"), shards=0)
+    merging.shards("c", 1)
+    merging.do(f"CREATE TABLE c_1 {keyed.format('p_1')}")
+    create(merging, "s", "s", "ON DELETE SET NULL")
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO p_1 VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "INSERT INTO c_1 VALUES (1, 'a', 1), (1, 'b', 2), (2, 'c', 3)",
+            "INSERT INTO s_1 VALUES (1, 1), (2, 1), (3, 2), (4, 3)",
+        )
+        await merging.check(generation)
+        merging.do(
+            # Only the case of letters changes; the children's key goes along with all of it.
+            "UPDATE p_1 SET code = 'A' WHERE id = 1",
+            "UPDATE p_1 SET code = CONCAT(code, 'x') ORDER BY id DESC",
+            "UPDATE c_1 SET id = id + 10, n = 9",
+            "REPLACE INTO p_1 VALUES (9, 'cx')",
+            "INSERT INTO p_1 VALUES (1, '') ON DUPLICATE KEY UPDATE code = 'q'",
+            "DELETE FROM s_1 WHERE id = 1",
+            "DELETE FROM s_1 WHERE id IN (2, 3)",
+            "BEGIN",
+            "SAVEPOINT a",
+            "DELETE FROM p_1 WHERE id = 1",
+            "ROLLBACK TO a",
+            "UPDATE p_1 SET id = 100 WHERE id = 1",
+            "COMMIT",
+        )
+        await merging.check(generation)
+        assert merging.on(merging.target, "SELECT id, code FROM c ORDER BY code") == (
+            (11, "bx"),
+            (11, "q"),
+        )
