@@ -54,7 +54,7 @@ def uncopied_members(
             " targets, `replicator run`",
             "to have it copied alone, where it has a key: a task of another `name:` that takes"
             " nothing else copies it, then this one takes it in with safe-mode: the steps are in"
-            ' docs/operations.md, "One shard afterwards"',
+            " docs/how-to/add-a-shard.md",
             "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",

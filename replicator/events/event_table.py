@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from replicator.events.batch_events import BATCH_EVENTS
 from replicator.events.copy_events import COPY_EVENTS
 from replicator.events.ddl_events import DDL_EVENTS
-from replicator.events.fault_events import FAULT_EVENTS
+from replicator.events.fault_events import COPY_FAULTS, SOURCE_FAULTS, TASK_FAULTS
 from replicator.events.log_event import LogEvent
+from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
 from replicator.events.source_events import SOURCE_EVENTS
 from replicator.events.task_events import TASK_EVENTS
 
@@ -20,6 +21,17 @@ SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
     "Schema changes": DDL_EVENTS,
 }
 """The events that are no faults, by the headings of the page."""
+
+FAULTS: Mapping[str, tuple[LogEvent, ...]] = {
+    "The task, its servers and its file": TASK_FAULTS,
+    "Sources and their binlogs": SOURCE_FAULTS,
+    "The full copy": COPY_FAULTS,
+    "Rows and targets": ROW_FAULTS,
+    "Schema changes": DDL_FAULTS,
+}
+"""The faults, by the headings of their page."""
+
+FAULT_EVENTS = tuple(event for events in FAULTS.values() for event in events)
 
 EVENTS = (*(event for events in SUBJECTS.values() for event in events), *FAULT_EVENTS)
 """Every event, each name once."""

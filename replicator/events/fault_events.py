@@ -1,509 +1,345 @@
-"""Events of the log: the faults, which block a target, a source or the task."""
+"""Faults of the task, of its sources and of the full copy: what they mean, and what ends them."""
 
 from __future__ import annotations
 
-from replicator.events.log_event import LogEvent, fields_of
+from replicator.events.log_event import fault
 
-_FIELDS = fields_of("error", "where", "remedies")
-
-FAULT_EVENTS = (
-    LogEvent(
+TASK_FAULTS = (
+    fault(
         "server.refused",
-        "error",
+        "source or task",
         "A server refuses the login or a statement of the task",
-        fields=_FIELDS,
-        fault=True,
+        "A password or a privilege has changed at the server. The message names the server and the "
+        "account.",
+        "Mend it at the server; `replicator check` tells what is needed. Then resume.",
+        "If the task file has to change: change it, `stop`, then `run`.",
     ),
-    LogEvent(
+    fault(
         "spark.not-started",
-        "error",
+        "task",
         "Spark can't be started",
-        fields=_FIELDS,
-        fault=True,
+        "Spark does not start with `spark.master` and `spark.conf`, or the host lacks memory.",
+        "Correct the settings, `stop`, then `run`.",
+        "Or free some memory, then resume.",
     ),
-    LogEvent(
+    fault(
         "spark.executors",
-        "error",
+        "task",
         "The Spark cluster gives no executors, or they lack what they need",
-        fields=_FIELDS,
-        fault=True,
+        "The executors lack Python, its version, or packages; the message says what.",
+        "Do what the message says ([A Spark cluster](../cluster.md)), then resume.",
     ),
-    LogEvent(
+    fault(
         "spark.failing",
-        "error",
+        "task",
         "Spark failed run after run, and nothing was done in between",
-        fields=_FIELDS,
-        fault=True,
+        "Spark's workers or its JVM died in five runs in a row. Most often the machine lacks "
+        "memory; the log of its kernel tells.",
+        "Give the machine more memory, or set `writer: {batch-bytes: …}` to less. Then resume.",
     ),
-    LogEvent(
+    fault(
         "task.lease-lost",
-        "error",
+        "task",
         "Another process has taken over the task. This process ends",
-        fields=_FIELDS,
-        fault=True,
+        "The process was suspended or cut off from the target, and did not renew its lease. It has "
+        "written nothing since, and ends with exit code 1. The message names the other process.",
+        "If the other process is to run the task, do nothing.",
+        "Otherwise `stop` it there, and `run` the task here.",
     ),
-    LogEvent(
+    fault(
         "task.leftovers",
-        "error",
+        "task",
         "Some meta tables of the task are missing",
-        fields=_FIELDS,
-        fault=True,
+        "Some meta tables are missing while others have rows, or a copy is recorded without the "
+        "checkpoint to follow from. Somebody dropped them, restored a part of them, or broke "
+        "`remove` off. A start from such a state would lose or double rows.",
+        "`stop`, [`remove`](../how-to/move-backup-remove.md#remove-a-task), empty the targets, "
+        "then `run`.",
+        "Or restore what is missing from a backup of the same moment as the targets, then resume.",
     ),
-    LogEvent(
+    fault(
         "task.other-tables",
-        "error",
+        "task",
         "A table with the name of a meta table has other columns",
-        fields=_FIELDS,
-        fault=True,
+        "Another program made the table (TiDB DM has a `<task>_onlineddl`, too), or another "
+        "version of this one.",
+        "Of another program: set another `name` or `meta-schema` in the task file, `stop`, then "
+        "`run`.",
+        "Of another version: go on with that version. Or drop the task's meta tables, empty the "
+        "targets, and `run`.",
     ),
-    LogEvent(
+    fault(
         "task.other-sources",
-        "error",
+        "task",
         "The meta tables belong to other sources than those of the task file",
-        fields=_FIELDS,
-        fault=True,
+        "None of the sources that are saved under the task's name is in the task file.",
+        "Give the task another `name`, or the sources their former `source-id`; `stop`, then "
+        "`run`.",
+        "To forget the former task: `stop`, [`remove`](../how-to/move-backup-remove.md"
+        "#remove-a-task), empty the targets, then `run`.",
     ),
-    LogEvent(
+    fault(
         "task.removed",
-        "error",
+        "task",
         "Somebody removed the meta tables while the task ran. The process ends",
-        fields=_FIELDS,
-        fault=True,
+        "The process ends with exit code 1, and does not start anew by itself.",
+        "Empty the targets, then `run`.",
+        "Or restore all meta tables from a backup of the same moment as the targets, then `run`.",
     ),
-    LogEvent(
+    fault(
         "task.unexpected",
-        "error",
+        "task",
         "An executor failed twice with the same unexpected error",
-        fields=_FIELDS,
-        fault=True,
+        "Nothing was done in between, so that trying again does not help. The log has the "
+        "traceback (`batch.spark-failed`, `copy.spark-failed`).",
+        "If the installation is to blame, mend it, then resume.",
+        "Otherwise report the error with its traceback. To go on without the table, leave it out "
+        "(`block-allow-list`).",
     ),
-    LogEvent(
-        "source.no-start",
-        "error",
-        "The source has neither a checkpoint nor a position in the task file",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.check-failed",
-        "error",
-        "At a start, a check fails for a source that the task followed before",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.changed",
-        "error",
-        (
-            "The source is another server than that of the checkpoint, or than before the "
-            "connection was lost"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.lacks-transactions",
-        "error",
-        (
-            "Another server has taken over a source, and lacks transactions that the task read "
-            "from the former one"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.other-order",
-        "error",
-        (
-            "Another server has taken over a source, and has the transactions in another order, "
-            "or others among them"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.failover-position-unknown",
-        "error",
-        (
-            "Another server has taken over a source, and it is not certain where a saved "
-            "position is in its binlog"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.failover-in-copy",
-        "error",
-        "Another server has taken over a source before its copy was complete",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.name-case",
-        "error",
-        "The `lower_case_table_names` of a source has changed",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.reset",
-        "error",
-        "The binlog of the source is not the one that the task read before",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
+    fault(
         "task.mode-changed",
-        "error",
+        "task",
         "The task file has another `shard-mode` than the checkpoint",
-        fields=_FIELDS,
-        fault=True,
+        "The modes count schema changes differently.",
+        "Put the former mode back.",
+        "Or change it when nothing is open: let the former mode come to the end of the binlogs "
+        "with no lock open, `stop`, then `run --remove-meta` with the new mode, `task-mode: "
+        "incremental`, and `meta:` at the saved positions.",
     ),
-    LogEvent(
-        "source.missed-ddl",
-        "error",
-        "A source is back in the task file, but the task decided schema changes without it",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
+    fault(
         "task.routes-changed",
-        "error",
+        "task",
         "The routes changed while schema changes of the shards are open",
-        fields=_FIELDS,
-        fault=True,
+        "`routes` or `block-allow-list` send a shard elsewhere than before, while schema changes "
+        "of its source are open or rows will be read again.",
+        "Put the former rules back, let the task work until no lock is open and the lag is 0, "
+        "`stop` it, and change them then.",
     ),
-    LogEvent(
+    fault(
         "task.rules-changed",
-        "error",
-        (
-            "The rows on the target were written by other rules: other routes, allow lists, "
-            "mappings, extracted columns or expression filters"
-        ),
-        fields=_FIELDS,
-        fault=True,
+        "task",
+        "The rows on the target were written by other rules: other routes, allow lists, mappings, "
+        "extracted columns or expression filters",
+        "The message names shards, rules and targets. Rows that are there would stay as they are, "
+        "beside those that follow. [Change rules](../how-to/change-rules.md) explains the choice.",
+        "Put the former rules back, then `run`.",
+        "Or say what becomes of the rows: `run --on-changed-rules recopy` or `keep`.",
     ),
-    LogEvent(
-        "source.purged",
-        "error",
-        "The source has purged the binlog that the task must read next",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.unreadable",
-        "error",
-        "The binlog has something that the task can't read for certain",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "source.no-binlog",
-        "error",
-        "A source that the task is to follow after the copy writes no binlog",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.duplicate",
-        "error",
-        (
-            "A row of a shard has a key that the target holds already, and "
-            "`on-duplicate-logical` is `error`"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.target-has-rows",
-        "error",
-        "A copy begins, and a target without a key has rows already",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.refused",
-        "error",
-        "The task can't read or write a chunk",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.no-room",
-        "error",
-        "A row to copy has a value that column mapping has no room for",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.shard-changed",
-        "error",
-        (
-            "A shard changed during its copy, so that the task can't tell its former rows, and "
-            "can't copy it again"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "copy.unfinished",
-        "error",
-        "The task is to follow a binlog, and the copy before it is not complete",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "target.not-created",
-        "error",
-        "The task can't create a target like its shards",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "member.not-copied",
-        "error",
-        "A replicated shard existed at the full copy, and the task did not copy it",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.duplicate",
-        "error",
-        "Two rows have the same key in the target",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.refused",
-        "error",
-        "The target does not take a row",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.undecodable",
-        "error",
-        "The task can't read a row event",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.no-room",
-        "error",
-        "A row event has a value that column mapping has no room for",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.unfiltered",
-        "error",
-        "An expression filter has no answer for a row, such as a BIGINT out of its range",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.filter-unfit",
-        "error",
-        "An expression filter does not fit the table of the rows",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.no-plan",
-        "error",
-        "The structures of shard and target do not fit each other",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.structure-unknown",
-        "error",
-        "The structure of rows is not certain, and their events do not tell it",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
+    fault(
         "target.same-table",
-        "error",
+        "task",
         "Two targets differ only in case, and their server takes both for one",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "target.not-transactional",
-        "error",
-        "The storage engine of a target can't roll back",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "target.locked",
-        "warning",
-        (
-            "Another session has locked a target. The task sets the target aside, and tries it "
-            "again by itself"
-        ),
-        no_row_lost="The task holds the rows of the target, and later reads them again",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.cascade-in-safe-mode",
-        "error",
-        (
-            "A row that others refer to was deleted, or its key changed, during the copy or in "
-            "safe mode, and foreign keys with an action tie the target"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "target.keys-differ",
-        "error",
-        (
-            "Foreign keys change rows of a shard without logging it, and the target can't "
-            "change its rows likewise, or the shard lost such keys while the task was stopped"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "target.missing",
-        "error",
-        "A target table does not exist",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.forbidden",
-        "error",
-        "A rule of `filters` demands an error at this statement",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.not-supported",
-        "error",
-        "The task can't carry over a schema change",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.several-tables",
-        "error",
-        "A statement changes several tables of one target",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.move-in",
-        "error",
-        "A rename would move a shard to another target",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.history",
-        "error",
-        "A DDL of a shard differs from the one that the target executed in its place",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.create-differs",
-        "error",
-        (
-            "A shard is created with a structure that neither its target nor the other shards "
-            "have or had"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.moved-unknown",
-        "error",
-        "The task can't look tracked keys up, because the key of the target has changed",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "rows.recreated-column",
-        "error",
-        (
-            "Without coordination, a shard has written to a column whose name the target has "
-            "since given to another column"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.computed",
-        "error",
-        (
-            "A shard turns a plain column into a generated one, in which another shard stores "
-            "values of its own"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.filtered-column",
-        "error",
-        (
-            "A statement changes a column of an expression filter, so that the filter may judge "
-            "earlier rows differently"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.other-values",
-        "error",
-        (
-            "A shard adds a column with another default or formula than that of the target, "
-            "without coordination or after an unlock; or its rows are in a column that the "
-            "target created again"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.unclear",
-        "error",
-        (
-            "Without coordination, a shard brings a statement that the target may already have "
-            "in other words"
-        ),
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.refused",
-        "error",
-        "The target refused a schema change",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.renumbers",
-        "error",
-        "An AUTO_INCREMENT column would number the rows of the target anew",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.nondeterministic-default",
-        "error",
-        "A new column would get other values in the target than in the shards (`uuid()`)",
-        fields=_FIELDS,
-        fault=True,
-    ),
-    LogEvent(
-        "ddl.time-zone",
-        "error",
-        "A schema change depends on the time zone of the source, which the task can't tell",
-        fields=_FIELDS,
-        fault=True,
+        "The target's server ignores the case of names (`lower_case_table_names` 1 or 2, TiDB), "
+        "and each of the two would count schema changes and rows of its own.",
+        "Spell both alike in `target-schema` and `target-table`. What has no route goes under its "
+        "own name: give it a route (for a database, one without `table-pattern`). `stop`, then "
+        "`run`.",
     ),
 )
-"""All faults, in the order of the page."""
+
+SOURCE_FAULTS = (
+    fault(
+        "source.no-start",
+        "task",
+        "The source has neither a checkpoint nor a position in the task file",
+        "The message has the present end of the source's binlog.",
+        "Give the instance its `meta:` in the task file; `stop`, then `run`.",
+    ),
+    fault(
+        "source.check-failed",
+        "source",
+        "At a start, a check fails for a source that the task followed before",
+        "The settings of the source or the privileges there have changed. The message has the "
+        "findings.",
+        "Do what the findings say, then resume: the task checks the source again.",
+    ),
+    fault(
+        "source.changed",
+        "source",
+        "The source is another server than that of the checkpoint, or than before the connection "
+        "was lost",
+        "The server has another `server_id` or `server_uuid`. Positions of two servers do not "
+        "compare. With `enable-gtid: true` the task goes on by itself "
+        "([Failover](failover.md)).",
+        "Point the task at the former server, then resume.",
+        "Or, where the new server has its GTIDs: set `enable-gtid: true`, `stop`, then `run`.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.lacks-transactions",
+        "source",
+        "Another server has taken over a source, and lacks transactions that the task read from "
+        "the former one",
+        "The message lists their GTIDs. The server lost them, or applied them without logging them "
+        "(`log_slave_updates`). Some may be on the target. A replica that is still applying is "
+        "waited for instead (`source.unavailable`).",
+        "Point the task at the former server, then resume.",
+        "Or bring the transactions over with their GTIDs before anything else is written, then "
+        "resume.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.other-order",
+        "source",
+        "Another server has taken over a source, and has the transactions in another order, or "
+        "others among them",
+        "A replica that may take over must keep the order of commits and get no writes of its own.",
+        "Point the task at the former server, then resume.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.failover-position-unknown",
+        "source",
+        "Another server has taken over a source, and it is not certain where a saved position is "
+        "in its binlog",
+        "Only a part of a transaction above 4 MiB was applied, or GTIDs were not known, as those "
+        "of a source that was followed by file and position.",
+        "Point the task at the former server, then resume. With `enable-gtid: true` the task "
+        "learns the GTIDs of the saved position there.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.failover-in-copy",
+        "source",
+        "Another server has taken over a source before its copy was complete",
+        "It took over while the tables were copied (also for a moment: each connection that reads "
+        "rows looks who answers), or before the binlog was followed to the end of the copy.",
+        "Point the task at the former server, then resume.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.name-case",
+        "source",
+        "The `lower_case_table_names` of a source has changed",
+        "Statements name tables in the former way up to the change, and in the new way behind it.",
+        "Set it back, then resume.",
+        "To keep the new value: with the former one, let the task come to the end of the binlog, "
+        "and `stop`. Change the value, and start behind the change.",
+    ),
+    fault(
+        "source.reset",
+        "source",
+        "The binlog of the source is not the one that the task read before",
+        "The last event that was read is no longer where it was, or the source does not know the "
+        "GTIDs up to which the task read. Somebody reset the binlog (`RESET MASTER`, `RESET BINARY "
+        "LOGS AND GTIDS`), the source lost its last transactions in a crash, or a server with the "
+        "same `server_id` answers (MariaDB has no `server_uuid`).",
+        "If another server answers: point the task at the former one, then resume.",
+        "Otherwise nobody knows what was written in between: copy anew.",
+    ),
+    fault(
+        "source.missed-ddl",
+        "source",
+        "A source is back in the task file, but the task decided schema changes without it",
+        "Older rows of the source would be lost behind these schema changes.",
+        "Take the source out of the task file again.",
+        "Or copy anew.",
+    ),
+    fault(
+        "source.purged",
+        "source",
+        "The source has purged the binlog that the task must read next",
+        "The file is gone, or the position is not an event boundary. Keep binlogs for longer than "
+        "the task may be stopped and than locks and faults stay open.",
+        "Bring the files back, then resume.",
+        "If the position is wrong: correct `meta:`.",
+        "Otherwise copy anew.",
+    ),
+    fault(
+        "source.unreadable",
+        "source",
+        "The binlog has something that the task can't read for certain",
+        "The message says which: a wrong password or privilege; a server id that two replicas "
+        "use; DML logged as a statement by `LOAD DATA`; an unknown event; a checksum that does not "
+        "match; events that are missing, doubled or out of order twice at the same position; an "
+        "incident; an XA transaction that was prepared before anything was read, or that the "
+        "source no longer has; a partial rollback; partial JSON; an event that is larger than "
+        "`limits.largest-event`, or than it says.",
+        "Access and server ids: mend them at the server, then resume. If the task file has to "
+        "change (a new password): `stop`, then `run`; `resume` does not read it again.",
+        "A large event: raise `limits.largest-event` and the memory, `stop`, then `run`.",
+        "An event that can't be carried over: do by hand on the target what it did, and start "
+        "behind it.",
+    ),
+    fault(
+        "source.no-binlog",
+        "task",
+        "A source that the task is to follow after the copy writes no binlog",
+        "`task-mode: all` needs a binlog in ROW format.",
+        "Turn the binlog on (`log_bin`), then resume.",
+        "Or copy with `task-mode: full` while nobody writes.",
+    ),
+    fault(
+        "member.not-copied",
+        "source",
+        "A replicated shard existed at the full copy, and the task did not copy it",
+        "The account could not see it, or routes and allow lists were others. Its older rows are "
+        "not on the target; everything that the task read before is.",
+        "Copy it by a task of its own: [Add a shard](../how-to/add-a-shard.md).",
+        "Or let the account see it, `stop`, [`remove`](../how-to/move-backup-remove.md"
+        "#remove-a-task), empty the targets, then `run`.",
+        "Or leave it out (`block-allow-list`), `stop`, then `run`.",
+        "If it is empty: DROP and CREATE it again. If its rows are on the target already: `schema "
+        "set` with `--from-source`.",
+    ),
+)
+
+COPY_FAULTS = (
+    fault(
+        "copy.duplicate",
+        "target",
+        "A row of a shard has a key that the target holds already, and `on-duplicate-logical` is "
+        "`error`",
+        "The message names the target, the key and the shards that have it now; `where` has the "
+        "key's columns ([values](faults-in-detail.md#which-row-a-fault-is-about)).",
+        "Change or delete the row in the shard that is being copied; or delete the other one in "
+        "its shard and on the target, since copied rows are not copied again. Then resume.",
+        "If the target had rows before: `TRUNCATE TABLE` it, then resume. All its shards are copied "
+        "anew (`copy.target-emptied`).",
+        "If rows may overwrite one another: set `on-duplicate-logical` to `replace` or `ignore`, "
+        "`stop`, then `run`.",
+    ),
+    fault(
+        "copy.target-has-rows",
+        "target",
+        "A copy begins, and a target without a key has rows already",
+        "Rows of an earlier copy would be on the target twice.",
+        "Empty the target, or move its rows elsewhere until the copy has finished. Then resume.",
+    ),
+    fault(
+        "copy.refused",
+        "target",
+        "The task can't read or write a chunk",
+        "The target does not take the chunk as it is, or the source does not let the task read it. "
+        "The message has the words of the server.",
+        "Make the target take it, or grant what is missing. Then resume.",
+    ),
+    fault(
+        "copy.no-room",
+        "target",
+        "A row to copy has a value that column mapping has no room for",
+        "The value of the mapped column (`column-mappings`) is negative or not below 2^44; the "
+        "bits above hold the number of the shard.",
+        "Give the row another key in the shard, or delete it. Then resume.",
+        "Or tell the shards apart by an extracted column in the key of the target, and copy anew.",
+    ),
+    fault(
+        "copy.shard-changed",
+        "target",
+        "A shard changed during its copy, so that the task can't tell its former rows, and can't "
+        "copy it again",
+        "No statement in the binlog tells of the change, the target has lost the key by which the "
+        "rows are known, or nothing follows the copy. The message says which.",
+        "If the target has lost its key: `TRUNCATE TABLE` it (the message has the statement), then "
+        "resume. The task copies all its shards again.",
+        "Otherwise undo the change, then resume; or finish it on all shards, and copy anew.",
+    ),
+    fault(
+        "copy.unfinished",
+        "task",
+        "The task is to follow a binlog, and the copy before it is not complete",
+        "The task file has `task-mode: incremental`, and a full copy of the same task was begun, "
+        "or shards of it are deferred.",
+        "Set `task-mode: all`, `stop`, then `run`: the copy goes on.",
+    ),
+)

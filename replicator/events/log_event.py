@@ -25,13 +25,26 @@ COMMON_FIELDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class FaultSection:
+    """What an operator is told of a fault.
+
+    ``blocks``: what does not go on until the operator has acted (``target``, ``source``, ``task``,
+    or two of them with "or" between). ``cause``: what leads to it. ``remedies``: ways to end it,
+    of which one is enough.
+    """
+
+    blocks: str
+    cause: str
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LogEvent:
     """One kind of record in the log.
 
     ``fields``: what each field besides those of all records means. ``no_row_lost``: of a warning,
     the reason why it costs no row. ``other_level``: some of its records have this level instead, as
-    the meaning says. ``fault``: it blocks something until the operator has acted;
-    docs/operations.md has its remedies.
+    the meaning says. ``fault``: of a fault, what docs/runbook/faults.md tells of it.
     """
 
     name: str
@@ -40,7 +53,7 @@ class LogEvent:
     fields: Mapping[str, str] = field(default_factory=dict)
     no_row_lost: str = ""
     other_level: Level | None = None
-    fault: bool = False
+    fault: FaultSection | None = None
 
     @property
     def levels(self) -> frozenset[Level]:
@@ -51,3 +64,18 @@ class LogEvent:
 def fields_of(*common: str, **own: str) -> Mapping[str, str]:
     """Fields by name: ``common`` ones of `COMMON_FIELDS`, and ``own`` ones with their meanings."""
     return {**{name: COMMON_FIELDS[name] for name in common}, **own}
+
+
+def fault(
+    name: str,
+    blocks: str,
+    meaning: str,
+    cause: str,
+    *remedies: str,
+    level: Level = "error",
+    no_row_lost: str = "",
+) -> LogEvent:
+    """The event of a fault, with its section (`FaultSection`)."""
+    section = FaultSection(blocks, cause, remedies)
+    fields = fields_of("error", "where", "remedies")
+    return LogEvent(name, level, meaning, fields, no_row_lost, fault=section)

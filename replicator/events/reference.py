@@ -1,7 +1,8 @@
 """The pages that are made from the table of events.
 
 ``python -m replicator.events.reference > docs/logs.md`` writes the page of the log anew,
-``python -m replicator.events.reference warnings > docs/warnings.md`` that of the warnings.
+``… warnings > docs/warnings.md`` that of the warnings, and ``… faults > docs/runbook/faults.md``
+that of the faults.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from replicator.events.check_warnings import CHECK_WARNINGS
-from replicator.events.event_table import EVENTS, SUBJECTS
-from replicator.events.fault_events import FAULT_EVENTS
+from replicator.events.event_table import EVENTS, FAULT_EVENTS, FAULTS, SUBJECTS
 from replicator.events.log_event import COMMON_FIELDS, LogEvent
 
 _LOG_HEAD = """\
@@ -37,7 +37,7 @@ _FAULTS_HEAD = """\
 ## Faults
 
 A fault blocks a target, a source, or the whole task (with `--on-error exit` it ends the process):
-[which one, and what to do](operations.md#faults). Its record has the fields `error`, `where` and
+[which one, and what to do](runbook/faults.md). Its record has the fields `error`, `where` and
 `remedies`, and the level `error` (`target.locked`: `warning`). `replicator status` shows a fault
 with its remedies until `replicator resume`.
 
@@ -50,7 +50,7 @@ _WARNINGS_HEAD = """\
 This page is made from the program (`python -m replicator.events.reference warnings`); don't edit
 it.
 
-What could lose, double or change a row blocks what it concerns ([faults](operations.md#faults)) or
+What could lose, double or change a row blocks what it concerns ([faults](runbook/faults.md)) or
 keeps the task from starting (a failed check). This page has everything that is only a warning, with
 the reason why no row is lost by it.
 
@@ -69,6 +69,43 @@ Before the start (`replicator check`, and `run` by itself); these may also pass 
 
 | check | what is a warning | why no row is lost |
 |---|---|---|"""
+
+
+_RUNBOOK_HEAD = """\
+# Faults
+
+This page is made from the program (`python -m replicator.events.reference faults`); don't edit it.
+
+The task stops a part of its work, or all of it, where going on would lose, double or falsify rows.
+The log and `replicator status` tell the event, what happened, where, and the remedies with their
+commands. Find the event below, end the cause, and resume:
+
+```
+replicator resume TASK                        the whole task
+replicator resume TASK --target shop.orders   one target
+replicator resume TASK --source shard-1       one source
+```
+
+**What happens to the rows meanwhile.** The task has not written what it complains about. Other rows
+of the same batch may be on the target, and are not written twice.
+
+* A blocked target: the task reads its rows again when it goes on; keep the binlogs until then. All
+  other targets go on.
+* A blocked source: the task reads nothing more of it. The other sources go on, also for targets
+  that they share with it.
+* A fault of the task: it reads and writes nothing until you resume it.
+
+[Blocked parts](faults-in-detail.md#blocked-parts) has the details.
+[What needs nobody](what-needs-nobody.md) has what the task gets over by itself.
+
+**Copy anew** is right in every state. It means: `replicator stop TASK`, `replicator remove
+TASK.yaml`, empty *all* targets of the task, then `replicator run TASK.yaml` with `task-mode: all`.
+
+**Start behind it** is [described here](faults-in-detail.md#start-behind-a-statement).
+
+**`binlog skip`, `replace` and `inject`** answer a statement of a binlog
+([how](schema-changes.md#statements-that-cant-be-executed)); the fault has the commands, ready to be
+typed. Resume afterwards."""
 
 
 def log_page() -> str:
@@ -92,6 +129,20 @@ def warnings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def faults_page() -> str:
+    """The text of docs/runbook/faults.md: a section for each fault."""
+    lines = [_RUNBOOK_HEAD]
+    for subject, events in FAULTS.items():
+        lines += ["", f"## {subject}"]
+        for event in events:
+            section = event.fault
+            assert section is not None, event.name
+            lines += ["", f"### {event.name}", "", f"{event.meaning}."]
+            lines += ["", section.cause, "", f"Blocks: {section.blocks}.", "", "What to do:", ""]
+            lines += [f"* {remedy}" for remedy in section.remedies]
+    return "\n".join(lines) + "\n"
+
+
 def _row(event: LogEvent) -> str:
     level = f"{event.level}, {event.other_level}" if event.other_level else event.level
     return f"| `{event.name}` | {level} | {event.meaning} | {'; '.join(_fields(event))} |"
@@ -112,4 +163,5 @@ def _is_common(name: str, meaning: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(warnings_page() if sys.argv[1:] == ["warnings"] else log_page())
+    pages = {"warnings": warnings_page, "faults": faults_page, "log": log_page}
+    sys.stdout.write(pages["".join(sys.argv[1:]) or "log"]())

@@ -78,7 +78,7 @@ def test_a_shard_is_copied_afterwards_while_its_rows_change(
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    """As docs/operations.md tells it: by a task of its own."""
+    """As docs/how-to/add-a-shard.md tells it: by a task of its own."""
     name = database_name
     shards = Shards([mariadb_source], target_server, name)
     shards.change(rows=60)

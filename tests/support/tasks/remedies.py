@@ -21,7 +21,7 @@ WAYS = {
     "copy anew": r"cop(?:y|ied) (?:\w+ )?anew",
     "resume": r"\bresume\b",
 }
-"""The names of remedies, and how the table of faults in `docs/operations.md` writes of them."""
+"""The names of remedies, and how the runbook (`docs/runbook/faults.md`) writes of them."""
 
 BY_HAND = "by hand"
 """The remedy of a fault for which the table names none of these."""
@@ -64,9 +64,9 @@ NOT_EXECUTED: dict[str, set[str]] = {
 is added, since a new fault comes with the tests of its remedies."""
 
 
-def named(cell: str) -> set[str]:
-    """The remedies that a cell of the table of faults names."""
-    found = {way for way, words in WAYS.items() if re.search(words, cell, re.IGNORECASE)}
+def named(remedies: str) -> set[str]:
+    """The remedies that the text of a fault's section names."""
+    found = {way for way, words in WAYS.items() if re.search(words, remedies, re.IGNORECASE)}
     return found or {BY_HAND}
 
 

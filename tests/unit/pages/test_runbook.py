@@ -1,4 +1,4 @@
-"""docs/operations.md tells every fault that can pause a task, its remedies, and the status."""
+"""The runbook has every fault that can block something, with its remedies; a page the status."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 
 from actors.writing.job_runner import _FAULTS
 from replicator.events.event_table import EVENTS
+from replicator.events.log_event import FaultSection
+from replicator.events.reference import faults_page
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,
@@ -31,7 +33,8 @@ from replicator.status import (
 from tests.support.tasks.remedies import NOT_EXECUTED, executed, named
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+RUNBOOK = ROOT / "docs" / "runbook" / "faults.md"
+STATUS = ROOT / "docs" / "reference" / "status.md"
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
 NO_FAULTS = {
     WriteOutcome.DONE,
@@ -86,26 +89,19 @@ def faults() -> dict[str, set[str]]:
     return found
 
 
-def rows_of_table() -> list[tuple[str, str, str]]:
-    """The event, what it blocks, and the remedies, of each row of the table of faults."""
-    head = "| event | blocks | what it means | remedies |\n|---|---|---|---|\n"
-    table = PAGE.split(head)[1].split("\n\n")[0]
-    row = re.compile(
-        r"^\| `([a-z.-]+)` \| (target|source|task|(?:source|target) or task|source or target) \|"
-        r" .+ \| (.+) \|$",
-        re.M,
-    )
-    return row.findall(table)
+def sections() -> dict[str, FaultSection]:
+    """What the operator is told of each fault, by its event."""
+    return {event.name: event.fault for event in EVENTS if event.fault}
+
+
+def test_the_page_of_faults_is_made_from_the_table() -> None:
+    assert RUNBOOK.read_text(encoding="utf-8") == faults_page()
 
 
 def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_remedies() -> None:
-    documented = {event: set(blocks.split(" or ")) for event, blocks, _ in rows_of_table()}
+    documented = {event: set(told.blocks.split(" or ")) for event, told in sections().items()}
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
     assert documented == faults(), "say what they block, what they mean and what to do"
-
-
-def test_the_table_of_faults_is_complete() -> None:
-    assert {event for event, _, _ in rows_of_table()} == {e.name for e in EVENTS if e.fault}
 
 
 def test_every_outcome_of_a_batch_that_is_a_fault_has_its_event() -> None:
@@ -114,7 +110,7 @@ def test_every_outcome_of_a_batch_that_is_a_fault_has_its_event() -> None:
 
 def test_every_way_out_is_executed_by_a_test() -> None:
     found = executed(ROOT / "tests")
-    told = {event: named(ways) for event, _, ways in rows_of_table()}
+    told = {event: named(" ".join(told.remedies)) for event, told in sections().items()}
     unknown = {event: ways - told.get(event, set()) for event, ways in found.items()}
     assert not {e: w for e, w in unknown.items() if w}, "the table does not name what they execute"
     left = {event: ways - found.get(event, set()) for event, ways in told.items()}
@@ -133,6 +129,5 @@ def test_every_way_out_is_executed_by_a_test() -> None:
     ],
 )
 def test_every_field_of_the_status_is_named(part: type) -> None:
-    section = PAGE.split("## Status\n")[1].split("\n## ")[0]
-    words = set(re.findall(r"\w+", section))
+    words = set(re.findall(r"\w+", STATUS.read_text(encoding="utf-8")))
     assert {field.name for field in fields(part)} - words == set()

@@ -1,0 +1,342 @@
+"""Faults of rows, targets and schema changes: what they mean, and what ends them."""
+
+from __future__ import annotations
+
+from replicator.events.log_event import fault
+
+ROW_FAULTS = (
+    fault(
+        "rows.duplicate",
+        "target",
+        "Two rows have the same key in the target",
+        "The message names the shards as far as the task knows them; `where` has the columns of "
+        "the key and the positions of the row events.",
+        "Delete or change one of the two rows in its shard, then resume. This helps if the change "
+        "gets into the same batch.",
+        "If it does not: delete the row on the target, resume, and put the target right when both "
+        "changes have passed.",
+        "If rows may overwrite one another: set `safe-mode: true`.",
+        "If the message names a lock: the row may have moved from a shard whose deletion waits "
+        "behind the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
+        "the lag is 0. The task notes such keys, and puts back what the deletion takes away. Don't "
+        "delete the row on the target: the deletion that waits would then remove the new row for "
+        "good.",
+    ),
+    fault(
+        "rows.refused",
+        "target",
+        "The target does not take a row",
+        "A value does not fit, a privilege is missing, or a trigger refuses the row. The message "
+        "has the words of the server.",
+        "Change the target so that it takes the row, then resume.",
+    ),
+    fault(
+        "rows.undecodable",
+        "target",
+        "The task can't read a row event",
+        "For example, some session has a `binlog_row_image` other than FULL. The event stays in "
+        "the binlog, and rows of the same batch before it may be missing on the target, so a start "
+        "behind it would lose them.",
+        "Mend the cause at the source, then copy anew.",
+    ),
+    fault(
+        "rows.no-room",
+        "target",
+        "A row event has a value that column mapping has no room for",
+        "The value of the mapped column is negative or not below 2^44. The event stays in the "
+        "binlog, and rows of the same batch before it may be missing on the target.",
+        "Copy anew when the row has another value in the shard, or with an extracted column in the "
+        "key in place of the mapping.",
+    ),
+    fault(
+        "rows.unfiltered",
+        "target",
+        "An expression filter has no answer for a row, such as a BIGINT out of its range",
+        "The source itself would answer with an error, for example where it subtracts from an "
+        "unsigned column.",
+        "Write the expression so that it has an answer for such a row, too: `u > 5 AND u - 5 > 3`. "
+        "`stop`, then `run --on-changed-rules keep` "
+        "([Change rules](../how-to/change-rules.md)).",
+    ),
+    fault(
+        "rows.filter-unfit",
+        "target",
+        "An expression filter does not fit the table of the rows",
+        "The table lacks a column that the filter names, the column has a type on which the filter "
+        "has no exact answer, or its collation is not known: a schema change made it, the target "
+        "lacks collations of the source, and row events don't tell theirs. The message has the "
+        "place in the text.",
+        "Change the rule in the task file, `stop`, then `run --on-changed-rules keep` "
+        "([Change rules](../how-to/change-rules.md)).",
+    ),
+    fault(
+        "rows.no-plan",
+        "target or task",
+        "The structures of shard and target do not fit each other",
+        "The target lacks a column, the values of the shard can't be converted to a type of the "
+        "target (the message says why), or somebody changed the shard unseen (`sql_log_bin=0`, a "
+        "start older than the table). Or the name of a shard does not suit a rule about columns "
+        "(`extract-table`, `column-mappings`).",
+        "Make the target fit, then resume. Where a SET or another type differs, the message has "
+        "the statement that gives the target the values of both.",
+        "If a rule is wrong: correct it, `stop`, then `run`.",
+        "If the shard was changed unseen: `schema set` "
+        "([The structure of rows](faults-in-detail.md#the-structure-of-rows)); or copy anew.",
+    ),
+    fault(
+        "rows.structure-unknown",
+        "target",
+        "The structure of rows is not certain, and their events do not tell it",
+        "`binlog_row_metadata` is not FULL, and: the target's server could not try out a DDL of "
+        "the shard; the shard was made LIKE a table that is not replicated; it was dropped before "
+        "the task first looked; or the start lies before a later change. The message says which.",
+        "Tell the structure by `schema set` "
+        "([The structure of rows](faults-in-detail.md#the-structure-of-rows)).",
+        "Or resume: if nothing has changed the shard since, the task asks its server.",
+        "Otherwise copy anew. With `binlog_row_metadata=FULL` at the source, later rows tell their "
+        "structure themselves.",
+    ),
+    fault(
+        "rows.moved-unknown",
+        "target",
+        "The task can't look tracked keys up, because the key of the target has changed",
+        "The key was changed while the task tracked keys that several shards may have. Rows that "
+        "moved between shards may be missing.",
+        "Copy anew.",
+    ),
+    fault(
+        "rows.recreated-column",
+        "target",
+        "Without coordination, a shard has written to a column whose name the target has since "
+        "given to another column",
+        "`shard-mode` is empty, and the shard has not made the change yet that its target has: a "
+        "column was renamed, or a column of the key was dropped and added again.",
+        "For rows that are written already: make the change on the shard, and copy anew.",
+        "To avoid it: let no shard write between the change of the first shard and that of the "
+        "last.",
+    ),
+    fault(
+        "rows.cascade-in-safe-mode",
+        "target",
+        "A row that others refer to was deleted, or its key changed, during the copy or in safe "
+        "mode, and foreign keys with an action tie the target",
+        "The foreign keys of the shard acted on rows that the task may have copied before or after "
+        "that.",
+        "Copy anew while nothing deletes such rows or changes their keys, and leave `safe-mode: "
+        "true` out.",
+    ),
+    fault(
+        "target.missing",
+        "target",
+        "A target table does not exist",
+        "Somebody dropped it, or the task follows binlogs without a copy that would make it.",
+        "Create it (the message has the statement), then resume.",
+    ),
+    fault(
+        "target.not-transactional",
+        "target",
+        "The storage engine of a target can't roll back",
+        "Rows could be on the target twice after a lost connection.",
+        "`ALTER TABLE … ENGINE=InnoDB` on the target, then resume.",
+    ),
+    fault(
+        "target.not-created",
+        "target",
+        "The task can't create a target like its shards",
+        "The server refuses the statement in the message, a view has the name, the storage engine "
+        "of the shard may have its rows elsewhere, or the target lacks a collation that keeps the "
+        "keys of the shards apart.",
+        "Create the table by hand, with columns and keys that take the rows of the shards; then "
+        "resume.",
+        "Or remove what the message names, then resume.",
+    ),
+    fault(
+        "target.keys-differ",
+        "target",
+        "Foreign keys change rows of a shard without logging it, and the target can't change its "
+        "rows likewise, or the shard lost such keys while the task was stopped",
+        "The target or a shard no longer has the keys that the task followed, or the task file no "
+        "longer lets the target follow them.",
+        "Put right what the message names (it has the statement where the target lacks a key), "
+        "then resume.",
+        "Or, if the application changes the rows of the child itself: set `ignore-checking-items: "
+        "[foreign_keys]`.",
+    ),
+    fault(
+        "target.locked",
+        "target",
+        "Another session has locked a target. The task sets the target aside, and tries it again "
+        "by itself",
+        "The session has locked rows, or uses the table while its structure is to change, and did "
+        "not let go. The data has no fault, so the target goes on by itself "
+        "([What needs nobody](what-needs-nobody.md)).",
+        "Wait.",
+        "Or end that session (the message says where to look) and resume, which does not wait for "
+        "the next attempt.",
+        level="warning",
+        no_row_lost="The task holds the rows of the target, and later reads them again",
+    ),
+)
+
+DDL_FAULTS = (
+    fault(
+        "ddl.forbidden",
+        "source or target",
+        "A rule of `filters` demands an error at this statement",
+        "The rule has `action: Error`.",
+        "`binlog skip` or `binlog replace`, then resume.",
+        "Or change the rule in the task file, `stop`, then `run`.",
+    ),
+    fault(
+        "ddl.not-supported",
+        "source or target",
+        "The task can't carry over a schema change",
+        "One of these: DML logged as a statement (`binlog_format` is not ROW in some session), "
+        "also of a table that is not replicated but may have written to others "
+        "([why](../how-to/prepare-servers.md#statements-instead-of-rows)); an exchange of "
+        "partitions (`CONVERT PARTITION … TO TABLE` of a table that is not replicated is none: it "
+        "counts as DROP PARTITION); an import of a tablespace; an engine that may have its rows "
+        "elsewhere (FEDERATED, CONNECT, SPIDER, BLACKHOLE, MERGE, or an unknown one); `CREATE "
+        "TABLE … SELECT` in a session without `binlog_format=ROW`; a rename of a table that is not "
+        "replicated to one that is; ALTER with RENAME and changes in one; a MERGE table that is "
+        "replicated or stands over tables that are.",
+        "Do by hand on the target what the statement means there and `binlog skip`; or `binlog "
+        "replace` it. Then resume.",
+        "Or do it by hand and start behind it: the message has the `meta:`.",
+    ),
+    fault(
+        "ddl.several-tables",
+        "target",
+        "A statement changes several tables of one target",
+        "The task can't tell in which order the changes count.",
+        "`binlog replace` it by several statements, then resume.",
+    ),
+    fault(
+        "ddl.move-in",
+        "target",
+        "A rename would move a shard to another target",
+        "Without coordination, it is a fault only where one of the two targets has other shards.",
+        "When all rows that the shard had before are on its former target (no lock holds any): "
+        "move them by hand to the new one, `binlog skip`, then resume. The shard belongs there "
+        "from then on. Without the move, changes of these rows would find nothing.",
+    ),
+    fault(
+        "ddl.history",
+        "target",
+        "A DDL of a shard differs from the one that the target executed in its place",
+        "Another shard's statement was executed under the same number.",
+        "`binlog skip`: the statement counts as the executed one. Then resume.",
+    ),
+    fault(
+        "ddl.create-differs",
+        "target",
+        "A shard is created with a structure that neither its target nor the other shards have or "
+        "had",
+        "Or, without coordination, a table that does not fit the target replaces one of several "
+        "shards (CREATE OR REPLACE). The message says where they differ.",
+        "If a DDL of another shard, still to be read, brings the structure: resume.",
+        "To keep the structure: make the target fit and `binlog skip`, and the shard joins as it "
+        "is; or `binlog replace`. Then resume.",
+        "To have the shard like the others: drop it, create it like them, and `binlog skip` the "
+        "first CREATE, which stays in the binlog. Rows that it got before must fit the target by "
+        "column name; give the target their columns until they have passed.",
+        "If the message says that a structure is not certain (a table made LIKE one that is not "
+        "replicated): `binlog skip`, too, and `schema set` when its first rows come "
+        "(`rows.structure-unknown`).",
+    ),
+    fault(
+        "ddl.computed",
+        "target",
+        "A shard turns a plain column into a generated one, in which another shard stores values "
+        "of its own",
+        "The target would replace these values by computed ones.",
+        "`binlog skip`, then resume: the column of the target stays a plain one, and takes the "
+        "values of all shards, computed or not.",
+        "If each stored value is the one that would be computed: `binlog replace` by the statement "
+        "itself, then resume.",
+    ),
+    fault(
+        "ddl.filtered-column",
+        "target",
+        "A statement changes a column of an expression filter, so that the filter may judge "
+        "earlier rows differently",
+        "The column gets another type or collation, or is dropped and added again, and an "
+        "`insert-value-expr` uses it. A statement that only widens it is no fault.",
+        "Make the target's rows of this shard those that pass by the new values, `binlog replace` "
+        "by the statement itself (`binlog skip` if an event filter leaves it out), then resume.",
+        "If the task copies: put the expression into brackets in the task file, `stop`, then `run "
+        "--on-changed-rules recopy`.",
+    ),
+    fault(
+        "ddl.other-values",
+        "target",
+        "A shard adds a column with another default or formula than that of the target, without "
+        "coordination or after an unlock; or its rows are in a column that the target created "
+        "again",
+        "Older rows of the shard have other values than on the target. The same holds where one "
+        "statement gives the rows of two shards different defaults (a TIMESTAMP in other time "
+        "zones), and where, after an unlock, a shard drops or renames a column of which the target "
+        "has another one by now.",
+        "Give the shard's rows on the target the values that they have in the shard, `binlog "
+        "skip`, then resume.",
+        "A formula: the target can have only one. Change it in the shard, or leave the column out "
+        "of the target.",
+    ),
+    fault(
+        "ddl.unclear",
+        "target",
+        "Without coordination, a shard brings a statement that the target may already have in "
+        "other words",
+        "The statement drops, renames or converts a column of which the target has a newer or "
+        "another state than the shard. The message names the change that the shard has not made.",
+        "If the target has the change in other words, or is not to have it: `binlog skip`, then "
+        "resume.",
+        "If it is a change of its own: `binlog replace` by the statement itself, then resume.",
+    ),
+    fault(
+        "ddl.refused",
+        "target",
+        "The target refused a schema change",
+        "Or it refused one of the single changes of a statement that it does not take as a whole; "
+        "the message says which ones it executed. An error that says that the target is that way "
+        "already is no fault, if it is.",
+        "Remove what the message names, then resume: the task tries the statement again, or goes "
+        "on with what was not executed.",
+        "Or `binlog skip`, `replace` or `inject`, then resume. What was executed stays.",
+    ),
+    fault(
+        "ddl.renumbers",
+        "target",
+        "An AUTO_INCREMENT column would number the rows of the target anew",
+        "A statement adds or modifies a column with AUTO_INCREMENT, and the rows of the target "
+        "would get other numbers than in their shards.",
+        "Do the same by hand on the target without AUTO_INCREMENT (a new column: one that may be "
+        "NULL), give the rows the numbers that they have in their shards behind the statement, "
+        '`binlog skip`, then resume. With `shard-mode: ""`, each further shard is '
+        "`ddl.other-values` then: `binlog skip`, too.",
+        "Or copy anew.",
+    ),
+    fault(
+        "ddl.nondeterministic-default",
+        "target",
+        "A new column would get other values in the target than in the shards (`uuid()`)",
+        "The default has another value at each execution (`uuid()`, `rand()`, `user()` …), and the "
+        'target has rows; or a further shard brings such a column, with `shard-mode: ""` or after '
+        "an unlock.",
+        "Add the column to the target by hand, without this default and so that it may be NULL; "
+        "give the rows the values of their shards, `binlog skip`, then resume. In a target without "
+        "a key, rows that were changed since can't be found: copy anew.",
+        "If the values of older rows don't matter: `binlog replace` by the statement itself, or "
+        "`skip` if the target has the column. Then resume.",
+    ),
+    fault(
+        "ddl.time-zone",
+        "target",
+        "A schema change depends on the time zone of the source, which the task can't tell",
+        "The statement ran in the time zone of the source's host, whose offset changes over the "
+        "year, and servers don't tell its rules. Its effect depends on it (TIMESTAMP, DATETIME, "
+        "now() …).",
+        "Name it in the task file, for example `timezone: Europe/Berlin` (the target then needs "
+        "its time zone tables). `stop`, then `run`.",
+    ),
+)
