@@ -241,7 +241,7 @@ SOURCE_FAULTS = (
         "The source has purged the binlog that the task must read next",
         "The file is gone, or the position is not an event boundary. Keep binlogs for longer than "
         "the task may be stopped and than locks and faults stay open.",
-        "Bring the files back, then resume.",
+        "Bring the files back.",
         "If the position is wrong: correct `meta:`.",
         "Otherwise copy anew.",
     ),
@@ -294,8 +294,8 @@ COPY_FAULTS = (
         "key's columns ([values](faults-in-detail.md#which-row-a-fault-is-about)).",
         "Change or delete the row in the shard that is being copied; or delete the other one in "
         "its shard and on the target, since copied rows are not copied again. Then resume.",
-        "If the target had rows before: `TRUNCATE TABLE` it, then resume. All its shards are copied "
-        "anew (`copy.target-emptied`).",
+        "If the target had rows before: `TRUNCATE TABLE` it, then resume. All its shards are "
+        "copied anew (`copy.target-emptied`).",
         "If rows may overwrite one another: set `on-duplicate-logical` to `replace` or `ignore`, "
         "`stop`, then `run`.",
     ),

@@ -79,7 +79,7 @@ ROW_FAULTS = (
         "(`extract-table`, `column-mappings`).",
         "Make the target fit, then resume. Where a SET or another type differs, the message has "
         "the statement that gives the target the values of both.",
-        "If a rule is wrong: correct it, `stop`, then `run`.",
+        "If a rule is wrong: correct it, and start the task again.",
         "If the shard was changed unseen: `schema set` "
         "([The structure of rows](faults-in-detail.md#the-structure-of-rows)); or copy anew.",
     ),
@@ -184,7 +184,7 @@ DDL_FAULTS = (
         "source or target",
         "A rule of `filters` demands an error at this statement",
         "The rule has `action: Error`.",
-        "`binlog skip` or `binlog replace`, then resume.",
+        "`binlog skip` or `binlog replace`.",
         "Or change the rule in the task file, `stop`, then `run`.",
     ),
     fault(
@@ -201,7 +201,7 @@ DDL_FAULTS = (
         "replicated to one that is; ALTER with RENAME and changes in one; a MERGE table that is "
         "replicated or stands over tables that are.",
         "Do by hand on the target what the statement means there and `binlog skip`; or `binlog "
-        "replace` it. Then resume.",
+        "replace` it.",
         "Or do it by hand and start behind it: the message has the `meta:`.",
     ),
     fault(
@@ -209,7 +209,7 @@ DDL_FAULTS = (
         "target",
         "A statement changes several tables of one target",
         "The task can't tell in which order the changes count.",
-        "`binlog replace` it by several statements, then resume.",
+        "`binlog replace` it by several statements.",
     ),
     fault(
         "ddl.move-in",
@@ -217,7 +217,7 @@ DDL_FAULTS = (
         "A rename would move a shard to another target",
         "Without coordination, it is a fault only where one of the two targets has other shards.",
         "When all rows that the shard had before are on its former target (no lock holds any): "
-        "move them by hand to the new one, `binlog skip`, then resume. The shard belongs there "
+        "move them by hand to the new one, and `binlog skip`. The shard belongs there "
         "from then on. Without the move, changes of these rows would find nothing.",
     ),
     fault(
@@ -225,7 +225,7 @@ DDL_FAULTS = (
         "target",
         "A DDL of a shard differs from the one that the target executed in its place",
         "Another shard's statement was executed under the same number.",
-        "`binlog skip`: the statement counts as the executed one. Then resume.",
+        "`binlog skip`: the statement counts as the executed one.",
     ),
     fault(
         "ddl.create-differs",
@@ -233,10 +233,10 @@ DDL_FAULTS = (
         "A shard is created with a structure that neither its target nor the other shards have or "
         "had",
         "Or, without coordination, a table that does not fit the target replaces one of several "
-        "shards (CREATE OR REPLACE). The message says where they differ.",
-        "If a DDL of another shard, still to be read, brings the structure: resume.",
+        "shards (CREATE OR REPLACE). The message says where they differ. Resume if a DDL of "
+        "another shard, still to be read, brings the structure.",
         "To keep the structure: make the target fit and `binlog skip`, and the shard joins as it "
-        "is; or `binlog replace`. Then resume.",
+        "is; or `binlog replace`.",
         "To have the shard like the others: drop it, create it like them, and `binlog skip` the "
         "first CREATE, which stays in the binlog. Rows that it got before must fit the target by "
         "column name; give the target their columns until they have passed.",
@@ -250,10 +250,10 @@ DDL_FAULTS = (
         "A shard turns a plain column into a generated one, in which another shard stores values "
         "of its own",
         "The target would replace these values by computed ones.",
-        "`binlog skip`, then resume: the column of the target stays a plain one, and takes the "
+        "`binlog skip`: the column of the target stays a plain one, and takes the "
         "values of all shards, computed or not.",
         "If each stored value is the one that would be computed: `binlog replace` by the statement "
-        "itself, then resume.",
+        "itself.",
     ),
     fault(
         "ddl.filtered-column",
@@ -263,7 +263,7 @@ DDL_FAULTS = (
         "The column gets another type or collation, or is dropped and added again, and an "
         "`insert-value-expr` uses it. A statement that only widens it is no fault.",
         "Make the target's rows of this shard those that pass by the new values, `binlog replace` "
-        "by the statement itself (`binlog skip` if an event filter leaves it out), then resume.",
+        "by the statement itself (`binlog skip` if an event filter leaves it out).",
         "If the task copies: put the expression into brackets in the task file, `stop`, then `run "
         "--on-changed-rules recopy`.",
     ),
@@ -277,8 +277,8 @@ DDL_FAULTS = (
         "statement gives the rows of two shards different defaults (a TIMESTAMP in other time "
         "zones), and where, after an unlock, a shard drops or renames a column of which the target "
         "has another one by now.",
-        "Give the shard's rows on the target the values that they have in the shard, `binlog "
-        "skip`, then resume.",
+        "Give the shard's rows on the target the values that they have in the shard, and `binlog "
+        "skip`.",
         "A formula: the target can have only one. Change it in the shard, or leave the column out "
         "of the target.",
     ),
@@ -289,9 +289,8 @@ DDL_FAULTS = (
         "other words",
         "The statement drops, renames or converts a column of which the target has a newer or "
         "another state than the shard. The message names the change that the shard has not made.",
-        "If the target has the change in other words, or is not to have it: `binlog skip`, then "
-        "resume.",
-        "If it is a change of its own: `binlog replace` by the statement itself, then resume.",
+        "If the target has the change in other words, or is not to have it: `binlog skip`.",
+        "If it is a change of its own: `binlog replace` by the statement itself.",
     ),
     fault(
         "ddl.refused",
@@ -312,7 +311,7 @@ DDL_FAULTS = (
         "would get other numbers than in their shards.",
         "Do the same by hand on the target without AUTO_INCREMENT (a new column: one that may be "
         "NULL), give the rows the numbers that they have in their shards behind the statement, "
-        '`binlog skip`, then resume. With `shard-mode: ""`, each further shard is '
+        'and `binlog skip`. With `shard-mode: ""`, each further shard is '
         "`ddl.other-values` then: `binlog skip`, too.",
         "Or copy anew.",
     ),
@@ -324,10 +323,10 @@ DDL_FAULTS = (
         'target has rows; or a further shard brings such a column, with `shard-mode: ""` or after '
         "an unlock.",
         "Add the column to the target by hand, without this default and so that it may be NULL; "
-        "give the rows the values of their shards, `binlog skip`, then resume. In a target without "
+        "give the rows the values of their shards, and `binlog skip`. In a target without "
         "a key, rows that were changed since can't be found: copy anew.",
         "If the values of older rows don't matter: `binlog replace` by the statement itself, or "
-        "`skip` if the target has the column. Then resume.",
+        "`skip` if the target has the column.",
     ),
     fault(
         "ddl.time-zone",
