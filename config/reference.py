@@ -28,7 +28,8 @@ _HEAD = """\
 
 A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
 existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `spark` and `writer`
-are added. `config/examples/` holds files to start from.
+are added. `config/examples/` holds files to start from;
+`config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
 This page is made from the program (`python -m config.reference`); don't edit it.
 
@@ -140,7 +141,7 @@ def _table(place: str, section: type[Section], seen: dict[type[Section], str]) -
         if inner is not None:
             kind += f", see `{seen[inner]}`"
         meaning = " ".join((field.description or "").split())
-        cells = [f"`{key}`", kind, _default(field), meaning, _supported(here)]
+        cells = [f"`{key}`", kind, _default(field), meaning, supported(here)]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
 
@@ -150,10 +151,11 @@ def _join(place: str, key: str) -> str:
 
 
 def _type_name(field: FieldInfo) -> str:
-    return "size" if _is_size(field) else _name_of(field.annotation)
+    return "size" if is_size(field) else _name_of(field.annotation)
 
 
-def _is_size(field: FieldInfo) -> bool:
+def is_size(field: FieldInfo) -> bool:
+    """Whether a key takes a size in bytes."""
     # Of one that may be left out they stand one level below.
     below = [m for part in get_args(field.annotation) for m in getattr(part, "__metadata__", ())]
     parsers = [m.func for m in (*field.metadata, *below) if isinstance(m, BeforeValidator)]
@@ -186,7 +188,7 @@ def _default(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
-    if _is_size(field):
+    if is_size(field):
         return f"`{value >> 20}MiB`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
@@ -195,7 +197,8 @@ def _default(field: FieldInfo) -> str:
     return f"`{value}`" if value != "" else '`""`'
 
 
-def _supported(place: str) -> str:
+def supported(place: str) -> str:
+    """What the last column says of a key by its place: ``yes``, or what else becomes of it."""
     patterns = _with_sections_around(pattern_of(place))
     for part in NAMED_PARTS:
         if part.section in patterns:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import config
 from config.keys import pattern_of, walk
+from config.loading import load_task
 from config.models import Task
 from config.no_effect import IGNORED, NO_EFFECT
 from config.old_spellings import RENAMED
-from config.reference import reference_page
+from config.reference import reference_page, supported
+from config.template import LEFT_OUT, template
 from config.unsupported import UNSUPPORTED
 
 PAGE = Path(config.__file__).parent.parent / "docs" / "task-file.md"
@@ -65,3 +68,31 @@ def test_what_is_supported_is_told_by_task_mode() -> None:
 )
 def test_the_page_shows(row: str) -> None:
     assert row in reference_page()
+
+
+TEMPLATE = PAGE.parent.parent / "config" / "examples" / "every-key.yaml"
+
+
+def test_the_template_is_up_to_date() -> None:
+    assert TEMPLATE.read_text(encoding="utf-8") == template(), (
+        "run: python -m config.template > config/examples/every-key.yaml"
+    )
+
+
+def test_the_template_has_every_key_that_has_an_effect() -> None:
+    shown = set(re.findall(r"^ *#?(?:- )?([a-z][\w-]*):", template(), re.MULTILINE))
+    with_effect = {p.rpartition(".")[2] for p, _ in walk(Task) if supported(p) == "yes"}
+    left_out = {pattern.rpartition(".")[2] for pattern in LEFT_OUT}
+    assert with_effect - shown <= left_out
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_template_loads_as_it_is_and_with_every_key(
+    everything: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARD_PASSWORD", "s")
+    monkeypatch.setenv("TARGET_PASSWORD", "t")
+    text = re.sub(r"^( *)#(?=[a-z-])", r"\1", template(), flags=re.M) if everything else template()
+    file = tmp_path / "task.yaml"
+    file.write_text(text, encoding="utf-8")
+    assert load_task(file).name == "merge-orders"
