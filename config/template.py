@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -174,7 +175,7 @@ def _shown(place: str, field: FieldInfo) -> str:
     shown = _SHOWN.get(pattern_of(place))
     if shown is not None:
         return shown
-    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    value: Any = None if field.is_required() else field.get_default(call_default_factory=True)
     if value is None:
         return ""
     if isinstance(value, SecretStr):

@@ -46,6 +46,7 @@ def test_example_loads_without_warnings(path: Path, monkeypatch: pytest.MonkeyPa
 def test_there_are_examples() -> None:
     assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
         "copy-then-follow.yaml",
+        "every-key.yaml",
         "merge-two-sources.yaml",
     }
 
