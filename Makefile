@@ -4,7 +4,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite fuzz-stream lint docs demo bench lock clean
+.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -47,6 +47,9 @@ lint: setup ## run ruff, bandit and mypy
 
 docs: setup ## build the site of the documentation in build/site, strictly and offline
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+release: setup ## make the wheel, the site and the changes of the version in dist/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m scripts.release
 
 demo: setup ## merge live shards on private servers, and watch it
 	@$(JAVA) $(BIN)/replicator demo

@@ -1,4 +1,4 @@
-"""docs/design.md, section 8: the actors and their messages are those of the code."""
+"""docs/inside/actors.md: the actors and their messages are those of the code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from actors.messages import GroupMessage, WriterMessage
 from actors.sharding.lock_messages import LockMessage
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-SECTION = PAGE[PAGE.index("## 8. Actors") : PAGE.index("## 9.")]
-ROWS = re.findall(r"^\| (`[^|]+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", SECTION, re.MULTILINE)
-WITHOUT_MAILBOX = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|$", SECTION, re.MULTILINE)
+PAGE = (ROOT / "docs" / "inside" / "actors.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (`[^|]+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+WITHOUT_MAILBOX = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 MESSAGES = {
     message.__name__
     for union in (WriterMessage, GroupMessage, LockMessage)

@@ -1,4 +1,4 @@
-"""The layout that docs/design.md section 7 sets out, checked on the source itself."""
+"""The layout that docs/inside/layout.md sets out, checked on the source itself."""
 
 from __future__ import annotations
 
@@ -88,9 +88,8 @@ def dotted(path: str) -> str:
 
 @cache
 def table() -> dict[str, set[str]]:
-    """By place, what it may import: the table of section 7."""
-    text = (ROOT / "docs/design.md").read_text()
-    section = text[text.index("## 7. Layout") : text.index("## 8.")]
+    """By place, what it may import: the table of docs/inside/layout.md."""
+    section = (ROOT / "docs/inside/layout.md").read_text()
     found: dict[str, set[str]] = {}
     above: set[str] = set()
     for line in section.splitlines():
