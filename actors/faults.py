@@ -11,7 +11,8 @@ from replicator.mysql.names import Member, TableName
 
 COPY_ANEW = (
     "copy all anew: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
-    " task, then `replicator run TASK.yaml` with `task-mode: all`"
+    " task (drop those whose columns differ from the shards': the copy creates them), then"
+    " `replicator run TASK.yaml` with `task-mode: all`"
 )
 """The remedy that is left where rows can't be had otherwise."""
 

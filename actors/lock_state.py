@@ -10,9 +10,11 @@ from pydantic import TypeAdapter
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
-from replicator.sharding.items import Cutover, GroupState, Item, ResolvedItem
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
+
+PESSIMISTIC = "pessimistic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,27 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
             history.history.append(decision.resolved)
         else:
             history.pending = _resolution(record, decision)
+    return found
+
+
+def first_groups(
+    decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+) -> Mapping[TableName, GroupState[TableName]]:
+    """By target, the groups of a source that the task follows for the first time.
+
+    ``members``: its shards, each with its target. A group starts at the version that its target has
+    then. That is saved with the first checkpoint: the target may go on while the task file does not
+    name the source.
+    """
+    past = histories(decided)
+    by_target: dict[TableName, list[TableName]] = {}
+    for member, target in members:
+        by_target.setdefault(target, []).append(member)
+    found = {}
+    for target, names in by_target.items():
+        base = len(past[target].history) if target in past else 0
+        state = MemberState(base, Place(0, 0))
+        found[target] = GroupState(base, tuple((name, state) for name in sorted(names)))
     return found
 
 

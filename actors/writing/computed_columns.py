@@ -58,13 +58,12 @@ def _fault(ddl: DdlExecution, statement: Statement, column: str, storing: Member
         scope=of_target(ddl.target),
         remedies=(
             "`replicator binlog skip`: the target's column stays a plain one, and takes the values"
-            " that this shard computes and those that others store",
-            "where each value that is stored is the one that would be computed: `replicator binlog"
-            " replace` by the statement itself",
+            " that this shard computes and those that others store, until the last shard has made"
+            " the change",
         ),
         ddl_event=DdlEvent(
             ddl.member.source,
             statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+            (OverrideAction.SKIP.value,),
         ),
     )

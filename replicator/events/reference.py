@@ -99,7 +99,8 @@ of the same batch may be on the target, and are not written twice.
 [What needs nobody](what-needs-nobody.md) has what the task gets over by itself.
 
 **Copy anew** is right in every state. It means: `replicator stop TASK`, `replicator remove
-TASK.yaml`, empty *all* targets of the task, then `replicator run TASK.yaml` with `task-mode: all`.
+TASK.yaml`, empty *all* targets of the task (drop those whose columns differ from the shards': the
+copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
 
 **Start behind it** is [described here](faults-in-detail.md#start-behind-a-statement).
 

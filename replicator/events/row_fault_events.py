@@ -92,7 +92,6 @@ ROW_FAULTS = (
         "the task first looked; or the start lies before a later change. The message says which.",
         "Tell the structure by `schema set` "
         "([The structure of rows](faults-in-detail.md#the-structure-of-rows)).",
-        "Or resume: if nothing has changed the shard since, the task asks its server.",
         "Otherwise copy anew. With `binlog_row_metadata=FULL` at the source, later rows tell their "
         "structure themselves.",
     ),
@@ -251,9 +250,7 @@ DDL_FAULTS = (
         "of its own",
         "The target would replace these values by computed ones.",
         "`binlog skip`: the column of the target stays a plain one, and takes the "
-        "values of all shards, computed or not.",
-        "If each stored value is the one that would be computed: `binlog replace` by the statement "
-        "itself.",
+        "values of all shards, computed or not, until the last shard has made the change.",
     ),
     fault(
         "ddl.filtered-column",

@@ -20,8 +20,6 @@ from replicator.schema.registry.registry import MemberRecord
 from replicator.sharding.items import MemberState
 from replicator.watermark import Place
 
-PESSIMISTIC = "pessimistic"
-
 _SHOWN = 5
 """How many moved tables a message names."""
 
@@ -59,27 +57,30 @@ def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
     )
 
 
-def refuse_missed(checkpoint: Checkpoint, decided: Sequence[DecisionRecord]) -> None:
+def refuse_missed(
+    source: str, checkpoint: Checkpoint | None, decided: Sequence[DecisionRecord]
+) -> None:
     """Raise FatalError where a schema change was decided without the source.
 
-    It was not in the task file then. Behind the change, its older rows would be left out.
+    It was not in the task file then. Behind the change, its older rows would be left out. A group
+    that nothing is saved of starts at the version of its target; it is too early for that where
+    the target's next change is decided and not executed yet.
     """
-    past = histories(decided)
-    for name, text in checkpoint.groups:
-        if name not in past:
-            continue
-        history, base = past[name], load_group(text).base
+    groups = dict(checkpoint.groups) if checkpoint is not None else {}
+    for name, history in histories(decided).items():
+        base = load_group(groups[name]).base if name in groups else len(history.history)
         last = len(history.history) + (history.pending is not None)
-        cutovers = {cutover.version for cutover in history.cutovers.get(checkpoint.source, ())}
+        cutovers = {cutover.version for cutover in history.cutovers.get(source, ())}
         missed = sorted(set(range(base + 1, last + 1)) - cutovers)
         if not missed:
             continue
         raise FatalError(
             "source.missed-ddl",
-            f"{name} got its schema change number {missed[0]} while source {checkpoint.source} was"
-            " not in the task file: the source's older rows no longer fit, and would be lost",
-            where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
-            scope=of_source(checkpoint.source),
+            f"{name} got its schema change number {missed[0]} while source {source} was not in the"
+            " task file: the source's older rows no longer fit, and would be lost",
+            where=f"source {source}"
+            + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else ""),
+            scope=of_source(source),
             remedies=(
                 "take the source out of the task file again, and start the task",
                 COPY_ANEW,

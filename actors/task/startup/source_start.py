@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.lock_state import load_group
+from actors.lock_state import PESSIMISTIC, first_groups, load_group
 from actors.messages import GroupSaved
 from actors.reading.first_anchor import anchor_before
 from actors.reading.gtid_lookup import look_up
@@ -18,7 +18,7 @@ from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.target_clash import refuse_clash
-from actors.task.startup.changed_task import PESSIMISTIC, refuse_missed, refuse_other_mode
+from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task.startup.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
@@ -27,7 +27,7 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
-from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
@@ -90,8 +90,9 @@ async def _load(
 ) -> SourceStart:
     if checkpoint is not None:
         refuse_other_mode(checkpoint, meta.shard_mode)
-        if meta.shard_mode == PESSIMISTIC:
-            refuse_missed(checkpoint, await DecisionStore(meta).load())
+    coordinated = meta.shard_mode == PESSIMISTIC
+    decided = await DecisionStore(meta).load() if coordinated else ()
+    refuse_missed(setup.source, checkpoint, decided)
     upstream = Connection(setup.address)
     try:
         await _tell(setup, registry, meta, checkpoint)
@@ -110,6 +111,8 @@ async def _load(
             await _settle(setup, registry, upstream, checkpoint, start)
         else:
             start = await _fresh(setup, registry, upstream, server)
+            if coordinated:
+                start = replace(start, groups=_first_groups(registry, start, decided))
         for _, target in registry.targets():
             refuse_clash(registry, target, f"source {setup.source}")
         return start
@@ -256,6 +259,22 @@ async def _fresh(
         high_watermarks={},
         first=True,
     )
+
+
+def _first_groups(
+    registry: SchemaRegistry, start: SourceStart, decided: Sequence[DecisionRecord]
+) -> dict[int, GroupSaved]:
+    """The groups of a source that nothing was saved of, where their DDL is coordinated."""
+    members = (
+        (registry.member(member).name, registry.target_name(target))
+        for target, saved in start.groups.items()
+        for member, _ in saved.members
+    )
+    states = first_groups(decided, members)
+    return {
+        target: replace(saved, state=states[registry.target_name(target)])
+        for target, saved in start.groups.items()
+    }
 
 
 async def _gtids(

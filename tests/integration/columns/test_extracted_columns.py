@@ -143,6 +143,7 @@ async def test_a_target_that_can_not_take_it_is_a_fault(merging: Merging) -> Non
         merging.on(merging.target, f"DROP DATABASE {merging.database}_meta")
 
 
+@pytest.mark.remedy("target.not-created", "resume")
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_missing_target_is_not_made_without_the_column(merging: Merging) -> None:
     merging.mode, merging.routes = "full", EXTRACTS
@@ -151,6 +152,14 @@ async def test_a_missing_target_is_not_made_without_the_column(merging: Merging)
     assert fault.event == "target.not-created"
     assert "C_Source, c_table" in fault.message
     assert merging.on(merging.target, "SHOW TABLES") == ()
+    merging.on(
+        merging.target,
+        "CREATE TABLE x (c_table VARCHAR(9), c_source VARCHAR(9), id INT, v VARCHAR(20),"
+        " PRIMARY KEY (c_table, c_source, id))",
+    )
+    merging.do("INSERT INTO x_1 VALUES (1, 'a'), (2, 'b')")
+    await merging.copy()
+    await equal(merging, "x", 1, "id, v")
 
 
 @pytest.mark.parametrize(

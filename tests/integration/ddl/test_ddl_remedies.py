@@ -11,7 +11,7 @@ from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.overriding import override
+from tests.support.tasks.overriding import copy_all_anew, override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 X = "(id INT PRIMARY KEY, a INT)"
@@ -266,3 +266,22 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
     async with merging.running() as generation:
         merging.do("UPDATE y_2 SET a = 9 WHERE id = 202")
         await merging.check(generation)
+
+
+@pytest.mark.remedy("ddl.nondeterministic-default", "copy anew")
+@pytest.mark.remedy("ddl.renumbers", "copy anew")
+@pytest.mark.parametrize(
+    ("event", "column"),
+    [
+        ("ddl.nondeterministic-default", "u CHAR(36) DEFAULT uuid()"),
+        ("ddl.renumbers", "u INT NOT NULL AUTO_INCREMENT, ADD KEY (u)"),
+    ],
+)
+async def test_all_is_copied_anew_with_what_the_shards_made(
+    merging: Merging, event: str, column: str
+) -> None:
+    await begin(merging)
+    for server, shard in shards(merging):
+        merging.on(server, f"ALTER TABLE {shard} ADD {column}", f"UPDATE {shard} SET a = a + 1")
+    await fault(merging, event)
+    await copy_all_anew(merging, "x", dropped=True)

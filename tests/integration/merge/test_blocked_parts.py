@@ -18,6 +18,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.tables import rows_of
 
@@ -215,6 +216,7 @@ async def test_a_table_that_a_blocked_source_shares_is_not_dropped(
     assert rows_of(merging.target, f"{merging.database}.x").total() == 2
 
 
+@pytest.mark.remedy("source.purged", "copy anew")
 async def test_purging_what_is_held_is_told_early_and_when_it_has_happened(
     start_server: StartServer,
     merging_from: Callable[..., Merging],
@@ -233,6 +235,8 @@ async def test_purging_what_is_held_is_told_early_and_when_it_has_happened(
     assert (near[-1]["files_left"], near[-1]["held"]) == (0, [x])
     assert (found.event, found.scope) == ("source.purged", of_source("a"))
     assert x in found.message
+    merging.blocked = Parts()
+    await copy_all_anew(merging, "x", "y", "z")
 
 
 async def _purge_what_is_held(merging: Merging, source: DatabaseServer) -> None:

@@ -315,3 +315,52 @@ async def test_a_shard_of_another_structure_is_created_again_like_the_others(
     async with merging.running() as generation:
         merging.do("INSERT INTO x_3 VALUES (5, 'last')")
         await merging.check(generation)
+
+
+@pytest.mark.remedy("rows.no-plan", "copy anew")
+async def test_all_is_copied_anew_behind_a_change_that_no_binlog_has(merging: Merging) -> None:
+    second = await two_sources(merging)
+    merging.on(second, "INSERT INTO x_1 VALUES (1000, 'second')", "INSERT INTO y_1 VALUES (1)")
+    merging.do("INSERT INTO x_1 VALUES (1, 'before')", "SET sql_log_bin=0")
+    unseen = "SET sql_log_bin=0", "ALTER TABLE x_1 ADD w INT FIRST", "SET sql_log_bin=1"
+    merging.do(*unseen, "INSERT INTO x_1 VALUES (7, 2, 'behind')")
+    found = await fault(merging)
+    assert found.event == "rows.no-plan"
+    assert COPY_ANEW in found.remedies
+    for server, shard in [(merging.source, "x_2"), (second, "x_1"), (second, "x_2")]:
+        merging.on(server, f"ALTER TABLE {shard} ADD w INT FIRST")
+    await copy_all_anew(merging, "x", "y", dropped=True)
+
+
+@pytest.mark.remedy("source.missed-ddl", "copy anew")
+async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(merging: Merging) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    second = await two_sources(merging)
+    del merging.sources["b"]
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        merging.do(*(f"ALTER TABLE x_{n} ADD w INT" for n in (1, 2)))
+        merging.do("INSERT INTO x_1 VALUES (1, 'a', 1)")
+        await merging.caught_up(generation)
+    merging.sources["b"] = second
+    merging.changed(mode="incremental")
+    merging.on(second, "INSERT INTO x_1 VALUES (1000, 'b')")
+    merging.on(second, *(f"ALTER TABLE x_{n} ADD w INT" for n in (1, 2)))
+    found = await fault(merging)
+    assert found.event == "source.missed-ddl"
+    assert COPY_ANEW in found.remedies
+    await copy_all_anew(merging, "x", "y", dropped=True)
+
+
+@pytest.mark.remedy("source.no-start", "run")
+async def test_a_source_gets_its_start_in_the_task_file(merging: Merging) -> None:
+    merging.create("x", X, shards=2)
+    merging.instance["meta"] = None
+    found = await fault(merging)
+    assert found.event == "source.no-start"
+    merging.instance.clear()
+    merging.changed(mode="incremental")
+    merging.generation()  # The task begins here.
+    merging.do("INSERT INTO x_1 VALUES (1, 'a')")
+    async with merging.running() as generation:
+        await merging.check(generation)

@@ -78,6 +78,7 @@ async def test_a_copy_that_is_recorded_without_a_checkpoint_is_not_taken_for_don
     await copy_all_anew(merging, "x")
 
 
+@pytest.mark.remedy("task.other-tables", "run")
 @ON_MARIADB
 async def test_a_table_of_another_program_is_not_taken_for_ours(merging: Merging) -> None:
     """As a task of DM with the same name leaves it in the same meta-schema."""
@@ -90,6 +91,12 @@ async def test_a_table_of_another_program_is_not_taken_for_ours(merging: Merging
     found = await fault(merging)
     assert found.event == "task.other-tables"
     assert f"{merging.database}_onlineddl" in found.message
+    merging.more["name"] = f"{merging.database}_2"
+    merging.changed(mode="incremental")
+    merging.generation()  # The task begins here.
+    merging.do("INSERT INTO x_1 VALUES (1)")
+    async with merging.running() as generation:
+        await merging.check(generation)
 
 
 @pytest.mark.remedy("task.leftovers", "resume")
@@ -113,6 +120,7 @@ async def test_no_meta_table_may_be_missing_beside_the_others(merging: Merging) 
         await merging.check(generation)
 
 
+@pytest.mark.remedy("task.other-sources", "run")
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True])
 async def test_a_task_of_the_same_name_with_other_sources(
@@ -134,6 +142,7 @@ async def test_a_task_of_the_same_name_with_other_sources(
         found = await fault(merging)
         assert found.event == "task.other-sources"
         assert "other sources (a) than the task file has (b)" in found.message
+        await copy_all_anew(merging, "x")
         return
     # One that is added is copied like the first.
     async with merging.running() as generation:

@@ -57,15 +57,19 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
 
 
 async def copy_all_anew(
-    merging: Merging, *targets: str, columns: Mapping[str, str] | None = None
+    merging: Merging,
+    *targets: str,
+    columns: Mapping[str, str] | None = None,
+    dropped: bool = False,
 ) -> None:
     """What `COPY_ANEW` says, after the task has ended; then all must be equal.
 
-    ``targets`` are all that the task has, ``columns`` those to compare.
+    ``targets`` are all that the task has, ``columns`` those to compare. ``dropped``: their columns
+    are not those of the shards any more, so they are dropped.
     """
     await remove_task(merging.task)
     for table in targets:
-        merging.on(merging.target, f"TRUNCATE TABLE {table}")
+        merging.on(merging.target, f"{'DROP' if dropped else 'TRUNCATE'} TABLE {table}")
     merging.changed(mode="all")
     async with merging.running() as generation:
         await merging.copied(generation)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from actors.faults import FatalError
-from actors.lock_state import ShardStatement, dump_group, load_group, record_of
+from actors.lock_state import ShardStatement, dump_group, first_groups, load_group, record_of
 from actors.task.startup.changed_task import Move, moved, refuse_missed, refuse_moves
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.checkpoint import Checkpoint
@@ -104,7 +104,7 @@ def resolved(version: int, *sources: str, done: bool = True) -> DecisionRecord:
 def test_a_source_that_was_away_when_a_change_was_decided(done: bool) -> None:
     decided = [resolved(1, "a", "b"), resolved(2, "b", done=done)]
     with pytest.raises(FatalError, match="number 2 while source a") as caught:
-        refuse_missed(SAVED, decided)
+        refuse_missed("a", SAVED, decided)
     assert caught.value.event == "source.missed-ddl"
 
 
@@ -117,4 +117,18 @@ def test_a_source_that_was_away_when_a_change_was_decided(done: bool) -> None:
     ],
 )
 def test_a_source_that_was_there_at_each_change_since(decided: list[DecisionRecord]) -> None:
-    refuse_missed(SAVED, decided)
+    refuse_missed("a", SAVED, decided)
+
+
+def test_a_source_is_not_added_between_a_decision_and_its_execution() -> None:
+    with pytest.raises(FatalError, match="number 2 while source c") as caught:
+        refuse_missed("c", None, [resolved(1, "a"), resolved(2, "a", done=False)])
+    assert caught.value.event == "source.missed-ddl"
+    refuse_missed("c", None, [resolved(1, "a"), resolved(2, "a")])
+
+
+def test_the_groups_of_a_new_source_start_at_the_versions_of_their_targets() -> None:
+    groups = first_groups([resolved(1, "a"), resolved(2, "a")], [(TWO, T), (ONE, T), (TWO, U)])
+    assert {target: group.base for target, group in groups.items()} == {T: 2, U: 0}
+    assert [name for name, _ in groups[T].members] == [ONE, TWO]
+    assert {member.version for _, member in groups[T].members} == {2}
