@@ -1,0 +1,27 @@
+"""docs/reference/messages.md has the messages of the program, one for each fault at least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from replicator.events.event_table import EVENTS
+from scripts.messages_reference import messages, page
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "messages.md"
+MADE_ELSEWHERE = {
+    # By `_source_fault` of the failover, and from the outcome of a batch, with the executor's text.
+    *("source.lacks-transactions", "source.other-order", "source.failover-position-unknown"),
+    *("rows.duplicate", "rows.refused", "rows.undecodable", "rows.no-room", "rows.unfiltered"),
+}
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: python -m scripts.messages_reference > docs/reference/messages.md"
+    )
+
+
+def test_every_fault_has_a_message_there() -> None:
+    told = {message.event for message in messages()}
+    assert {event.name for event in EVENTS if event.fault} - told <= MADE_ELSEWHERE
+    assert all(message.text for message in messages())
