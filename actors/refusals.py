@@ -75,9 +75,9 @@ def refuse_engine(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "target.not-transactional",
-        f"the target {name} has a storage engine that can't roll back: rows and the record of them"
-        " could not be written in one transaction, and after a lost connection rows would be there"
-        " twice, or half of them",
+        f"the storage engine of the target {name} can't roll back, so rows and the record of them"
+        " can't be written in one transaction: after a lost connection rows would be there twice,"
+        " or half of them",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),

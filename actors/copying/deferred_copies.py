@@ -247,8 +247,8 @@ def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = F
     )
     return FatalError(
         "copy.shard-changed",
-        f"{member} was changed (or dropped) after the copy of its rows had begun: what is copied"
-        f" and what follows in the binlog do not fit together: {why}",
+        f"{member} was changed or dropped after its copy began, so the copied rows do not fit what"
+        f" follows in the binlog: {why}",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(

@@ -94,8 +94,8 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "copy.target-has-rows",
-        f"the target {name} has rows before anything is copied, and no key by which a row that is"
-        " there would be known again: what was copied before would be there twice",
+        f"the target {name} has rows before its copy begins, and no key that tells rows apart:"
+        " rows of an earlier copy would be there twice",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(
@@ -115,9 +115,9 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
     if columns:
         raise FatalError(
             "target.not-created",
-            f"the target {name} does not exist, and is to have columns that no shard has, filled"
-            f" from the shards' names: {', '.join(columns)}. Whether they belong into its key, the"
-            " shards do not tell",
+            f"the target {name} does not exist, and needs columns that no shard has, filled from"
+            f" the names of the shards: {', '.join(columns)}. The shards do not tell whether these"
+            " belong to its key",
             where=f"target {name}, like {member}",
             remedies=(
                 f"create {name} by hand, with the columns of the shards and these, in a text type"

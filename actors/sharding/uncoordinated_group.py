@@ -136,7 +136,7 @@ class UncoordinatedGroup(GroupActor):
             return
         raise FatalError(
             "ddl.move-in",
-            f"a shard is renamed so that it would belong to another target, and other shards share"
+            f"a RENAME would move a shard to another target, and other shards share"
             f" {effect.target}: {statement.sql[:500]}",
             where=f"source {self.source}, {effect.table}, target {effect.target}",
             scope=of_target(effect.target),

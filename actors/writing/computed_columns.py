@@ -51,8 +51,8 @@ def _stores(known: list[Table], name: str) -> bool:
 def _fault(ddl: DdlExecution, statement: Statement, column: str, storing: Member) -> FatalError:
     return FatalError(
         "ddl.computed",
-        f"a statement makes {column} a column that the server computes, and {storing} stores values"
-        " of its own in it: the target would replace those by computed ones\n"
+        f"a statement turns {column} into a generated column, and {storing} stores values of its"
+        " own in it: the target would replace them by computed ones\n"
         f"  statement: {ddl.sql[:2000]}",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),

@@ -171,8 +171,8 @@ class DdlRunner:
             return
         raise FatalError(
             "ddl.time-zone",
-            "the effect of a statement depends on the time zone, and it ran in that of the source's"
-            " host, whose distance to UTC is not always the same: its rules can't be asked for\n"
+            "the effect of a statement depends on the time zone of the source's host, whose offset"
+            " to UTC changes over the year, and servers do not tell the rules of that zone\n"
             f"  statement: {statement.sql[:2000]}",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
@@ -205,8 +205,8 @@ class DdlRunner:
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
-                f"a column that counts up would give {error.rows} of the target other numbers than"
-                f" they have in their shards\n  statement: {text[:2000]}",
+                f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers than"
+                f" in their shards\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(

@@ -187,10 +187,10 @@ def _unclear(
     )
     return FatalError(
         "ddl.unclear",
-        f"a statement takes away, exchanges or converts {verdict.part} of the target, which is not"
-        f" the one that this shard has: {newer}. It may be a change of its own, which the target is"
-        " to have. Or it may be what others have brought in other words: then it would take newer"
-        f" values away\n  statement: {item.effect.sql[:2000]}",
+        f"a statement drops, exchanges or converts {verdict.part} of the target, which is not the"
+        f" one that this shard has: {newer}. It may be a change of its own, which the target needs."
+        " Or other shards may have made the same change in other words: then it would remove newer"
+        f" values\n  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
         remedies=(

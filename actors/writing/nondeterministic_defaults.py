@@ -46,8 +46,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds or exchanges a column that the target has already, and the rows of its"
-        f" shard have other values than they have on the target: {difference}\n"
+        "a statement adds or exchanges a column that the target already has, and the rows of its"
+        f" shard have other values than on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),

@@ -78,8 +78,8 @@ def _belongs_elsewhere(
     return FatalError(
         "rows.recreated-column",
         f"{member} has written rows with {former.part} as it was before a change of the target"
-        f"{brought} that this shard had not made. In the target that is another column now, and"
-        " the values would come to stand where they do not belong",
+        f"{brought} that this shard had not made. In the target this name is another column now,"
+        " and the values would get into the wrong one",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),
         remedies=(

@@ -171,9 +171,9 @@ def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
     """The fault that tracked keys can't be looked up."""
     return FatalError(
         "rows.moved-unknown",
-        f"the key of {target} has changed since keys that several shards may have were noted"
-        f" ({error}): they can't be looked up in the other shards, and rows that moved between"
-        " shards in two transactions may be missing",
+        f"the key of {target} has changed since the task noted keys that several shards may have"
+        f" ({error}): it can't look them up in the other shards, and rows that moved between shards"
+        " in two transactions may be missing",
         where=f"target {target}",
         scope=of_target(target),
         remedies=(COPY_ANEW,),

@@ -122,7 +122,7 @@ def source_leftovers(
         return FatalError(
             "task.leftovers",
             f"the meta tables of task {task} say that rows of {_listed(lost)} were copied, and have"
-            " no checkpoint to follow the binlog from: followed from anywhere else, rows would be"
+            " no checkpoint to follow the binlog from: from any other position rows would be"
             " missing",
             where=where,
             remedies=_remedies("records"),
@@ -131,8 +131,8 @@ def source_leftovers(
         return FatalError(
             "task.other-sources",
             f"the meta tables of task {task} are of other sources ({_listed(saved.all)}) than the"
-            f" task file has ({_listed(sources)}): they are those of another task of the same name,"
-            " or its sources have other names now",
+            f" task file has ({_listed(sources)}): they belong to another task of the same name, or"
+            " the sources have other names now",
             where=where,
             remedies=(
                 "if it is another task: give it another `name:` in the task file",
@@ -148,8 +148,8 @@ def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
     return FatalError(
         "task.leftovers",
         f"the meta tables of task {task} are not whole: {_listed(found.missing)} missing, while"
-        f" {_listed(found.filled)} hold what an earlier run has saved. Started from that, rows"
-        " would be missing or be there twice",
+        f" {_listed(found.filled)} hold what an earlier run has saved. A start from that would"
+        " lose or double rows",
         where=f"the meta-schema {meta_schema} of the target",
         remedies=_remedies("tables"),
     )

@@ -185,7 +185,7 @@ async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
         return
     raise FatalError(
         "task.rules-changed",
-        "the full copy of all sources must be finished before a target can be copied anew; it is"
+        "a target can be copied anew only when the full copy of all sources has finished; it has"
         f" not for: {', '.join(unfinished)}",
         where=f"source {unfinished[0]}",
         remedies=(
@@ -232,8 +232,8 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     )
     return FatalError(
         "task.rules-changed",
-        "the rules of the task file are not those that the rows on the target were written by:"
-        f" {'; '.join(parts)}. Those rows stay as they are, so what follows would not find them,"
+        "the rows on the target were written by other rules than those of the task file:"
+        f" {'; '.join(parts)}. These rows stay as they are, so later changes would not find them,"
         " or would overwrite rows of other shards",
         where=f"source {next(iter(found))}",
         remedies=tuple(remedies),

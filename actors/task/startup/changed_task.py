@@ -112,7 +112,7 @@ def refuse_moves(
     raise FatalError(
         "task.routes-changed",
         f"the routes of source {checkpoint.source} have changed ({'; '.join(texts[:_SHOWN])}{more})"
-        f" while {reason}: what was read under the old routes has to be finished under them",
+        f" while {reason}: the task must finish under the old routes what it read under them",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
             "put the former routes and block-allow-list back and run the task until `replicator"

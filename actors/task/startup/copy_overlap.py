@@ -46,12 +46,12 @@ async def hand_over(
         if not copy.done or (deferred and not copies_on):
             raise FatalError(
                 "copy.unfinished",
-                f"the full copy of source {source} was begun and is not finished, so its binlog"
-                " can't be followed yet",
+                f"the full copy of source {source} has not finished, so the task can't follow its"
+                " binlog yet",
                 where=f"source {source}",
                 remedies=(
                     "set `task-mode: all` in the task file, `replicator stop`, and start the task"
-                    " again: the copy goes on where it was ended",
+                    " again: the copy goes on where it ended",
                 ),
             )
         if deferred - blocked:

@@ -71,8 +71,8 @@ def _unreadable(
         return fault
     return FatalError(
         "source.unreadable",
-        f"{fault.message}\n  This was found while looking for schema changes behind the start:"
-        " nothing behind the start is applied yet.",
+        f"{fault.message}\n  The task found this while it looked for schema changes behind the"
+        " start. It has applied nothing behind the start yet.",
         where=fault.where,
         scope=of_source(setup.source),
         remedies=(

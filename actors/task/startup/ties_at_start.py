@@ -69,8 +69,8 @@ def _gone(shard: Member) -> tuple[str, str]:
 def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> FatalError:
     return FatalError(
         "target.keys-differ",
-        f"foreign keys change rows of {member} along with those of their parents, unlogged, and"
-        f" the target can't change those of {name} likewise: {obstacle}",
+        f"foreign keys change rows of {member} without writing that to the binlog, and the target"
+        f" can't change those of {name} likewise: {obstacle}",
         where=f"{member}, target {name}",
         scope=of_target(name),
         remedies=(

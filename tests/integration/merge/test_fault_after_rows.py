@@ -74,6 +74,6 @@ async def test_a_start_before_an_event_that_cannot_be_read_says_that_nothing_is_
     merging.do(*UNREADABLE)
     found = await fault(merging)
     assert found.event == "source.unreadable"
-    assert "nothing behind the start is applied yet" in found.message
+    assert "It has applied nothing behind the start yet" in found.message
     assert any("would lose the rows before it" in way for way in found.remedies)
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
