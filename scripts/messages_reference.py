@@ -37,7 +37,7 @@ class Message:
 def messages() -> list[Message]:
     """All messages, by their events."""
     found = {message for path in sorted((ROOT / "actors").rglob("*.py")) for message in _in(path)}
-    return sorted(found, key=lambda message: (message.event, message.text))
+    return sorted(found, key=lambda m: (m.event, m.text, m.remedies))
 
 
 def page() -> str:
