@@ -185,7 +185,8 @@ class JobRunner:
             ),
             WriteOutcome.CASCADE_IN_SAFE_MODE: (
                 "let nothing delete rows of tables that others refer to, nor change their keys,"
-                f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}",
+                f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}."
+                " SET SESSION foreign_key_checks=0 lets you TRUNCATE a table that others refer to",
             ),
             WriteOutcome.UNFILTERED: (
                 "write the expression in the task file so that it has a value for such a row, too"

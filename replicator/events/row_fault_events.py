@@ -122,7 +122,8 @@ ROW_FAULTS = (
         "The foreign keys of the shard acted on rows that the task may have copied before or after "
         "that.",
         "Copy anew while nothing deletes such rows or changes their keys, and leave `safe-mode: "
-        "true` out.",
+        "true` out. `SET SESSION foreign_key_checks=0` lets you TRUNCATE a table that others refer "
+        "to.",
     ),
     fault(
         "target.missing",

@@ -11,6 +11,7 @@ from actors.faults import FatalError, Parts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import NOTHING, fault_of
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
@@ -194,6 +195,7 @@ async def test_what_is_copied_is_followed(merging: Merging) -> None:
         await merging.check(generation)
 
 
+@pytest.mark.remedy("rows.cascade-in-safe-mode", "copy anew")
 async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Merging) -> None:
     merging.more["syncers"] = {"sync": {"safe-mode": True}}
     merging.create("p", PARENT)
@@ -211,6 +213,12 @@ async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Mergin
     found = await fault(merging)
     assert found.event == "rows.cascade-in-safe-mode"
     assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((2,),)
+    del merging.more["syncers"]
+    await copy_all_anew(merging, "p", "c")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO c_1 VALUES (3, 2)", "DELETE FROM p_1 WHERE id = 2")
+        await merging.check(generation)
 
 
 @pytest.mark.parametrize(

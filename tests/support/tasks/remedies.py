@@ -31,7 +31,6 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "copy.shard-changed": {"copy anew"},
     "ddl.create-differs": {"replace"},
     "ddl.history": {"skip"},
-    "rows.cascade-in-safe-mode": {"copy anew"},
     "rows.moved-unknown": {"copy anew"},
     "server.refused": {"run"},
     "source.changed": {"copy anew", "resume", "run"},
