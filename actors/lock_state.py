@@ -11,10 +11,8 @@ from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
-
-PESSIMISTIC = "pessimistic"
 
 
 @dataclass(frozen=True, slots=True)

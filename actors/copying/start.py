@@ -8,17 +8,17 @@ import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.lock_state import PESSIMISTIC, dump_group, first_groups
+from actors.lock_state import dump_group
 from actors.reading.first_anchor import anchor_before
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import SourcePosition
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
-from replicator.downstream.meta.decisions import DecisionStore
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -75,11 +75,11 @@ async def begin_copy(
         if checkpoint is None:
             await store.begin(setup.source)
             checkpoint = await _fresh(setup, upstream, server, follow=follow)
-            if meta.shard_mode == PESSIMISTIC:
-                members = ((m.member.name, m.target) for m in checkpoint.members)
-                groups = first_groups(await DecisionStore(meta).load(), members)
-                texts = tuple((target, dump_group(state)) for target, state in groups.items())
-                checkpoint = replace(checkpoint, groups=texts)
+            mode = SHARD_MODES[meta.shard_mode]
+            members = ((m.member.name, m.target) for m in checkpoint.members)
+            groups = mode.first_groups(await mode.decisions(meta), members)
+            texts = tuple((target, dump_group(state)) for target, state in groups.items())
+            checkpoint = replace(checkpoint, groups=texts)
             await meta.save([checkpoint], members=frozenset({setup.source}))
             reach(Failpoint.COPY_BEGUN)
         else:

@@ -1,25 +1,32 @@
-"""Strategies for coordinating shard DDL: what a task needs of one, and the one without locks."""
+"""What a task needs of a shard-mode: the mode itself, and the coordination that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
-from actors.messages import WriterMessage
+from actors.member_columns import ColumnsOf
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
-from actors.sharding.uncoordinated_group import UncoordinatedGroup
+from actors.writing.batch_planner import WritableColumns
+from actors.writing.batched_writer import BatchedWriter
+from actors.writing.ddl_runner import DdlRunner, StatementRules
 from actors.writing.segment_tracker import SourceState
+from replicator.downstream.ddl.ddl_execution import DdlExecutor
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.decisions import DecisionRecord
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.lock import LockView, UnlockError
+from replicator.sharding.items import GroupState
+from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
 
 class Unit(Protocol):
-    """What a strategy needs to know about a source of the task."""
+    """What a coordination needs to know about a source of the task."""
 
     source: str
     epoch: int
@@ -59,7 +66,7 @@ class OpenLock:
 
 
 class Coordination(Protocol):
-    """A strategy: creates the groups, is notified when a source starts and stops, and answers those
+    """Creates the groups, is notified when a source starts and stops, and answers those
     who look at the locks or force one."""
 
     async def run(self) -> None:
@@ -98,65 +105,70 @@ class Coordination(Protocol):
         """
 
 
-class Uncoordinated:
-    """Executes every statement in stream order; no source ever waits for another.
+@dataclass(frozen=True, slots=True)
+class CoordinationTools:
+    """What a coordination may work with.
 
-    With ``keep_databases``, DROP DATABASE is never executed.
+    ``target`` is a connection to the target, ``units`` are the sources that are read, which are
+    there when the first of them begins; ``sources`` are all. ``blocked`` are the targets that
+    nothing is done for.
     """
 
-    def __init__(
+    registry: SchemaRegistry
+    columns: ColumnsOf
+    writer: BatchedWriter
+    tracker: SchemaTracker
+    target: Connection
+    runner: DdlRunner
+    meta: MetaStore
+    units: Mapping[str, Unit]
+    sources: tuple[str, ...]
+    blocked: Set[TableName]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRules:
+    """What a shard-mode has a say in where statements and rows reach their target."""
+
+    statements: StatementRules
+    columns: WritableColumns
+
+
+class ShardMode(Protocol):
+    """One `shard-mode` of the task file: all that depends on the mode is asked of it."""
+
+    @property
+    def equal_structures(self) -> bool:
+        """Whether a task starts only where all shards of a target have the same structure."""
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows of one table may wait while those of another go on."""
+
+    @property
+    def drops_databases(self) -> bool:
+        """Whether DROP DATABASE of a shard is executed on the target."""
+
+    async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
+        """What was decided about the schema changes of targets; empty where nothing is."""
+
+    def first_groups(
+        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+    ) -> Mapping[TableName, GroupState[TableName]]:
+        """By target, the groups of a source that the task follows for the first time.
+
+        ``members``: its shards, each with its target. Empty where a group begins with nothing.
+        """
+
+    def writer_rules(
         self,
         registry: SchemaRegistry,
-        writer: Mailbox[WriterMessage],
-        *,
-        keep_databases: bool = False,
-    ) -> None:
-        self._registry = registry
-        self._writer = writer
-        self._keep_databases = keep_databases
+        meta: MetaStore,
+        target: Connection,
+        executor: DdlExecutor,
+        columns: ColumnsOf,
+    ) -> WriterRules:
+        """What the writer asks before it executes a statement and plans rows."""
 
-    async def run(self) -> None:
-        """Nothing is left to do beside the sources."""
-
-    def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """A group that counts the statements that were executed."""
-        saved = unit.state.groups.get(target)
-        version = 0
-        if saved is not None:
-            # Not from the low watermark: statements before it may still be read again.
-            versions = [version for _, version in saved.members]
-            version = saved.state.base if saved.state else max(versions, default=0)
-        return UncoordinatedGroup(
-            unit.source,
-            target,
-            self._registry,
-            self._writer,
-            version=version,
-            low_watermark=unit.low_watermarks.get(target),
-            keep_databases=self._keep_databases,
-        )
-
-    def began(self, unit: Unit) -> None:
-        """Groups start when they are first needed."""
-
-    async def before_restart(self) -> None:
-        """No source is ever restarted."""
-
-    def ended(self, unit: Unit) -> None:
-        """Nothing is kept."""
-
-    def open_items(self, source: str) -> Collection[Place]:
-        """No DDL is ever left open."""
-        return ()
-
-    def open_targets(self, source: str) -> Collection[int]:
-        """No DDL is ever left open."""
-        return ()
-
-    def open_locks(self) -> Sequence[OpenLock]:
-        """Nothing ever waits."""
-        return ()
-
-    async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Raises UnlockError: there is no lock to force."""
-        raise UnlockError("the task has no locks: its shard-mode is not pessimistic")
+    async def coordination(self, tools: CoordinationTools) -> Coordination:
+        """The coordination of a run, from its saved state."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -11,9 +12,7 @@ from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
 from actors.member_columns import ColumnsOf
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
-from actors.writing.change_histories import ChangeHistories
 from actors.writing.job_runner import shown_place
-from actors.writing.recreated_columns import RecreatedColumns
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.events.table_map import TableMap
@@ -22,7 +21,7 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch
 from replicator.pipeline.apply.raw_events import RawEvents, joined, of_part
 from replicator.pipeline.plans.inferred_structures import told_by_event
@@ -37,6 +36,20 @@ from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table
 
 
+class WritableColumns(Protocol):
+    """What a shard-mode says of the columns of a target that a member may write."""
+
+    async def load(self, target: int, name: TableName) -> None:
+        """Read anew what is known of a target."""
+
+    def forget(self, target: int) -> None:
+        """Drop what is cached of a target that has changed."""
+
+    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+        """The target's table as a member with this structure may write it. Raises FatalError."""
+        ...
+
+
 class BatchPlanner:
     """Builds batches; caches the plans and target structures that they need.
 
@@ -48,7 +61,7 @@ class BatchPlanner:
         self,
         registry: SchemaRegistry,
         meta: MetaStore,
-        histories: ChangeHistories,
+        rules: WritableColumns,
         columns: ColumnsOf,
         filters: RowFilters,
     ) -> None:
@@ -57,7 +70,7 @@ class BatchPlanner:
         self._meta = meta
         self._columns = columns
         self._filters = filters
-        self._former = RecreatedColumns(histories)
+        self._rules = rules
         self._tables: dict[int, Table] = {}
         self._alike = PlanCache()
         self._plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = {}
@@ -65,7 +78,7 @@ class BatchPlanner:
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
         self._tables.pop(target, None)
-        self._former.forget(target)
+        self._rules.forget(target)
         registry = self._registry
         self._alike.forget()
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
@@ -101,7 +114,7 @@ class BatchPlanner:
             if table is None:
                 raise self._missing(part, name)
             refuse_engine(name, table)
-            await self._former.load(target, name)
+            await self._rules.load(target, name)
             self._tables[target] = table
 
     def _events(
@@ -152,7 +165,7 @@ class BatchPlanner:
         failure: PlanError | None = None
         buckets = self._meta.buckets
         for structure in (*known, *guesses):
-            taking = self._former.without(part.target, name, structure, target)
+            taking = self._rules.without(part.target, name, structure, target)
             try:
                 plan = self._alike.plan(
                     name, structure, table_map, taking, part.target, buckets, rules

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 import stamina
 import structlog
 
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
-from actors.writing.change_histories import ChangeHistories
 from actors.writing.computed_columns import refuse_computed
-from actors.writing.duplicate_ddl import DuplicateDdl
 from actors.writing.locked_targets import Others, locked_fault
 from actors.writing.nondeterministic_defaults import nondeterministic_defaults_fault
 from replicator.binlog.segments.segment import Statement
@@ -47,6 +45,18 @@ DDL_LOCK_SECONDS = 30
 for it. While it does, the server lets no other session begin to use the table."""
 
 
+class StatementRules(Protocol):
+    """What a shard-mode says of a statement that is about to be executed on its target."""
+
+    async def ruled(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> DdlExecution:
+        """The execution as it is to be; with nothing to run where the target has had it already.
+
+        Raises FatalError where that can't be told.
+        """
+
+
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
@@ -55,8 +65,7 @@ class DdlRunner:
         registry: SchemaRegistry,
         executor: DdlExecutor,
         learner: SchemaTracker,
-        histories: ChangeHistories,
-        columns: ColumnsOf,
+        rules: StatementRules,
         time_zone: str | None,
         others: Others,
         show_values: bool,
@@ -69,7 +78,7 @@ class DdlRunner:
         self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
-        self._brought = DuplicateDdl(registry, executor, histories, columns)
+        self._rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -146,7 +155,7 @@ class DdlRunner:
             own=item.effect.own,
         )
         if item.recorded:
-            execution = await self._brought.ruled(item, change, execution)
+            execution = await self._rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)

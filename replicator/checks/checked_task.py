@@ -65,13 +65,16 @@ class TaskToCheck:
 
     ``resuming``: the task has a checkpoint, so the members of its ``followed`` sources may rightly
     be in the middle of a schema change; only the structures of other sources are compared.
+    ``equal_structures``: all shards of a target must have the same structure; ``holds_rows``: rows
+    of one table may wait while those of another go on.
     ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
     """
 
     sources: tuple[SourceToCheck, ...]
     target: TargetToCheck
     task_mode: Literal["full", "incremental", "all"] = "all"
-    pessimistic: bool = True
+    equal_structures: bool = True
+    holds_rows: bool = True
     resuming: bool = False
     spark_master: str = "local[*]"
     keeps_duplicates: bool = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import GroupState
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.resume import Resume
 from replicator.watermark import Place
 from tests.simulation.estate import Event

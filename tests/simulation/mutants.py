@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
-from replicator.sharding.lock import TargetLock
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place
 from tests.simulation.store import Forwarded, TargetTable

@@ -15,7 +15,7 @@ from itertools import product
 from typing import NamedTuple
 
 from replicator.sharding.items import HistoryError, Item, ResolvedItem
-from replicator.sharding.lock import Resolution, TargetLock
+from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import boundary
 from tests.simulation.small_source import Scripts, SmallSource, new_source
 from tests.simulation.store import BrokenError

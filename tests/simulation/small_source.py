@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, RowDecision
-from replicator.sharding.lock import TargetLock
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.sharding.resume import Boundary
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import BEGINNING

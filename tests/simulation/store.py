@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
 from tests.simulation.estate import BEGINNING, Estate, Row
 

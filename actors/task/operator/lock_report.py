@@ -12,7 +12,7 @@ from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.retention import Distance
 from replicator.mysql.names import TableName
 from replicator.sharding.items import Claim
-from replicator.sharding.lock import LockView
+from replicator.sharding.pessimistic.lock import LockView
 from replicator.status import (
     BinlogDistance,
     LockClaim,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pymysql.err
 
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -21,12 +22,14 @@ async def task_to_check(task: Task) -> TaskToCheck:
     says why.
     """
     setups = source_setups(task)
+    mode = SHARD_MODES[task.shard_mode]
     saved = {} if task.remove_meta else await _checkpoints(task, setups)
     return TaskToCheck(
         sources=tuple(_source(setup, saved.get(setup.source), task) for setup in setups),
         target=TargetToCheck(address_of(task.target_database), task.meta_schema, task.name),
         task_mode=task.task_mode,
-        pessimistic=task.is_sharding or task.shard_mode == "pessimistic",
+        equal_structures=mode.equal_structures,
+        holds_rows=mode.holds_rows,
         resuming=bool(saved),
         spark_master=task.spark.master,
         keeps_duplicates=task.task_mode != "incremental"

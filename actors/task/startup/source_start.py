@@ -10,13 +10,15 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.lock_state import PESSIMISTIC, first_groups, load_group
+from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.reading.first_anchor import anchor_before
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
+from actors.sharding.coordination import ShardMode
+from actors.sharding.modes import SHARD_MODES
 from actors.target_clash import refuse_clash
 from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
@@ -27,7 +29,7 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
-from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
+from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
@@ -90,8 +92,8 @@ async def _load(
 ) -> SourceStart:
     if checkpoint is not None:
         refuse_other_mode(checkpoint, meta.shard_mode)
-    coordinated = meta.shard_mode == PESSIMISTIC
-    decided = await DecisionStore(meta).load() if coordinated else ()
+    mode = SHARD_MODES[meta.shard_mode]
+    decided = await mode.decisions(meta)
     refuse_missed(setup.source, checkpoint, decided)
     upstream = Connection(setup.address)
     try:
@@ -111,8 +113,7 @@ async def _load(
             await _settle(setup, registry, upstream, checkpoint, start)
         else:
             start = await _fresh(setup, registry, upstream, server)
-            if coordinated:
-                start = replace(start, groups=_first_groups(registry, start, decided))
+            start = replace(start, groups=_first_groups(registry, start, mode, decided))
         for _, target in registry.targets():
             refuse_clash(registry, target, f"source {setup.source}")
         return start
@@ -262,17 +263,20 @@ async def _fresh(
 
 
 def _first_groups(
-    registry: SchemaRegistry, start: SourceStart, decided: Sequence[DecisionRecord]
+    registry: SchemaRegistry,
+    start: SourceStart,
+    mode: ShardMode,
+    decided: Sequence[DecisionRecord],
 ) -> dict[int, GroupSaved]:
-    """The groups of a source that nothing was saved of, where their DDL is coordinated."""
+    """The groups of a source that nothing was saved of."""
     members = (
         (registry.member(member).name, registry.target_name(target))
         for target, saved in start.groups.items()
         for member, _ in saved.members
     )
-    states = first_groups(decided, members)
+    states = mode.first_groups(decided, members)
     return {
-        target: replace(saved, state=states[registry.target_name(target)])
+        target: replace(saved, state=states.get(registry.target_name(target)))
         for target, saved in start.groups.items()
     }
 

@@ -20,8 +20,8 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.reading.table_gaps import TableGaps
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.coordination import Coordination
-from actors.sharding.strategies import STRATEGIES, StrategyTools
+from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.startup.filter_collations import filter_collations
 from actors.task.startup.source_start import SourceStart
@@ -39,7 +39,6 @@ from actors.task_setup import (
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
 from actors.writing.bucket_watermarks import BucketWatermarks
-from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
 from actors.writing.row_filters import RowFilters
@@ -112,12 +111,14 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     tracker = _tracker(resources)
-    histories = ChangeHistories(registry, meta, resources.ddl)
-    runner = _runner(resources, tracker, histories)
+    mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
+    executor = DdlExecutor(resources.ddl, meta)
+    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns)
+    runner = _runner(resources, tracker, executor, rules)
     coordination: Coordination
 
     def open_items(source: str) -> Collection[Place]:
-        # The writer and the strategy need each other: it is asked when both are there.
+        # The writer and the coordination need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
     settings = _apply_settings(
@@ -126,12 +127,10 @@ async def wire(
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     writer = await _writer(
-        resources, starts, jobs, runner, histories, collations, open_items, ties.referenced
+        resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await STRATEGIES[task.shard_mode](
-        _strategy_tools(resources, writer, tracker, runner, histories, units)
-    )
+    coordination = await mode.coordination(_tools(resources, writer, tracker, runner, units))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -158,16 +157,15 @@ async def wire(
     )
 
 
-def _strategy_tools(
+def _tools(
     resources: Resources,
     writer: BatchedWriter,
     tracker: SchemaTracker,
     runner: DdlRunner,
-    histories: ChangeHistories,
     units: dict[str, SourceUnit],
-) -> StrategyTools:
+) -> CoordinationTools:
     meta = resources.meta
-    return StrategyTools(
+    return CoordinationTools(
         resources.registry,
         columns_of(resources.setups),
         writer,
@@ -175,7 +173,6 @@ def _strategy_tools(
         # Not that of the tracker, which gives its session the settings of statements.
         meta.connection,
         runner,
-        histories,
         meta,
         units,
         tuple(resources.setups),
@@ -200,13 +197,14 @@ def _tracker(resources: Resources) -> SchemaTracker:
     )
 
 
-def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHistories) -> DdlRunner:
+def _runner(
+    resources: Resources, tracker: SchemaTracker, executor: DdlExecutor, rules: WriterRules
+) -> DdlRunner:
     return DdlRunner(
         resources.registry,
-        DdlExecutor(resources.ddl, resources.meta),
+        executor,
         tracker,
-        histories,
-        columns_of(resources.setups),
+        rules.statements,
         resources.task.timezone,
         resources.has_others,
         resources.task.show_row_values,
@@ -262,7 +260,7 @@ async def _writer(
     starts: Mapping[str, SourceStart],
     jobs: JobRunner,
     runner: DdlRunner,
-    histories: ChangeHistories,
+    rules: WriterRules,
     collations: Set[str],
     open_items: Callable[[str], Collection[Place]],
     tied: Mapping[TableName, frozenset[str]],
@@ -293,7 +291,7 @@ async def _writer(
         BatchPlanner(
             registry,
             meta,
-            histories,
+            rules.columns,
             columns_of(resources.setups),
             await _row_filters(resources, starts, collations),
         ),
@@ -371,7 +369,7 @@ def _reader(
         HeldTargets(
             registry,
             resources.blocked.targets,
-            drops_databases=not resources.task.shard_mode,
+            drops_databases=SHARD_MODES[resources.task.shard_mode].drops_databases,
         ),
         StatementGtidStore(resources.meta),
         epoch=unit.epoch,

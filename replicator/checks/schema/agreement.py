@@ -38,9 +38,12 @@ class Shard:
 
 
 def check_agreement(
-    shards: Sequence[Shard], name: TableName, *, pessimistic: bool
+    shards: Sequence[Shard], name: TableName, *, required: bool
 ) -> list[CheckResult]:
-    """Compare all members of a target with the first one: one result for each way to differ."""
+    """Compare all members of a target with the first one: one result for each way to differ.
+
+    Where equal structures are ``required``, differing ones are a failure, else a warning.
+    """
     first = shards[0]
     differing: dict[tuple[str, ...], list[Shard]] = {}
     for shard in shards[1:]:
@@ -63,7 +66,7 @@ def check_agreement(
             f"SHOW CREATE TABLE {first.member.name}; and SHOW CREATE TABLE {found[0].member.name};"
         )
         later = any(shard.later_ddl for shard in (first, *found))
-        make = _PLACE.failed if pessimistic and not later else _PLACE.warning
+        make = _PLACE.failed if required and not later else _PLACE.warning
         results.append(make("schema_of_shard_tables", finding, way_out))
     return results
 

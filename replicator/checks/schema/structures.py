@@ -153,7 +153,7 @@ async def _check_target(
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
     results = [
-        *check_agreement(joining, name, pessimistic=task.pessimistic),
+        *check_agreement(joining, name, required=task.equal_structures),
         *check_counters(shards, name, table, copies=copies),
         *check_versioning(joining, name),
         *(_cascades(joining, name, ties) if task.task_mode != "full" else ()),

@@ -100,11 +100,11 @@ def find_ties(
     shards: Mapping[TableName, Sequence[KeyedShard]],
     targets: Mapping[TableName, TargetKeys],
     *,
-    coordinated: bool,
+    holds_rows: bool,
 ) -> Ties:
     """The targets that foreign keys tie, and what keeps others from it.
 
-    ``shards``: all members of each target; ``targets``: of those that are there. ``coordinated``:
+    ``shards``: all members of each target; ``targets``: of those that are there. ``holds_rows``:
     rows of one table may be held, while those of another go on.
     """
     ties = Ties()
@@ -115,7 +115,7 @@ def find_ties(
     ]
     family = _family(acting, shards)
     for name in sorted(family):
-        if found := _obstacle(name, shards[name], targets.get(name), coordinated=coordinated):
+        if found := _obstacle(name, shards[name], targets.get(name), holds_rows=holds_rows):
             ties.obstacles[name] = found
     if ties.obstacles:
         # What is behind an obstacle can't be told from the rest: all or none.
@@ -157,9 +157,9 @@ def _obstacle(
     shards: Sequence[KeyedShard],
     target: TargetKeys | None,
     *,
-    coordinated: bool,
+    holds_rows: bool,
 ) -> tuple[str, str] | None:
-    if coordinated:
+    if holds_rows:
         return (
             "shard-mode pessimistic holds rows of one table while those of another go on",
             'shard-mode: "" in the task file',
@@ -306,7 +306,7 @@ async def ties_of(
         )
         for name, table in tables.items()
     }
-    ties = find_ties(every, targets, coordinated=task.pessimistic)
+    ties = find_ties(every, targets, holds_rows=task.holds_rows)
     if colliding := meeting_values(ties, targets, every, keeps_duplicates=task.keeps_duplicates):
         return Ties({}, colliding)
     if ties.referenced and (obstacle := await _not_enforced(target)):

@@ -80,7 +80,7 @@ async def test_members_that_differ_and_count_by_themselves(
         finding = one(results, "auto_increment_ID", "warning").finding
         assert "a: shop2.t1" in finding
         assert "a: shop2.t2" in finding
-        uncoordinated = await check_structures(task(source, target=target, pessimistic=False))
+        uncoordinated = await check_structures(task(source, target=target, equal_structures=False))
         assert failures(uncoordinated) == set()
     finally:
         mariadb.execute("DROP DATABASE shop2")
@@ -107,7 +107,7 @@ async def test_members_must_agree_for_a_full_copy_also_where_the_target_is_missi
             assert "`a` is varchar(9) utf8mb4 NOT NULL, not varchar(9) latin1" in finding
             assert "unique keys are none, not (id)" in finding
             one(results, "table_schema", "passed")
-            uncoordinated = await check_structures(replace(wanted, pessimistic=False))
+            uncoordinated = await check_structures(replace(wanted, equal_structures=False))
             assert failures(uncoordinated) == set()
             one(uncoordinated, "schema_of_shard_tables", "warning")
     finally:
@@ -158,12 +158,12 @@ async def test_a_target_with_the_keys_of_its_shards_passes(
             routed(address(mariadb), schema="shop2"),
             target=target,
             task_mode="incremental",
-            pessimistic=False,
+            equal_structures=False,
         )
         assert failures(await check_structures(followed)) == set()
         finding = one(await check_structures(followed), "foreign_keys", "passed").finding
         assert finding.startswith("merged.t and its shards have the same foreign keys")
-        refused = await check_structures(replace(followed, pessimistic=True))
+        refused = await check_structures(replace(followed, equal_structures=True))
         assert failures(refused) == {"foreign_keys"}
         found = one(refused, "foreign_keys", "failed")
         assert "shard-mode pessimistic" in found.finding

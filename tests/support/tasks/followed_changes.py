@@ -8,14 +8,19 @@ from itertools import count
 
 from pydantic import TypeAdapter
 
-from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
+from actors.sharding.uncoordinated.change_entries import (
+    Scene,
+    altered_entry,
+    created_entry,
+    plain_entry,
+)
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, effects_of
 from replicator.schema.effects.touched_parts import columns_of
 from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.change_history import ChangeHistory, Entry, Reading
+from replicator.sharding.uncoordinated.change_history import ChangeHistory, Entry, Reading
 
 TARGET = TableName("m", "t")
 _ENTRY = TypeAdapter(Entry[Member])

@@ -21,7 +21,7 @@ from actors.task.generation import Generation
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.sharding.lock import LockView
+from replicator.sharding.pessimistic.lock import LockView
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import load, task_dict

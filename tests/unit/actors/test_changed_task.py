@@ -17,7 +17,7 @@ from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.provenance import UNSEEN
 from replicator.schema.registry.registry import MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place, Watermark
 
 T, U = TableName("s", "t"), TableName("s", "u")

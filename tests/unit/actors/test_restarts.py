@@ -12,14 +12,15 @@ import pytest
 from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import columns_of
-from actors.sharding import lock_coordinator
-from actors.sharding.lock_coordinator import LockCoordinator
-from actors.sharding.lock_messages import GroupChanged
+from actors.sharding.coordination import CoordinationTools
+from actors.sharding.pessimistic import lock_coordinator
+from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic.lock_messages import GroupChanged
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
 
 TABLES = ("t", "u")
@@ -78,17 +79,20 @@ class Decided:
         )
         nothing = cast(Any, None)
         self.coordinator = LockCoordinator(
-            registry,
-            columns_of({}),
-            cast(Any, Writer()),
-            nothing,
-            nothing,
-            cast(Any, self.runner),
+            CoordinationTools(
+                registry,
+                columns_of({}),
+                cast(Any, Writer()),
+                nothing,
+                nothing,
+                cast(Any, self.runner),
+                nothing,
+                {"a": cast(Any, self.unit)},
+                ("a",),
+                frozenset(),
+            ),
             nothing,
             histories,
-            {"a": cast(Any, self.unit)},
-            ("a",),
-            frozenset(),
         )
         self.targets = {table: registry.target(TableName("m", table)) for table in TABLES}
 

@@ -80,15 +80,15 @@ def test_collations_matter_in_unique_keys() -> None:
 def test_each_way_to_differ_is_told_with_all_members_that_do() -> None:
     more = table(ID, NAME)
     found = check_agreement(
-        shards(table(ID), table(ID), more, table(NAME), more), TARGET, pessimistic=True
+        shards(table(ID), table(ID), more, table(NAME), more), TARGET, required=True
     )
     assert [result.state for result in found] == ["failed", "failed"]
     assert "from a: shop.t1: in a: shop.t3, a: shop.t5 `name` is additional" in found[0].finding
     assert "in a: shop.t4 `id` is missing" in found[1].finding
-    many = check_agreement(shards(table(ID), *[more] * 12), TARGET, pessimistic=False)
+    many = check_agreement(shards(table(ID), *[more] * 12), TARGET, required=False)
     assert [result.state for result in many] == ["warning"]
     assert "a: shop.t11 and 2 more" in many[0].finding
-    (agreeing,) = check_agreement(shards(more, more), TARGET, pessimistic=True)
+    (agreeing,) = check_agreement(shards(more, more), TARGET, required=True)
     assert agreeing.state == "passed"
 
 

@@ -37,7 +37,7 @@ TARGETS = {
 
 
 def test_parent_and_child_are_tied_and_no_others() -> None:
-    ties = find_ties(SHARDS, TARGETS, coordinated=False)
+    ties = find_ties(SHARDS, TARGETS, holds_rows=False)
     assert ties.referenced == {P: frozenset({"id"}), C: frozenset()}
     assert not ties.obstacles
 
@@ -45,9 +45,9 @@ def test_parent_and_child_are_tied_and_no_others() -> None:
 def test_keys_without_an_action_tie_what_they_connect_with_it() -> None:
     shards = {**SHARDS, G: [shard("g_1", C, action="RESTRICT")]}
     targets = {**TARGETS, G: TargetKeys(frozenset({key(C, "RESTRICT")}), ID)}
-    assert find_ties(shards, targets, coordinated=False).referenced.keys() == {P, C, G}
+    assert find_ties(shards, targets, holds_rows=False).referenced.keys() == {P, C, G}
     only_plain = {P: SHARDS[P], C: [shard("c_1", P, action="RESTRICT")]}
-    assert not find_ties(only_plain, targets, coordinated=False).referenced
+    assert not find_ties(only_plain, targets, holds_rows=False).referenced
 
 
 @pytest.mark.parametrize(
@@ -55,41 +55,41 @@ def test_keys_without_an_action_tie_what_they_connect_with_it() -> None:
 )
 def test_a_shard_that_does_not_suit(unfit: KeyedShard) -> None:
     shards = {**SHARDS, C: [unfit]}
-    ties = find_ties(shards, TARGETS, coordinated=False)
+    ties = find_ties(shards, TARGETS, holds_rows=False)
     assert ties.obstacles.keys() == {C}
     assert not ties.referenced
 
 
 def test_what_logs_its_changes_needs_no_ties() -> None:
     shards = {**SHARDS, C: [replace(shard("c_1", P), logs=True)]}
-    ties = find_ties(shards, TARGETS, coordinated=False)
+    ties = find_ties(shards, TARGETS, holds_rows=False)
     assert not ties.referenced
     assert not ties.obstacles
 
 
 def test_shards_or_a_target_with_other_keys() -> None:
     unlike = {**SHARDS, C: [shard("c_1", P), shard("c_2", P, action="SET NULL")]}
-    assert "other foreign keys" in find_ties(unlike, TARGETS, coordinated=False).obstacles[C][0]
+    assert "other foreign keys" in find_ties(unlike, TARGETS, holds_rows=False).obstacles[C][0]
     lacking = {**TARGETS, C: TargetKeys(frozenset(), ID)}
-    obstacle, way_out = find_ties(SHARDS, lacking, coordinated=False).obstacles[C]
+    obstacle, way_out = find_ties(SHARDS, lacking, holds_rows=False).obstacles[C]
     assert "lacks" in obstacle
     assert way_out.startswith("ALTER TABLE `m`.`c` ADD FOREIGN KEY (`p`) REFERENCES `m`.`p`")
     more = {**TARGETS, P: TargetKeys(frozenset({key(X)}), ID)}
-    assert "its shards lack" in find_ties(SHARDS, more, coordinated=False).obstacles[P][0]
+    assert "its shards lack" in find_ties(SHARDS, more, holds_rows=False).obstacles[P][0]
     missing = {P: TARGETS[P]}
-    assert "does not exist" in find_ties(SHARDS, missing, coordinated=False).obstacles[C][0]
-    assert P in find_ties(SHARDS, TARGETS, coordinated=True).obstacles
+    assert "does not exist" in find_ties(SHARDS, missing, holds_rows=False).obstacles[C][0]
+    assert P in find_ties(SHARDS, TARGETS, holds_rows=True).obstacles
 
 
 def test_a_parent_that_is_not_replicated() -> None:
     keys = ((key(TableName("s", "else")), None),)
     shards = {C: [replace(shard("c_1"), keys=keys)]}
-    assert "not replicated" in find_ties(shards, TARGETS, coordinated=False).obstacles[C][0]
+    assert "not replicated" in find_ties(shards, TARGETS, holds_rows=False).obstacles[C][0]
 
 
 def test_where_values_of_shards_could_meet() -> None:
     two = {**SHARDS, P: [shard("p_1"), shard("p_2")]}
-    ties = find_ties(two, TARGETS, coordinated=False)
+    ties = find_ties(two, TARGETS, holds_rows=False)
     assert not meeting_values(ties, TARGETS, two, keeps_duplicates=False)
     assert C in meeting_values(ties, TARGETS, two, keeps_duplicates=True)
     plain = {**TARGETS, P: TargetKeys(frozenset(), ())}

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from actors.messages import GroupMessage, WriterMessage
-from actors.sharding.lock_messages import LockMessage
+from actors.sharding.pessimistic.lock_messages import LockMessage
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "inside" / "actors.md").read_text(encoding="utf-8")

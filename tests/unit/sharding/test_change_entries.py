@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicator.mysql.names import Member
-from replicator.sharding.change_history import Reading
+from replicator.sharding.uncoordinated.change_history import Reading
 from tests.support.tasks.followed_changes import Columns, Followed, altered
 
 FIRST = "a int, b int, c int"

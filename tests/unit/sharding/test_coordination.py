@@ -14,9 +14,10 @@ from rich.console import Console
 from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import columns_of
-from actors.sharding.coordination import Coordination, Uncoordinated
-from actors.sharding.lock_coordinator import LockCoordinator
-from actors.sharding.strategies import STRATEGIES
+from actors.sharding.coordination import Coordination, CoordinationTools
+from actors.sharding.modes import SHARD_MODES
+from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
@@ -26,7 +27,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, Item, ResolvedItem
-from replicator.sharding.lock import Resolution, UnlockError
+from replicator.sharding.pessimistic.lock import Resolution, UnlockError
 from replicator.terminal.locks import render_locks
 from replicator.watermark import Place
 
@@ -64,26 +65,29 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     )
     nothing = cast(Any, None)
     coordinator = LockCoordinator(
-        registry,
-        columns_of({}),
-        cast(Any, writer),
-        nothing,
-        nothing,
-        nothing,
+        CoordinationTools(
+            registry,
+            columns_of({}),
+            cast(Any, writer),
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            {"a": cast(Any, unit)},
+            ("a",),
+            frozenset(),
+        ),
         nothing,
         {TARGET: DECIDED},
-        {"a": cast(Any, unit)},
-        ("a",),
-        frozenset(),
     )
     coordinator.make_group(cast(Any, unit), registry.target(TARGET))
     return coordinator
 
 
-def test_each_shard_mode_of_the_task_file_has_its_strategy() -> None:
+def test_each_shard_mode_of_the_task_file_has_its_object() -> None:
     [refused] = [entry.values for entry in UNSUPPORTED if entry.pattern == "shard-mode"]
     modes = typing.get_args(Task.model_fields["shard_mode"].annotation)
-    assert set(STRATEGIES) == set(modes) - set(refused)
+    assert set(SHARD_MODES) == set(modes) - set(refused)
 
 
 async def test_without_coordination_there_is_nothing_to_show_or_to_unlock(

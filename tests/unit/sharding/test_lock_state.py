@@ -9,7 +9,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
 
 TARGET = TableName("m.n", "t")

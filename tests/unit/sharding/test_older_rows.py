@@ -12,18 +12,20 @@ from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import columns_of
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.lock_coordinator import LockCoordinator
-from actors.sharding.lock_messages import GroupChanged
-from actors.sharding.pessimistic_group import PessimisticGroup
+from actors.sharding.coordination import CoordinationTools
+from actors.sharding.pessimistic.group import PessimisticGroup
+from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic.lock_messages import GroupChanged
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
 from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import Resolution
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place
 
 TARGET = TableName("m", "t")
@@ -77,17 +79,20 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
     writer, runner = Writer(), Runner()
     pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
-        registry,
-        columns_of({}),
-        cast(BatchedWriter, writer),
-        cast(SchemaTracker, None),
-        cast(Connection, None),
-        cast(DdlRunner, runner),
+        CoordinationTools(
+            registry,
+            columns_of({}),
+            cast(BatchedWriter, writer),
+            cast(SchemaTracker, None),
+            cast(Connection, None),
+            cast(DdlRunner, runner),
+            cast(MetaStore, None),
+            {"a": cast(Any, unit)},
+            ("a",),
+            frozenset(),
+        ),
         cast(DecisionStore, None),
         {TARGET: LockHistory(cutovers={"a": [CUTOVER]}, pending=pending)},
-        {"a": cast(Any, unit)},
-        ("a",),
-        frozenset(),
     )
 
     def start() -> PessimisticGroup:

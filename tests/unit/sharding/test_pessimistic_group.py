@@ -11,9 +11,9 @@ from actors.mailbox import Mailbox
 from actors.member_columns import columns_of
 from actors.messages import TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.lock_messages import LockMessage
-from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
-from actors.sharding.target_versions import TargetVersions
+from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
+from actors.sharding.pessimistic.lock_messages import LockMessage
+from actors.sharding.pessimistic.target_versions import TargetVersions
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
@@ -22,9 +22,9 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, effects_of
 from replicator.schema.registry.provenance import UNSEEN, Held
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
-from replicator.sharding.lock import TargetLock
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
 from tests.support.streams.row_columns import places, row_events
 

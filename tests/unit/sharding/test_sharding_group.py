@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import (
     Cutover,
     GroupState,
@@ -13,6 +12,7 @@ from replicator.sharding.items import (
     RowDecision,
     Template,
 )
+from replicator.sharding.pessimistic.group import Group
 from replicator.watermark import Place, boundary
 
 START = boundary(0)

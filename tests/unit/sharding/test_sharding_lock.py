@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import (
     Cutover,
     GroupState,
@@ -11,7 +10,8 @@ from replicator.sharding.items import (
     ResolvedItem,
     RowDecision,
 )
-from replicator.sharding.lock import DisputedError, TargetLock, UnlockError
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import DisputedError, TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
 

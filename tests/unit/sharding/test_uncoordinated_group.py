@@ -13,9 +13,10 @@ import pytest
 from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, TargetRows, TargetSegment, WriterMessage
-from actors.sharding.coordination import Uncoordinated, Unit
-from actors.sharding.uncoordinated_group import UncoordinatedGroup
-from actors.writing.change_entries import plain_entry
+from actors.sharding.coordination import Unit
+from actors.sharding.uncoordinated.change_entries import plain_entry
+from actors.sharding.uncoordinated.group import UncoordinatedGroup
+from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.writing.segment_tracker import SourceState
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.row_events import RowEvents

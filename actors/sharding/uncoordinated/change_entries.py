@@ -1,6 +1,6 @@
 """What an event of a shard is in the history of its target: the structures put to the rule. Pure.
 
-The rule is `replicator.sharding.change_history`; it knows parts and levels, no columns.
+The rule (`replicator.sharding.uncoordinated.change_history`) knows parts and levels, no columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replicator.schema.effects.touched_parts import (
     touched_parts,
 )
 from replicator.schema.structure.structure import Table
-from replicator.sharding.change_history import (
+from replicator.sharding.uncoordinated.change_history import (
     ChangeHistory,
     Comparison,
     Entry,

@@ -1,7 +1,7 @@
 """What a shard's DDL is to its target where it is not coordinated: new, or brought already.
 
-What is decided (`actors.writing.change_entries`) goes into the write-ahead record of the event, so
-that every later reading finds the same.
+What is decided (`change_entries`) goes into the write-ahead record of the event, so that every
+later reading finds the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ import structlog
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
-from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
-from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
+from actors.sharding.uncoordinated.change_entries import (
+    Scene,
+    altered_entry,
+    created_entry,
+    plain_entry,
+)
+from actors.sharding.uncoordinated.change_histories import ChangeHistories, dump_entry, load_entry
 from actors.writing.nondeterministic_defaults import (
     nondeterministic_defaults_fault,
     other_values_fault,
@@ -31,7 +36,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import column_part, columns_of, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
-from replicator.sharding.change_history import (
+from replicator.sharding.uncoordinated.change_history import (
     FIRST,
     ChangeHistory,
     Entry,

@@ -11,11 +11,11 @@ from dataclasses import replace
 import structlog
 
 from actors.faults import COPY_ANEW, FatalError, of_target
-from actors.writing.change_histories import ChangeHistories
+from actors.sharding.uncoordinated.change_histories import ChangeHistories
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.touched_parts import column_part, columns_of
 from replicator.schema.structure.structure import Table
-from replicator.sharding.change_history import ChangeHistory, Former
+from replicator.sharding.uncoordinated.change_history import ChangeHistory, Former
 
 
 class RecreatedColumns:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 
-from actors.writing.change_entries import Scene, joined_entry
+from actors.sharding.uncoordinated.change_entries import Scene, joined_entry
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_history import DdlHistoryStore
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
-from replicator.sharding.change_history import ChangeHistory, Entry
+from replicator.sharding.uncoordinated.change_history import ChangeHistory, Entry
 
 _ENTRY = TypeAdapter(Entry[Member])
 _AT_LAST = 1 << 62

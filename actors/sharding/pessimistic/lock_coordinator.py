@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping
 
 import anyio
 import anyio.abc
@@ -10,23 +10,18 @@ import structlog
 
 from actors.actor import Actor
 from actors.lock_state import LockHistory, ShardStatement, record_of
-from actors.member_columns import ColumnsOf
-from actors.schema_tracker import SchemaTracker
-from actors.sharding.coordination import OpenLock, Uncoordinated, Unit
+from actors.sharding.coordination import CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
-from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
-from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
-from actors.sharding.target_versions import TargetVersions
-from actors.writing.batched_writer import BatchedWriter
-from actors.writing.ddl_runner import DdlRunner
+from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
+from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.time_dependent_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Conflict, GroupState, MemberState
-from replicator.sharding.lock import LockView, Resolution, TargetLock, UnlockError
+from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
@@ -43,47 +38,46 @@ class LockCoordinator(Actor[LockMessage]):
     Then the sources that held rows of it restart, and the others adopt the new version. The locks
     read the groups directly: all of them live on one event loop.
 
-    ``units`` are the sources that are read; ``sources`` are all: one that is not keeps the locks
-    waiting. A lock of a ``blocked`` target is neither decided nor executed.
+    Of the tools, ``units`` are the sources that are read and ``sources`` all: one that is not read
+    keeps the locks waiting. A lock of a ``blocked`` target is neither decided nor executed.
     """
 
     def __init__(
         self,
-        registry: SchemaRegistry,
-        columns: ColumnsOf,
-        writer: BatchedWriter,
-        learner: SchemaTracker,
-        target: Connection,
-        runner: DdlRunner,
+        tools: CoordinationTools,
         store: DecisionStore,
         histories: Mapping[TableName, LockHistory],
-        units: Mapping[str, Unit],
-        sources: tuple[str, ...],
-        blocked: Set[TableName],
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        shared = (registry, columns, writer.mailbox, self.mailbox, learner, target)
-        versions = TargetVersions(target, histories)
-        # Each change makes a new event.
-        self._tools = GroupTools(*shared, versions, lambda: self._resolved.wait())
-        self._registry = registry
-        self._writer = writer
-        self._runner = runner
+        self._tools = GroupTools(
+            tools.registry,
+            tools.columns,
+            tools.writer.mailbox,
+            self.mailbox,
+            tools.tracker,
+            tools.target,
+            TargetVersions(tools.target, histories),
+            # Each change makes a new event.
+            lambda: self._resolved.wait(),
+        )
+        self._registry = tools.registry
+        self._writer = tools.writer
+        self._runner = tools.runner
         self._store = store
         self._histories = histories
-        self._units = units
-        self._sources = sources
-        self._blocked = blocked
+        self._units = tools.units
+        self._sources = tools.sources
+        self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
-        self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
+        self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._resolved = anyio.Event()
         self._log = structlog.get_logger()
 
-    # The strategy, as the units of the sources use it.
+    # The coordination, as the units of the sources use it.
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """The group of a target in an incarnation of a source; other sources get theirs, too."""

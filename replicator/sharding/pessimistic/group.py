@@ -95,7 +95,7 @@ class Group(Generic[Name, Event]):
         """Record a member's next item, or match it to one that an unlock gave the member.
 
         Raises HistoryError for an item up to `known` that differs from the target's history.
-        Items above are compared by `replicator.sharding.lock.TargetLock`.
+        Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
         """
         self._approach(item.at)
         state = self.members[item.member]

@@ -15,8 +15,8 @@ from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
-from actors.sharding.lock_messages import GroupChanged, LockMessage
-from actors.sharding.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
 from actors.writing.nondeterministic_defaults import (
     nondeterministic_defaults_fault,
     other_values_fault,
@@ -39,9 +39,9 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
-from replicator.sharding.group import Group
 from replicator.sharding.items import HistoryError, Item, Recorded, RowDecision, Template
-from replicator.sharding.lock import TargetLock
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
 OTHERS_SECONDS = 5.0
@@ -63,7 +63,7 @@ class GroupTools:
 
 
 class PessimisticGroup(GroupActor):
-    """Applies the version rule (`replicator.sharding.group`) to rows and DDL.
+    """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
     Rows of the target's version go to the writer. Rows of a later version are held, which means
     dropped: the source will read them again.

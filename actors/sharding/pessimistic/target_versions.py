@@ -10,7 +10,7 @@ from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import dump_structure, load_structure
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from replicator.sharding.lock import TargetLock
+from replicator.sharding.pessimistic.lock import TargetLock
 
 
 class UnknownVersionError(Exception):

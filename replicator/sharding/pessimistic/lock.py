@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from replicator.sharding.group import Group
 from replicator.sharding.items import (
     Claim,
     Conflict,
@@ -22,6 +21,7 @@ from replicator.sharding.items import (
     Name,
     ResolvedItem,
 )
+from replicator.sharding.pessimistic.group import Group
 from replicator.watermark import Place
 
 

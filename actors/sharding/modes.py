@@ -1,0 +1,15 @@
+"""The shard-modes that a task file can name: a folder for each, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from actors.sharding.coordination import ShardMode
+from actors.sharding.pessimistic.mode import PessimisticMode
+from actors.sharding.uncoordinated.mode import UncoordinatedMode
+
+SHARD_MODES: Mapping[str, ShardMode] = {
+    "": UncoordinatedMode(),
+    "pessimistic": PessimisticMode(),
+}
+"""By the `shard-mode` of the task file."""

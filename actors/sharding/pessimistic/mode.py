@@ -1,0 +1,70 @@
+"""`shard-mode: pessimistic`: a schema change waits until all shards of its target have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from actors.lock_state import first_groups, histories
+from actors.member_columns import ColumnsOf
+from actors.messages import DdlItem
+from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
+from replicator.sharding.items import GroupState
+
+
+class PessimisticMode:
+    """The mode whose locks wait for all shards."""
+
+    equal_structures = True
+    holds_rows = True
+    drops_databases = False
+
+    async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
+        """The decisions of all locks so far."""
+        return await DecisionStore(meta).load()
+
+    def first_groups(
+        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
+    ) -> Mapping[TableName, GroupState[TableName]]:
+        """Each at the version that its target has by what is decided."""
+        return first_groups(decided, members)
+
+    def writer_rules(
+        self,
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        target: Connection,
+        executor: DdlExecutor,
+        columns: ColumnsOf,
+    ) -> WriterRules:
+        """None: statements and rows reach the writer only where all shards agree on them."""
+        return WriterRules(_Agreed(), _Agreed())
+
+    async def coordination(self, tools: CoordinationTools) -> Coordination:
+        """The lock coordinator, with the locks as they were saved."""
+        store = DecisionStore(tools.meta)
+        return LockCoordinator(tools, store, histories(await store.load()))
+
+
+class _Agreed:
+    async def ruled(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> DdlExecution:
+        return execution
+
+    async def load(self, target: int, name: TableName) -> None:
+        pass
+
+    def forget(self, target: int) -> None:
+        pass
+
+    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+        return table

@@ -1,0 +1,1 @@
+"""Shard DDL that is executed in stream order, once for all shards that bring it."""

@@ -1,0 +1,1 @@
+"""The version rule: groups, items, locks. Pure."""

@@ -1,0 +1,1 @@
+"""What became of a target without coordination: the history of its changes. Pure."""
