@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.bounded_yaml import MOST_BYTES
 from config.exposed_files import changeable, exposed, key_files
 from config.messages import message_of, path_of
 from config.models import Task
@@ -20,7 +19,7 @@ from config.paths import Path
 from config.problems import Problem, TaskFileError, did_you_mean
 from config.references import find_unused_sources, find_wrong_references
 from config.unsupported import find_unsupported
-from config.yaml_lines import Document, read_yaml
+from config.yaml_lines import MOST_BYTES, Document, read_yaml
 
 
 def load_task(path: FilePath) -> Task:

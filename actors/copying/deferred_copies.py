@@ -23,11 +23,10 @@ from pymysql.err import MySQLError
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
 from actors.faults import COPY_ANEW, FatalError, Parts, of_target
-from actors.member_columns import columns_of
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.task_setup import SourceSetup, columns_of
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.ddl.parser.statement import StatementKind
 from replicator.downstream.meta.checkpoint import MetaStore

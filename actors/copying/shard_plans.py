@@ -14,9 +14,8 @@ from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.faults import FatalError, of_target
-from actors.member_columns import columns_of
 from actors.refusals import unfit_filter
-from actors.task_setup import SourceSetup
+from actors.task_setup import SourceSetup, columns_of
 from replicator.downstream.meta.chunks import ReadSpan
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code

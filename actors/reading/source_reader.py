@@ -16,10 +16,9 @@ import anyio.to_thread
 import stamina
 import structlog
 
-from actors.actor import Actor
+from actors.actor import Actor, Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.mailbox import Mailbox
 from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets

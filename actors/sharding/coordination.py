@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.uncoordinated_group import UncoordinatedGroup

@@ -10,16 +10,16 @@ import structlog
 
 from actors.actor import Actor
 from actors.lock_state import LockHistory, ShardStatement, record_of
-from actors.member_columns import ColumnsOf
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import OpenLock, Uncoordinated, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.sharding.target_versions import TargetVersions
+from actors.task_setup import ColumnsOf
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
-from replicator.ddl.analysis.time_dependent_defaults import fixes_the_time
+from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection

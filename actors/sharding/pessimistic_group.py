@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 import anyio
 import numpy as np
 
+from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage
 from actors.sharding.target_versions import TargetVersions, UnknownVersionError
-from actors.writing.nondeterministic_defaults import (
+from actors.task_setup import ColumnsOf
+from actors.writing.duplicate_ddl import (
     nondeterministic_defaults_fault,
     other_values_fault,
 )
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
 
 from actors.lock_state import histories
-from actors.member_columns import ColumnsOf
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, Uncoordinated, Unit
 from actors.sharding.lock_coordinator import LockCoordinator
+from actors.task_setup import ColumnsOf
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
-from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import structlog
 
 from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
-from actors.member_columns import ColumnsOf
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
+from actors.task_setup import ColumnsOf
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.job_runner import shown_place
-from actors.writing.recreated_columns import RecreatedColumns
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.events.table_map import TableMap
@@ -22,19 +22,19 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch
 from replicator.pipeline.apply.raw_events import RawEvents, joined, of_part
 from replicator.pipeline.plans.inferred_structures import told_by_event
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_cache import PlanCache
-from replicator.pipeline.plans.plan_list import PlanCollector
-from replicator.pipeline.plans.planning import MisfitError, PlanError, UnfitTargetError
+from replicator.pipeline.plans.plan import PlanCollector, TablePlan
+from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
+from replicator.schema.effects.touched_parts import column_part, columns_of
 from replicator.schema.registry.provenance import Held
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table
+from replicator.sharding.change_history import ChangeHistory, Former
 
 
 class BatchPlanner:
@@ -222,3 +222,79 @@ def _create(name: TableName, known: Sequence[Table]) -> str:
         return f"{name.quoted}, as in the shards"
     statement = classify(known[0].create_sql, default_schema=name.schema)
     return retarget(statement, lambda *_: (name.schema, name.table))
+
+
+class RecreatedColumns:
+    """Keeps the values of former columns off the target, by the histories of the targets.
+
+    Where DDL is not coordinated, the target may have dropped and added a column again, or given
+    its name to another one, while a shard has yet to make that change. Until then, what the shard
+    writes into the column belongs to the former one.
+    """
+
+    def __init__(self, histories: ChangeHistories) -> None:
+        self._histories = histories
+        self._loaded: dict[int, ChangeHistory[Member]] = {}
+        self._told: set[tuple[Member, str, int]] = set()
+        self._log = structlog.get_logger()
+
+    async def load(self, target: int, name: TableName) -> None:
+        """Read the history of a target anew."""
+        self._loaded[target] = await self._histories.of(name)
+
+    def forget(self, target: int) -> None:
+        """Drop what is cached of a target that has changed."""
+        self._loaded.pop(target, None)
+
+    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+        """The target's table as a member with this structure may write it.
+
+        A column that was dropped and added again is left out: the member's own change will give its
+        rows what the target's has given them already. Raises FatalError where rows can't do without
+        it, or the member's values belong into another column.
+        """
+        history = self._loaded[target]
+        found = history.former(member, columns_of(structure) & columns_of(table))
+        if not found:
+            return table
+        parts = {former.part for former in found}
+        needed = table.row_key is None or any(
+            column_part(name) in parts for key in table.keys for name in key.columns
+        )
+        for former in found:
+            if former.exchanged or needed:
+                raise _belongs_elsewhere(history, member, table, former)
+            if (member, former.part, former.number) not in self._told:
+                self._told.add((member, former.part, former.number))
+                self._log.warning(
+                    "rows.column-left-out",
+                    source=member.source,
+                    member=str(member.name),
+                    target=f"{table.schema}.{table.name}",
+                    column=former.part.removeprefix("column "),
+                    reason="the target has dropped and added it since, and this shard has not yet",
+                )
+        columns = (
+            replace(column, withheld=True) if column_part(column.name) in parts else column
+            for column in table.columns
+        )
+        return replace(table, columns=tuple(columns))
+
+
+def _belongs_elsewhere(
+    history: ChangeHistory[Member], member: Member, table: Table, former: Former
+) -> FatalError:
+    change = history.change(former.number)
+    brought = f" by {change.member} ({change.text[:300]})" if change else ""
+    return FatalError(
+        "rows.recreated-column",
+        f"{member} has written rows with {former.part} as it was before a change of the target"
+        f"{brought} that this shard had not made. In the target this name is another column now,"
+        " and the values would get into the wrong one",
+        where=f"{member}, target {table.schema}.{table.name}",
+        scope=of_target(TableName(table.schema, table.name)),
+        remedies=(
+            "let no shard write between the change of the first and that of the last; for the rows"
+            f" that are written: make the change on the shard, then {COPY_ANEW}",
+        ),
+    )

@@ -9,19 +9,20 @@ import structlog
 
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
+from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
+from actors.task_setup import ColumnsOf
 from actors.writing.change_histories import ChangeHistories
-from actors.writing.computed_columns import refuse_computed
-from actors.writing.duplicate_ddl import DuplicateDdl
-from actors.writing.locked_targets import Others, locked_fault
-from actors.writing.nondeterministic_defaults import nondeterministic_defaults_fault
+from actors.writing.duplicate_ddl import DuplicateDdl, nondeterministic_defaults_fault
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.time_dependent_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.normalise import normalise
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl.ddl_refusals import (
+from replicator.downstream.ddl.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
     NondeterministicDefaultError,
@@ -37,6 +38,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item
 
 RETRY_WAIT = (0.2, 15.0)
@@ -275,3 +277,61 @@ def _mended(error: DdlRefusedError) -> str:
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
     actions = tuple(action.value for action in OverrideAction)
     return DdlEvent(ddl.member.source, statement.position, actions)
+
+
+def refuse_computed(
+    registry: SchemaRegistry, ddl: DdlExecution, statement: Statement, *, agreed: bool
+) -> None:
+    """Raise FatalError where the target would replace values that a shard stores by computed ones.
+
+    ``agreed``: the shards have agreed on the statement, so one that has ever had the column so has
+    brought it.
+    """
+    if ddl.instead is not None:
+        # The operator answers for what is executed.
+        return
+    parsed = classify(
+        ddl.sql,
+        default_schema=ddl.target.schema,
+        ansi_quotes=ddl.context.ansi_quotes,
+        no_backslash_escapes=ddl.context.no_backslash_escapes,
+    )
+    names = computed_columns(parsed)
+    number = registry.number(ddl.member) if names else None
+    if number is None:
+        return
+    for member in registry.members_of(registry.target_of(number)):
+        places = registry.places(member)
+        found = (registry.held(member, at).structure for at in places[0 if agreed else -1 :])
+        known = [table for table in found if table is not None]
+        for name in names:
+            if _stores(known, name):
+                raise _computed_fault(ddl, statement, name, registry.member(member))
+
+
+def _stores(known: list[Table], name: str) -> bool:
+    columns = [column for table in known if (column := table.column(name)) is not None]
+    return bool(columns) and not any(column.generated for column in columns)
+
+
+def _computed_fault(
+    ddl: DdlExecution, statement: Statement, column: str, storing: Member
+) -> FatalError:
+    return FatalError(
+        "ddl.computed",
+        f"a statement turns {column} into a generated column, and {storing} stores values of its"
+        " own in it: the target would replace them by computed ones\n"
+        f"  statement: {ddl.sql[:2000]}",
+        where=f"{ddl.member}, target {ddl.target}",
+        scope=of_target(ddl.target),
+        remedies=(
+            "`replicator binlog skip`: the target's column stays a plain one, and takes the values"
+            " that this shard computes and those that others store, until the last shard has made"
+            " the change",
+        ),
+        ddl_event=DdlEvent(
+            ddl.member.source,
+            statement.position,
+            (OverrideAction.SKIP.value,),
+        ),
+    )

@@ -18,7 +18,7 @@ from replicator.demo.proof import MergeProof
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, Entity
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
-from replicator.terminal.framed import Framed
+from replicator.terminal.remedies import Framed
 
 LINE_SECONDS = 2.0
 """Time between two plain lines."""

@@ -18,13 +18,13 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from replicator.sandbox.errors import (
+from replicator.sandbox.keeper import (
+    Keeper,
     SandboxError,
     ServerDiedError,
     ServerStartError,
     ServerUnavailableError,
 )
-from replicator.sandbox.keeper import Keeper
 
 START_SECONDS = 60.0
 LOG_LINES = 60

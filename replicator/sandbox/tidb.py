@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from replicator.sandbox.cache import cache_root
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.server import DatabaseServer
 
 COMMIT = "c7f1b95c537a"

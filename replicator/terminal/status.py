@@ -16,9 +16,8 @@ from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, Ta
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn
-from replicator.terminal.framed import Framed
 from replicator.terminal.locks import lock_line, lock_panel
-from replicator.terminal.remedies import remedies_list
+from replicator.terminal.remedies import Framed, remedies_list
 
 FEWEST_TARGETS = 3
 """So many targets are told however small the terminal is."""

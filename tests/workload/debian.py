@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.server import user_arguments
 
 PACKAGES = ("mariadb-test", "mariadb-test-data", "libpcre2-posix3")

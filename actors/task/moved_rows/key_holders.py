@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import anyio.to_thread
 from pymysql.err import MySQLError
 
-from actors.member_columns import columns_of
 from actors.refusals import refusal
 from actors.task.resources.resources import Resources
+from actors.task_setup import columns_of
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName, folded

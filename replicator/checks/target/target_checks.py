@@ -7,9 +7,8 @@ import pymysql.err
 from replicator.checks.checked_task import TargetToCheck
 from replicator.checks.connecting import check_login
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import check_version
+from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.target.target_rights import try_schema
-from replicator.checks.variables import global_variables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.connection.session_settings import WARNINGS_KEPT, keep_warnings
 

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import structlog
 
-from replicator.ddl.analysis.implicit_timestamps import implicit_timestamps
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import (
+    implicit_timestamps,
+    nondeterministic_defaults,
+)
 from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
-from replicator.ddl.parser.column_definitions import outside_brackets
+from replicator.ddl.parser.alter_actions import outside_brackets
 from replicator.downstream.rows.target_columns import Restated
 from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import definition_of, value_clause, value_columns

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.compression import expand_rows
 from replicator.kernels.compiled import Bytes, Integers, Truths
+from replicator.kernels.crc32 import Checksums
 from replicator.rows.decoder import field_text
 from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
-from replicator.rows.decoder.own_buckets import OwnBuckets
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS
 from replicator.rows.decoder.row_block import RowBlock
 from replicator.rows.decoder.row_event_headers import (
@@ -47,6 +47,26 @@ from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
 
 _UNREADABLE = (BinlogError, MappedValueError, ValueError, IndexError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBuckets:
+    """Those of a target's ``count`` buckets that are ``own``."""
+
+    count: int
+    own: frozenset[int]
+
+    @property
+    def all(self) -> bool:
+        """Whether no bucket is another task's."""
+        return len(self.own) == self.count
+
+    def holds(self, hashes: Checksums) -> Truths:
+        """Whether rows with these hashes belong into them."""
+        mine = np.zeros(self.count, np.bool_)
+        mine[[*self.own]] = True
+        chosen: Truths = mine[hashes % np.uint32(self.count)]
+        return chosen
 
 
 def _kind_numbers() -> Integers:

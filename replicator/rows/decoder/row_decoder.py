@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from replicator.rows.decoder.block_decoder import BlockDecoder
+from replicator.rows.decoder.block_decoder import BlockDecoder, OwnBuckets
 from replicator.rows.decoder.event_spans import EventSpans
-from replicator.rows.decoder.own_buckets import OwnBuckets
 from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.rows.decoder.row_block import RowBlock, block_of_images
 from replicator.rows.values.column_format import ColumnFormat

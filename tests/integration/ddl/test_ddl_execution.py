@@ -10,8 +10,12 @@ import pymysql.err
 import pytest
 
 from replicator.downstream.ddl import ddl_execution
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl.ddl_refusals import DdlRefusedError, TargetLockedError
+from replicator.downstream.ddl.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
+    DdlRefusedError,
+    TargetLockedError,
+)
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.holder import this_process

@@ -12,8 +12,12 @@ from pyspark import SparkContext
 
 from replicator.ddl.parser.classify import classify
 from replicator.downstream.ddl import ddl_execution
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl.ddl_refusals import DdlRefusedError, HalfExecutedError
+from replicator.downstream.ddl.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
+    DdlRefusedError,
+    HalfExecutedError,
+)
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.holder import this_process

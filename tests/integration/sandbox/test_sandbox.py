@@ -14,13 +14,13 @@ import pymysql
 import pytest
 
 from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import (
+from replicator.sandbox.keeper import (
+    Keeper,
     SandboxError,
     ServerDiedError,
     ServerStartError,
     ServerUnavailableError,
 )
-from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer

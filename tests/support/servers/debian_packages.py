@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replicator.sandbox.cache import cache_root, cached_folder
-from replicator.sandbox.errors import ServerUnavailableError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerUnavailableError
 from replicator.sandbox.server import tail
 from tests.support.servers.apt_sources import machine_mirror
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerStartError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
     BinlogServer,

@@ -19,8 +19,7 @@ from typing import Any, Self
 import pyspark
 
 from replicator.pipeline.spark.java import find_java_home
-from replicator.sandbox.errors import ServerStartError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError
 from replicator.sandbox.server import reserved_port, tail
 from tests.support.spark.executor_python import executor_python
 

@@ -23,8 +23,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseA
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import apply_batch
 from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import plan_list
+from replicator.pipeline.plans.plan import TablePlan, plan_list
 from replicator.pipeline.plans.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table, read_target

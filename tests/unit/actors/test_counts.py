@@ -16,7 +16,7 @@ from actors.task.status_report import RateMeter, task_status
 from replicator.downstream.meta.chunks import CopiedTables
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus, now
-from replicator.terminal.copy_bar import CopyBar
+from replicator.terminal.copy_progress import CopyBar
 
 ORDERS, ITEMS = TableName("m", "orders"), TableName("m", "items")
 

@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from actors.faults import FatalError, Parts, of_target
+from actors.refusals import locked_fault
 from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.writing.ddl_runner import DDL_LOCK_SECONDS
-from actors.writing.locked_targets import locked_fault
 from replicator.downstream.rows.write_session import LOCK_SECONDS
 from replicator.mysql.names import TableName
 from replicator.status import now

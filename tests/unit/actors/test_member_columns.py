@@ -10,7 +10,7 @@ from actors.reading.ruled_columns import refuse_ruled
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.checks.schema.agreement import Shard, check_counters
-from replicator.checks.schema.missing_target import check_missing
+from replicator.checks.schema.structures import check_missing
 from replicator.checks.schema.table_fit import member_differences
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName

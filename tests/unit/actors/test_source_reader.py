@@ -8,9 +8,9 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from actors.actor import Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import config
-from config.keys import pattern_of, walk
+from config.base import pattern_of, walk
 from config.loading import load_task
 from config.models import Task
 from config.no_effect import IGNORED, NO_EFFECT

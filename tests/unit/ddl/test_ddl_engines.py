@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.classify import classify
-from replicator.ddl.rewrite.engines import merged_tables
+from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import DdlError, effects_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.analysis.implicit_timestamps import implicit_timestamps
+from replicator.ddl.analysis.column_defaults import implicit_timestamps
 from replicator.ddl.parser.classify import classify
 
 

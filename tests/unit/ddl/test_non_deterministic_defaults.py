@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.analysis.time_dependent_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.normalise import normalise
 

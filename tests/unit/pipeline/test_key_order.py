@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replicator.pipeline.apply.key_order import key_ranks
+from replicator.pipeline.apply.vectorised_net_effect import key_ranks
 from replicator.rows.decoder.lines import lines_of
 
 ORDERS = (

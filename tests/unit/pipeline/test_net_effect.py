@@ -18,8 +18,14 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
-from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.pipeline.plans.plan_list import PlanList, plan_list
+from replicator.pipeline.plans.plan import (
+    Literal,
+    PlanList,
+    TablePlan,
+    TargetColumn,
+    TargetTable,
+    plan_list,
+)
 from replicator.rows.decoder.lines import lines_of
 from replicator.rows.decoder.row_images import RowChange
 from replicator.rows.values.column_format import ColumnFormat

@@ -10,8 +10,7 @@ from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_cache import PlanCache
-from replicator.pipeline.plans.planning import MisfitError, plan_table
+from replicator.pipeline.plans.planning import MisfitError, PlanCache, plan_table
 from replicator.routing.columns.extracted_columns import ExtractedColumn
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure.structure import Column, Table, UniqueKey

@@ -6,8 +6,14 @@ import pickle
 from dataclasses import replace
 
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.pipeline.plans.plan_list import PlanCollector, plan_list
+from replicator.pipeline.plans.plan import (
+    Literal,
+    PlanCollector,
+    TablePlan,
+    TargetColumn,
+    TargetTable,
+    plan_list,
+)
 from replicator.rows.values.column_format import ColumnFormat
 
 ONE = TablePlan(

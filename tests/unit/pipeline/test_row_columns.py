@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.row_columns import RowColumns
 from replicator.binlog.segments.segment import RouteSlot
-from replicator.binlog.segments.table_map_arrays import KnownTables
-from replicator.binlog.segments.table_routes import RoutedTable
+from replicator.binlog.segments.table_routes import KnownTables, RoutedTable
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import job_of
 from replicator.pipeline.apply.batch import ApplySettings, Batch
 from replicator.pipeline.apply.raw_events import joined
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import plan_list
+from replicator.pipeline.plans.plan import TablePlan, plan_list
 from replicator.watermark import Place, Watermark
 from tests.support.streams.row_columns import places, raw_events, row_events, single, table_maps
 

@@ -17,7 +17,7 @@ from replicator.routing.router import Router
 from replicator.routing.routes import Routes
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.past_changes import past_changes
-from replicator.schema.structure.target_names import TargetNames
+from replicator.schema.registry.registry import TargetNames
 
 MEMBERS = [TableName("shop", "t1"), TableName("shop", "t2")]
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from replicator.routing.routes import RouteRule, Routes
-from replicator.routing.unused_routes import unused_routes
+from replicator.routing.routes import RouteRule, Routes, unused_routes
 
 EXISTING = [("shard_1", "orders_1"), ("shard_1", "users"), ("shard_2", "Orders_2")]
 

@@ -11,15 +11,15 @@ import anyio
 import pytest
 from rich.console import Console
 
+from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.sharding.coordination import Coordination, Uncoordinated
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.strategies import STRATEGIES
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
+from actors.task_setup import columns_of
 from config.models import Task
 from config.unsupported import UNSUPPORTED
 from replicator.binlog.segments.segment import Statement

@@ -6,14 +6,14 @@ from typing import cast
 
 import anyio
 
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.messages import TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.sharding.target_versions import TargetVersions
+from actors.task_setup import columns_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
