@@ -45,10 +45,10 @@ class ServerDiedError(SandboxError):
 class Keeper:
     """Owns `folder` (new, empty, private) and at most one running program."""
 
-    def __init__(self, prefix: str = "replicator-") -> None:
+    def __init__(self) -> None:
         script = Path(__file__).with_name("keeper_process.py")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), prefix],
+            [sys.executable, "-I", "-S", str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

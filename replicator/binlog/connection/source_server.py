@@ -15,8 +15,7 @@ from replicator.mysql.server.identity import ServerIdentity
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
-    "'log_bin', 'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_checksum', "
-    "'gtid_mode', 'server_uuid', 'binlog_row_value_options', 'lower_case_table_names')"
+    "'binlog_checksum', 'gtid_mode', 'server_uuid', 'lower_case_table_names')"
 )
 """Names and values from which `parse_server_info` reads. Unknown names give no row."""
 
@@ -42,11 +41,6 @@ class ServerInfo:
     version: tuple[int, ...]
     server_id: int
     server_uuid: str
-    log_bin: bool
-    binlog_format: str
-    row_image: str
-    row_metadata: str
-    row_value_options: str
     checksum: str
     gtid_mode: str
     folds_names: bool
@@ -81,11 +75,6 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
         version=tuple(map(int, match.groups())),
         server_id=int(variables.get("server_id", "0")),
         server_uuid=variables.get("server_uuid", ""),
-        log_bin=variables.get("log_bin", "").upper() in ("ON", "1"),
-        binlog_format=variables.get("binlog_format", "").upper(),
-        row_image=variables.get("binlog_row_image", "").upper(),
-        row_metadata=variables.get("binlog_row_metadata", "").upper(),
-        row_value_options=variables.get("binlog_row_value_options", "").upper(),
         checksum=variables.get("binlog_checksum", "NONE").upper(),
         gtid_mode=variables.get("gtid_mode", "").upper(),
         folds_names=int(variables.get("lower_case_table_names", "0")) != 0,

@@ -6,7 +6,6 @@ the target; it is hashable, so that executors can keep what they derive from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -122,11 +121,3 @@ class PlanCollector:
             np.array([kind for kind, _ in self._numbers], np.int64),
             tuple((m.source, m.name.schema, m.name.table) for _, m in self._numbers),
         )
-
-
-def plan_list(plans: Iterable[TablePlan]) -> PlanList:
-    """Plans that are different objects, each with its own shard."""
-    collector = PlanCollector()
-    for plan in plans:
-        collector.number(plan, plan.member)
-    return collector.collected()

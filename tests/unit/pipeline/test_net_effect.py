@@ -24,11 +24,11 @@ from replicator.pipeline.plans.plan import (
     TablePlan,
     TargetColumn,
     TargetTable,
-    plan_list,
 )
 from replicator.rows.decoder.lines import lines_of
 from replicator.rows.decoder.row_images import RowChange
 from replicator.rows.values.column_format import ColumnFormat
+from tests.support.streams.row_columns import plan_list
 
 INSERT, UPDATE, DELETE = map(int, RowChange)
 COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))

@@ -12,9 +12,9 @@ from replicator.pipeline.plans.plan import (
     TablePlan,
     TargetColumn,
     TargetTable,
-    plan_list,
 )
 from replicator.rows.values.column_format import ColumnFormat
+from tests.support.streams.row_columns import plan_list
 
 ONE = TablePlan(
     TargetTable(3, "s", "t", 4, replace=True),

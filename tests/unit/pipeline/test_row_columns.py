@@ -19,9 +19,16 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import job_of
 from replicator.pipeline.apply.batch import ApplySettings, Batch
 from replicator.pipeline.apply.raw_events import joined
-from replicator.pipeline.plans.plan import TablePlan, plan_list
+from replicator.pipeline.plans.plan import TablePlan
 from replicator.watermark import Place, Watermark
-from tests.support.streams.row_columns import places, raw_events, row_events, single, table_maps
+from tests.support.streams.row_columns import (
+    places,
+    plan_list,
+    raw_events,
+    row_events,
+    single,
+    table_maps,
+)
 
 
 def routed(number: int, target: int) -> RoutedTable:
