@@ -18,10 +18,16 @@ from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.registry.copy_state import CopyState
 from replicator.schema.registry.past_changes import may_change_columns
-from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    UNSEEN,
+    CopyState,
+    Held,
+    Provenance,
+    SchemaRegistry,
+    guess,
+)
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,
     LearnedStructures,

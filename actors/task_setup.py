@@ -18,14 +18,17 @@ from replicator.mysql.connection.tls import Pem, Tls
 from replicator.mysql.names import Member, TableName
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.columns.column_mapping import MappingRule
-from replicator.routing.columns.extracted_columns import Extraction, NamePart
-from replicator.routing.columns.member_columns import ColumnRules, MemberColumns
+from replicator.routing.columns.member_columns import (
+    ColumnRules,
+    Extraction,
+    MemberColumns,
+    NamePart,
+)
 from replicator.routing.columns.rule_set import RuleSet
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteError, RouteRule, Routes
+from replicator.routing.routes import RouteError, Router, RouteRule, Routes
 
 SEGMENT_TARGET_BYTES = 1 << 20
 """A segment ends at the first transaction boundary after so many bytes."""

@@ -38,8 +38,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_plan import keyed_by_target
 from replicator.schema.effects.traced_columns import TableChange
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.registry.registry import CopyState, MemberRecord
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
 

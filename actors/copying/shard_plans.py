@@ -33,7 +33,7 @@ from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import ResolvedRules
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.effects.traced_columns import TableChange, Traced, traced
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 

@@ -29,7 +29,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.pipeline.copy.copy_writing import OnDuplicate
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()

@@ -47,7 +47,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.router import Router
+from replicator.routing.routes import Router
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place

@@ -27,7 +27,7 @@ from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
 from replicator.routing.columns.member_columns import ColumnRules
 from replicator.routing.event_filter import EventFilter
-from replicator.routing.router import Router
+from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import (
     DdlError,
     Effect,
@@ -40,8 +40,7 @@ from replicator.schema.effects.overridden_effects import (
     overridden_effects,
     overridden_exchange,
 )
-from replicator.schema.registry.provenance import guess
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry, guess
 from replicator.schema.structure.sequences import Sequences
 
 

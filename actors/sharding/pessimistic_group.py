@@ -34,8 +34,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import column_part, former_values, touched_parts
-from replicator.schema.registry.provenance import GONE, Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences

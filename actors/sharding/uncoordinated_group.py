@@ -12,8 +12,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.registry.provenance import GONE
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import GONE, SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 

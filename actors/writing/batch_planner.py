@@ -29,8 +29,7 @@ from replicator.pipeline.plans.inferred_structures import told_by_event
 from replicator.pipeline.plans.plan import PlanCollector, TablePlan
 from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
 from replicator.schema.effects.touched_parts import column_part, columns_of
-from replicator.schema.registry.provenance import Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table

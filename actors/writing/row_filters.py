@@ -16,7 +16,7 @@ from replicator.pipeline.plans.planning import with_filter
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import NO_EXPRESSIONS, ExpressionFilters
 from replicator.routing.expression.types import ExpressionError
-from replicator.schema.structure.collations import available_collations, collation_numbers
+from replicator.schema.structure.inspection import available_collations, collation_numbers
 from replicator.schema.structure.structure import Table
 
 

@@ -11,8 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.health import condition
-from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus
+from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus, condition
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn

@@ -49,7 +49,7 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 from replicator.sharding.items import Cutover
 from replicator.watermark import Place
 

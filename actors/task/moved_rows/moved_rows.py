@@ -19,8 +19,14 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, of_target
 from actors.refusals import locked_fault, refusal
-from actors.task.moved_rows.key_holders import NotYetError, holder_of, key_columns, shards_of
-from actors.task.moved_rows.key_reconciliation import KeyReconciliation, unknown_keys
+from actors.task.moved_rows.key_reconciliation import (
+    KeyReconciliation,
+    NotYetError,
+    holder_of,
+    key_columns,
+    shards_of,
+    unknown_keys,
+)
 from actors.task.resources.resources import Resources
 from actors.task.startup.copy_overlap import EVERYTHING, UNTIL_COPIED
 from actors.task.startup.past_statements import changes_between

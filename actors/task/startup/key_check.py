@@ -41,8 +41,7 @@ from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.routing.expression.types import ExpressionError
-from replicator.schema.structure.collations import available_collations
-from replicator.schema.structure.inspection import read_target
+from replicator.schema.structure.inspection import available_collations, read_target
 from replicator.schema.structure.structure import Table
 
 DEFAULT_SAMPLE = 200_000

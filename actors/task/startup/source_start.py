@@ -37,8 +37,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.routes import unused_routes
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import CopyState, SchemaRegistry
 from replicator.schema.structure.inspection import list_tables
 from replicator.watermark import Watermark
 

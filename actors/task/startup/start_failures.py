@@ -10,9 +10,9 @@ import pymysql.err
 from actors.control.protocol import ControlError
 from actors.control.server import AlreadyRunningError
 from actors.task.startup.prechecks import PrecheckError
-from actors.task.startup.programs import MissingProgramError
 from replicator.downstream.meta.lease import LeaseHeldError
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.pipeline.spark.java import JavaMissingError
 from replicator.routing.routes import RouteError
 
 
@@ -36,7 +36,7 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
                 "where that host can't be reached: end the process, or take its access to the"
                 " target away; the start waits until its lease has run out",
             )
-        case MissingProgramError():
+        case JavaMissingError():
             return ("install what is missing, or set JAVA_HOME, then start the task again",)
         case RouteError():
             return ("correct `routes:` in the task file, then start the task again",)

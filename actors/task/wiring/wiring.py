@@ -61,7 +61,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.apply.batch import ApplySettings
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.collations import available_collations
+from replicator.schema.structure.inspection import available_collations
 from replicator.status import now
 from replicator.watermark import Place
 

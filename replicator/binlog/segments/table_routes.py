@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.lengths import packed_integer
-from replicator.binlog.events.table_map import TableMap, parse_table_map
+from replicator.binlog.events.table_map import TableMap, packed_integer, parse_table_map
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.kernels.compiled import Bytes, Integers
 

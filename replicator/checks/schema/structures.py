@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
@@ -32,9 +32,14 @@ from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.server.name_case import folds_names
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
-from replicator.schema.structure.collations import available_collations, default_collations
 from replicator.schema.structure.hidden_columns import system_period
-from replicator.schema.structure.inspection import list_tables, listed, read_table
+from replicator.schema.structure.inspection import (
+    available_collations,
+    default_collations,
+    list_tables,
+    listed,
+    read_table,
+)
 from replicator.schema.structure.structure import Table
 
 SOURCES_AT_ONCE = 8

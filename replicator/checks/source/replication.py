@@ -17,8 +17,8 @@ import pymysql.err
 
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.server_versions import parse_version
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress

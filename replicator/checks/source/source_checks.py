@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck
-from replicator.checks.connecting import check_login
+from replicator.checks.connecting import account_of, check_login
 from replicator.checks.name_case import check_source_names
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, listed, routed_tables

@@ -11,8 +11,13 @@ from replicator.ddl.rewrite.collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
-from replicator.schema.structure.collations import available_collations, default_collations
-from replicator.schema.structure.inspection import database_collation, listed, show_generated_keys
+from replicator.schema.structure.inspection import (
+    available_collations,
+    database_collation,
+    default_collations,
+    listed,
+    show_generated_keys,
+)
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen

@@ -36,10 +36,9 @@ from replicator.pipeline.apply.tied_targets import TiedWork, apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
 from replicator.pipeline.plans.plan import PlanList, TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
-from replicator.rows.decoder.block_decoder import OwnBuckets
+from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_decoder import CompiledDecoder
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED, Reached, Watermark

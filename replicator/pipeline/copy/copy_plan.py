@@ -31,8 +31,13 @@ from replicator.pipeline.plans.planning import (
 )
 from replicator.routing.columns.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.schema.structure.column_text import labels_of
-from replicator.schema.structure.structure import Column, Table, UniqueKey, only_row_key_collides
+from replicator.schema.structure.structure import (
+    Column,
+    Table,
+    UniqueKey,
+    labels_of,
+    only_row_key_collides,
+)
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 

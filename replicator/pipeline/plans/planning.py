@@ -26,8 +26,7 @@ from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
-from replicator.routing.columns.extracted_columns import ExtractedColumn
-from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
 from replicator.rows.values.charsets import codec, encode_label
 from replicator.rows.values.column_format import ColumnFormat
@@ -39,7 +38,6 @@ from replicator.schema.structure.column_rules import (
     extracted_misfit,
     mapped_misfit,
 )
-from replicator.schema.structure.column_text import binary_length, fraction_digits, labels_of
 from replicator.schema.structure.conversions import (
     Fit,
     affixes,
@@ -52,7 +50,10 @@ from replicator.schema.structure.structure import (
     Column,
     Table,
     UniqueKey,
+    binary_length,
+    fraction_digits,
     keys_without_overlaps,
+    labels_of,
     only_row_key_collides,
 )
 

@@ -10,8 +10,7 @@ from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName

@@ -13,7 +13,6 @@ from threading import Barrier
 import pymysql
 import pytest
 
-from replicator.sandbox.cache import cached_folder
 from replicator.sandbox.keeper import (
     Keeper,
     SandboxError,
@@ -22,7 +21,7 @@ from replicator.sandbox.keeper import (
     ServerUnavailableError,
 )
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.server import DatabaseServer, cached_folder
 from replicator.sandbox.tidb import TiDBServer
 from tests.conftest import StartServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server

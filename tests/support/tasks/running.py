@@ -17,8 +17,7 @@ from actors.task.generation import Generation
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task_setup import source_setups
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from tests.support.servers.binlog_ends import end_of

@@ -23,8 +23,14 @@ from replicator.routing.columns.column_mapping import (
     MappedColumn,
     MappingRule,
 )
-from replicator.routing.columns.extracted_columns import ExtractedColumn, Extraction, NamePart
-from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
+from replicator.routing.columns.member_columns import (
+    NO_COLUMN_RULES,
+    ColumnRules,
+    ExtractedColumn,
+    Extraction,
+    MemberColumns,
+    NamePart,
+)
 from replicator.routing.routes import RouteRule, Routes
 from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.rows.values.column_format import ColumnFormat

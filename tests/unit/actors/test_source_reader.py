@@ -29,8 +29,7 @@ from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.routing.allow_list import AllowList
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.schema.registry.registry import SchemaRegistry
 
 ROUTER = Router(

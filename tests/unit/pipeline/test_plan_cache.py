@@ -11,8 +11,7 @@ from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import MisfitError, PlanCache, plan_table
-from replicator.routing.columns.extracted_columns import ExtractedColumn
-from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False)

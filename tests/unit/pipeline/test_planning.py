@@ -11,8 +11,7 @@ from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.plan import Literal, TablePlan
 from replicator.pipeline.plans.planning import PlanError, UnfitTargetError, plan_table
-from replicator.schema.structure.column_text import labels_of
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey, labels_of
 
 CODES = {
     "int": ColumnType.LONG,

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.routing.allow_list import AllowList, TableFilter
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteError, RouteRule, Routes
+from replicator.routing.routes import RouteError, Router, RouteRule, Routes
 
 
 def router(*rules: RouteRule) -> Router:

@@ -20,8 +20,8 @@ from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import columns_of
+from config.dm_keys import UNSUPPORTED
 from config.models import Task
-from config.unsupported import UNSUPPORTED
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry

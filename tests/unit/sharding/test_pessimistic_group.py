@@ -20,8 +20,7 @@ from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, effects_of
-from replicator.schema.registry.provenance import UNSEEN, Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import UNSEEN, Held, SchemaRegistry
 from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.lock import TargetLock
