@@ -9,7 +9,7 @@ import anyio
 
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.server_traits import server_traits
@@ -130,12 +130,7 @@ class SchemaTracker:
     ) -> Held:
         # What it comes to on a server that refuses the shard's own statement.
         instead = tuple(
-            classify(
-                sql,
-                default_schema=effect.target.schema,
-                ansi_quotes=context.ansi_quotes,
-                no_backslash_escapes=context.no_backslash_escapes,
-            )
+            classify_in(context, sql, default_schema=effect.target.schema)
             for sql in effect.instead or ()
         )
         asked = question(before, effect.statement, instead, context)

@@ -18,7 +18,7 @@ from actors.writing.duplicate_ddl import DuplicateDdl, nondeterministic_defaults
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
 from replicator.ddl.analysis.generated_columns import computed_columns
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import (
     DdlExecution,
@@ -290,12 +290,7 @@ def refuse_computed(
     if ddl.instead is not None:
         # The operator answers for what is executed.
         return
-    parsed = classify(
-        ddl.sql,
-        default_schema=ddl.target.schema,
-        ansi_quotes=ddl.context.ansi_quotes,
-        no_backslash_escapes=ddl.context.no_backslash_escapes,
-    )
+    parsed = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
     names = computed_columns(parsed)
     number = registry.number(ddl.member) if names else None
     if number is None:

@@ -63,6 +63,15 @@ async def check_login(place: CheckedPart, connection: Connection) -> CheckResult
     return place.passed(CONNECTION, f"logged in as {address}")
 
 
+def ended_early(place: CheckedPart, error: BaseException) -> CheckResult:
+    """The finding of a server whose error has ended the checks that were under way."""
+    return place.failed(
+        "connection",
+        f"checking ended early, on an error of the server: {error}",
+        "Look at the server's error log, then run the check again",
+    )
+
+
 def explain(address: DatabaseAddress, error: BaseException) -> tuple[str, str]:
     """What a failure to log in means, and the remedy of it."""
     causes = list(_causes(error))

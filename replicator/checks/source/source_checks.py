@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck
-from replicator.checks.connecting import account_of, check_login
+from replicator.checks.connecting import account_of, check_login, ended_early
 from replicator.checks.name_case import check_source_names
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, listed, routed_tables
@@ -44,13 +44,7 @@ async def check_source(source: SourceToCheck) -> list[CheckResult]:
         try:
             await _look(source, connection, results)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
-            results.append(
-                place.failed(
-                    "connection",
-                    f"checking ended early, on an error of the server: {error}",
-                    "Look at the server's error log, then run the check again",
-                )
-            )
+            results.append(ended_early(place, error))
         return results
     finally:
         connection.close()

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import pymysql.err
 import structlog
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.database_drop import drop_database
@@ -450,12 +450,7 @@ class DdlExecutor:
 
 
 def _recognised(ddl: DdlExecution, sql: str) -> ParsedStatement:
-    return classify(
-        sql,
-        default_schema=ddl.target.schema,
-        ansi_quotes=ddl.context.ansi_quotes,
-        no_backslash_escapes=ddl.context.no_backslash_escapes,
-    )
+    return classify_in(ddl.context, sql, default_schema=ddl.target.schema)
 
 
 def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
