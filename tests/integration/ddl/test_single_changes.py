@@ -30,7 +30,6 @@ from replicator.schema.effects.column_values import value_clause
 from replicator.schema.scratch.scratch_table import structure_after
 from replicator.schema.structure.inspection import read_table
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, gone INT, n INT, g INT AS (n + 1) VIRTUAL, KEY i (a))"
 
@@ -295,7 +294,7 @@ async def test_a_fault_half_way_says_what_was_executed(
         merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (2, 1)")
         await merging.caught_up(generation)
     merging.do("ALTER TABLE x_1 ADD c INT, ADD INDEX ic (c), ADD UNIQUE u (v)")
-    fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     executed, left = str(fault).split("not executed:")
     assert "ADD INDEX ic (c)" in executed.split("executed:")[1]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
-from actors.faults import FatalError, Parts
+from actors.faults import Parts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
@@ -148,14 +147,6 @@ async def test_a_session_without_checks_changes_no_children(merging: Merging) ->
         assert merging.on(merging.target, "SELECT id FROM c ORDER BY id") == ((1,), (3,))
 
 
-async def fault(merging: Merging) -> FatalError:
-    async def follow() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-
-    return await fault_of(follow())
-
-
 async def test_two_sources_whose_keys_do_not_meet(
     merging_from: Callable[..., Merging],
     mariadb_source: DatabaseServer,
@@ -177,7 +168,7 @@ async def test_two_sources_whose_keys_do_not_meet(
         await merging.check(generation)
     # A key that both have is told before rows of one go along with the other's.
     merging.on(mysql56_source, "INSERT INTO p_1 VALUES (15, 1)")
-    assert (await fault(merging)).event == "rows.duplicate"
+    assert (await merging.fault()).event == "rows.duplicate"
     assert merging.on(merging.target, "SELECT id, p FROM c ORDER BY id") == ((11, 15), (21, 25))
 
 
@@ -210,7 +201,7 @@ async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Mergin
         )
         await merging.check(generation)
     merging.do("DELETE FROM p_1 WHERE id = 1")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.cascade-in-safe-mode"
     assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((2,),)
     del merging.more["syncers"]
@@ -262,7 +253,7 @@ async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> No
         merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
         await merging.check(generation)
     drop_key(merging, merging.target, "c")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "target.keys-differ"
     statement = found.remedies[0].split(";")[0]
     merging.on(merging.target, statement)
@@ -304,7 +295,7 @@ async def test_a_key_that_the_target_lost_behind_a_schema_change_is_a_fault(
         await merging.check(generation)
     drop_key(merging, merging.target, "c")
     merging.do("DELETE FROM p_1")
-    assert (await fault(merging)).event == "target.keys-differ"
+    assert (await merging.fault()).event == "target.keys-differ"
 
 
 async def test_a_key_that_a_shard_lost_while_the_task_was_stopped_is_a_fault(
@@ -317,7 +308,7 @@ async def test_a_key_that_a_shard_lost_while_the_task_was_stopped_is_a_fault(
         await merging.check(generation)
     merging.do("DELETE FROM p_1")
     drop_key(merging, merging.sources["a"], "c_1")
-    assert (await fault(merging)).event == "target.keys-differ"
+    assert (await merging.fault()).event == "target.keys-differ"
 
 
 def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
@@ -334,7 +325,7 @@ async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) ->
     create(merging, "c", "p", "ON DELETE CASCADE")
     merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = OFF")
     try:
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        fault = await merging.fault()
     finally:
         merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = ON")
     assert "tidb_enable_foreign_key is OFF" in fault.message
@@ -345,7 +336,7 @@ async def test_keys_that_act_are_refused_with_coordination_at_a_start(merging: M
     merging.more["shard-mode"] = "pessimistic"
     merging.create("p", PARENT)
     create(merging, "c", "p", "ON DELETE CASCADE")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "target.keys-differ"
     assert 'shard-mode: ""' in found.remedies[0]
 
