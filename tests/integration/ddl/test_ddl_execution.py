@@ -39,16 +39,6 @@ async def connection(
 
 
 @pytest.fixture
-async def executor(connection: Connection, database_name: str) -> DdlExecutor:
-    meta = MetaStore(
-        connection, database_name, "task", Lease(database_name, "task", this_process())
-    )
-    await create_tables(connection, database_name, "task")
-    await meta.lease.begin(connection)
-    return DdlExecutor(connection, meta)
-
-
-@pytest.fixture
 def ddl(database_name: str) -> DdlExecution:
     """Two statements, neither of which can run twice, in place of another one."""
     target = TableName(database_name, "t")

@@ -18,9 +18,6 @@ from replicator.downstream.ddl.ddl_execution import (
     DdlRefusedError,
     HalfExecutedError,
 )
-from replicator.downstream.meta.all_tables import create_tables
-from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.lease import Lease, this_process
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
@@ -45,16 +42,6 @@ async def connection(tidb_target: DatabaseServer, database_name: str) -> AsyncIt
     made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
     yield made
     made.close()
-
-
-@pytest.fixture
-async def executor(connection: Connection, database_name: str) -> DdlExecutor:
-    meta = MetaStore(
-        connection, database_name, "task", Lease(database_name, "task", this_process())
-    )
-    await create_tables(connection, database_name, "task")
-    await meta.lease.begin(connection)
-    return DdlExecutor(connection, meta)
 
 
 def change(database: str, actions: str, number: int = 7) -> DdlExecution:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pymysql.err
 import pytest
@@ -30,6 +28,7 @@ from tests.support.servers.hostile_server import (
     hostile_server,
     long_error,
 )
+from tests.support.streams.guarded_memory import memory_below
 
 LIMIT = 2 * MIB
 TOLD = r"limits\.largest-event"
@@ -42,17 +41,6 @@ def _limit() -> Iterator[None]:
     set_largest_event(LIMIT)
     yield
     set_largest_event(None)
-
-
-@contextmanager
-def memory_below(size: int) -> Iterator[None]:
-    tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < size
 
 
 def address(server: DatabaseServer, port: int) -> DatabaseAddress:
