@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from actors.faults import Parts, of_source, of_target
+from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.statement_faults import forbidden, unsupported
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.reading.uncopied_members import uncopied_members
-from actors.target_clash import refuse_clash
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
-from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.rewrite.default_collations import DefaultCollations

@@ -236,8 +236,8 @@ def _run(
             task, spark, err, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
         )
     except Exception as error:
+        from actors.task.outcome import remedies_of
         from actors.task.startup.prechecks import PrecheckError
-        from actors.task.startup.start_failures import remedies_of
         from replicator.pipeline.spark.java import JavaMissingError
         from replicator.terminal.checks import render_checks
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from actors.refusals import unfit_filter
 from actors.task_setup import SourceSetup
 from replicator.binlog.events.table_map import TableMap
-from replicator.ddl.rewrite.collations import charset_of, nearest_collation
+from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member
 from replicator.pipeline.plans.plan import TablePlan

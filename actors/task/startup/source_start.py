@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, refuse_clash
 from actors.lock_state import PESSIMISTIC, first_groups, load_group
 from actors.messages import GroupSaved
 from actors.reading.first_anchor import anchor_before
@@ -18,7 +18,6 @@ from actors.reading.source_faults import refuse_other_server
 from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal
 from actors.saved_position import saved_position
-from actors.target_clash import refuse_clash
 from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
 from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end

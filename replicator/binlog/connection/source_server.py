@@ -1,4 +1,4 @@
-"""What kind of server a source is, and how it writes its binlog."""
+"""What kind of server a source is, how it writes its binlog, and what it says it has prepared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import pymysql
+
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.xa_events import Xid
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.context.session_defaults import SessionDefaults
+from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.server.identity import ServerIdentity
 
 VARIABLES_SQL: Final = (
@@ -79,3 +84,41 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
         gtid_mode=variables.get("gtid_mode", "").upper(),
         folds_names=int(variables.get("lower_case_table_names", "0")) != 0,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAtSource:
+    """What a source lists as prepared, and where its binlog ended afterwards.
+
+    ``refused``: why it does not tell.
+    """
+
+    names: frozenset[Xid]
+    end: BinlogPosition | None
+    refused: str = ""
+
+
+def prepared_at_source(connection: Any) -> PreparedAtSource:
+    """Ask a PyMySQL connection that serves nothing else.
+
+    MySQL 8+ tells only those who have the privilege XA_RECOVER_ADMIN. Raises pymysql.MySQLError,
+    OSError.
+    """
+    # Names are any bytes.
+    connection.use_unicode = False
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute("XA RECOVER")
+        except pymysql.MySQLError as error:
+            if error_code(error) != ErrorCode.ER_XAER_RMERR:
+                raise
+            return PreparedAtSource(frozenset(), None, str(error))
+        names = frozenset(_name(*row) for row in cursor)
+        cursor.execute("SHOW BINARY LOGS")
+        file, size = cursor.fetchall()[-1][:2]
+    return PreparedAtSource(names, BinlogPosition(file.decode(), int(size)))
+
+
+def _name(kind: int, first: int, second: int, data: bytes) -> Xid:
+    """The name in a row: its format, the sizes of both parts, and these."""
+    return Xid(int(kind), data[:first], data[first : first + second])

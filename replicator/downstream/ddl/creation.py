@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pymysql.err
 
-from replicator.ddl.rewrite.collations import charset_of, ignores_spaces
+from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote

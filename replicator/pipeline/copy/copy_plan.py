@@ -16,8 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.literals import key_predicate, needs_introducer
-from replicator.downstream.rows.restated_columns import filled_columns
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import (
+    Literal,
+    TargetColumn,
+    TargetTable,
+    filled_columns,
+)
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, filler
 from replicator.pipeline.plans.column_types import WIRE_TYPES

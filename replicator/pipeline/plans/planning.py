@@ -14,7 +14,7 @@ from dataclasses import replace
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import TableMap
-from replicator.downstream.rows.restated_columns import filled_columns, restated_columns
+from replicator.downstream.rows.target_columns import filled_columns, restated_columns
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.column_types import (
     EXACT_LITERALS,

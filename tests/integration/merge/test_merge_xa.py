@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from actors.reading import prepared_check, purge_watch
 from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
-from replicator.binlog.connection.prepared_at_source import PreparedAtSource
+from replicator.binlog.connection.source_server import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
 from tests.support.streams.binlog_streams import here, kill_dumps
 from tests.support.tasks.checking import purge
