@@ -78,11 +78,11 @@ class Mailbox(Generic[T]):
                 return message
             await self._change()
 
-    def take(self, *, rows: bool = True) -> T | None:
+    def take(self) -> T | None:
         """The next message if there is one, without waiting."""
         if self._control:
             return self._control.popleft()
-        if rows and self._rows:
+        if self._rows:
             message = self._rows.popleft()
             self._notify()
             return message

@@ -101,7 +101,7 @@ class TaskSupervisor:
         self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
-        self._parts = BlockedParts(task.name)
+        self._parts = BlockedParts()
         self._sources = [instance.source_id for instance in task.mysql_instances]
         self._set_aside = LockBackoff(self._parts, self._is_altering)
         self._away = UnavailableSources(

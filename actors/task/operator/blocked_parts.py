@@ -37,12 +37,11 @@ class Block:
 
 
 class BlockedParts:
-    """What is blocked of the task of this name."""
+    """What is blocked of a task."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self) -> None:
         self.targets: dict[TableName, Block] = {}
         self.sources: dict[str, Block] = {}
-        self._task = task
         self._log = structlog.get_logger()
 
     @property
