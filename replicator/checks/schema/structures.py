@@ -71,7 +71,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
         ties = await _ties(task, connection, estate)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
-            results += await _check_target(task, connection, name, shards, estate, ties)
+            results += await _check_target(task, connection, name, shards, ties)
         if task.task_mode != "incremental":
             for source in task.sources:
                 if task.resuming and source.followed:
@@ -142,7 +142,6 @@ async def _check_target(
     connection: Connection,
     name: TableName,
     shards: Sequence[Shard],
-    estate: _Estate,
     ties: Ties,
 ) -> list[CheckResult]:
     followed = {source.source_id for source in task.sources if task.resuming and source.followed}
