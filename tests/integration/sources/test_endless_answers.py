@@ -21,11 +21,11 @@ from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.hostile_server import (
     Answer,
+    HostileServer,
     endless_columns,
     endless_event,
     endless_row,
     endless_rows,
-    hostile_server,
     long_error,
 )
 from tests.support.streams.guarded_memory import memory_below
@@ -52,7 +52,7 @@ async def test_a_look_up_takes_no_endless_answer(
     mariadb_target: DatabaseServer, answer: Answer
 ) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), answer) as hostile:
+    with HostileServer(server.port, MARKER.encode(), answer) as hostile:
         connection = Connection(address(server, hostile.port))
         assert await connection.fetch("SELECT 1") == [(1,)]
         with memory_below(12 * LIMIT), pytest.raises(DatabaseUnavailableError, match=TOLD):
@@ -67,7 +67,7 @@ def test_a_blocking_look_up_takes_no_endless_answer(
     mariadb_target: DatabaseServer, answer: Answer
 ) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), answer) as hostile:
+    with HostileServer(server.port, MARKER.encode(), answer) as hostile:
         stream = SourceStream(address(server, hostile.port))
         with (
             memory_below(12 * LIMIT),
@@ -96,7 +96,7 @@ def test_a_copy_reads_more_than_a_look_up_may_and_no_endless_row(
     rows = sum(count for _, count in stream.blocks(many.encode()))
     assert rows == 2000
     stream.close()
-    with hostile_server(server.port, MARKER.encode(), endless_row) as hostile:
+    with HostileServer(server.port, MARKER.encode(), endless_row) as hostile:
         stream = SourceStream(address(server, hostile.port))
         blocks = stream.blocks(f"SELECT '{MARKER}'".encode())
         with memory_below(20 * LIMIT), pytest.raises(pymysql.err.OperationalError, match=TOLD):
@@ -106,7 +106,7 @@ def test_a_copy_reads_more_than_a_look_up_may_and_no_endless_row(
 
 async def test_of_a_long_error_message_little_is_kept(mariadb_target: DatabaseServer) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), long_error) as hostile:
+    with HostileServer(server.port, MARKER.encode(), long_error) as hostile:
         connection = Connection(address(server, hostile.port))
         with pytest.raises(pymysql.err.MySQLError) as caught:
             await connection.fetch(f"SELECT '{MARKER}'")
@@ -127,7 +127,7 @@ def test_an_endless_event_ends_the_stream_with_its_place(
     server = mariadb_source
     set_largest_event(64 * MIB)
     start = GtidStart("") if by_gtid else SourcePosition(BinlogPosition("bin.000001", 4))
-    with hostile_server(server.port, b"\nreplicator", endless_event) as hostile:
+    with HostileServer(server.port, b"\nreplicator", endless_event) as hostile:
         stream = BinlogStream(
             SourceAddress(server.host, hostile.port, server.user, server.password),
             start,
