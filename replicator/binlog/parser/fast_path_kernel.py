@@ -461,7 +461,7 @@ def walk(
     at GTID and GTID_SERVER, at EXECUTED_FIRST and EXECUTED_LAST, for each.
     ``known``, ``bodies`` and ``left_out`` are those of
     `replicator.binlog.segments.table_routes`, ``kept``, ``starts`` and ``heads`` of
-    `replicator.binlog.segments.row_columns`, with room for all that is in ``packets`` and
+    `replicator.binlog.segments.segment_builder`, with room for all that is in ``packets`` and
     ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
     `replicator.kernels.crc32`.
     """

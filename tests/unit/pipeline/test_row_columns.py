@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
-from replicator.binlog.segments.row_columns import RowColumns
 from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.segments.segment_builder import RowColumns
 from replicator.binlog.segments.table_routes import KnownTables, RoutedTable
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
