@@ -117,16 +117,24 @@ def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
     if not rule.schema_pattern or not rule.target_schema:
         missing = "target-schema" if rule.schema_pattern else "schema-pattern"
         raise RouteError(f"the route {rule.name!r} has no {missing}: add it in the task file.")
+    names = rule.schema_pattern, rule.table_pattern
+    return _CompiledRoute(rule, *patterns_of(f"the route {rule.name!r}", *names, case_sensitive))
+
+
+def patterns_of(
+    rule: str, schema: str, table: str, case_sensitive: bool
+) -> tuple[NamePattern, NamePattern | None]:
+    """The patterns of a rule for names of schemas and of tables; without one, None for tables.
+
+    Raises `RouteError`, which names the ``rule``, for a broken one.
+    """
     try:
-        return _CompiledRoute(
-            rule,
-            NamePattern(rule.schema_pattern, case_sensitive=case_sensitive),
-            NamePattern(rule.table_pattern, case_sensitive=case_sensitive)
-            if rule.table_pattern
-            else None,
+        return (
+            NamePattern(schema, case_sensitive=case_sensitive),
+            NamePattern(table, case_sensitive=case_sensitive) if table else None,
         )
     except PatternError as error:
-        raise RouteError(f"the route {rule.name!r}: {error}") from error
+        raise RouteError(f"{rule}: {error}") from error
 
 
 def _only(matching: list[RouteRule], what: str) -> RouteRule | None:
