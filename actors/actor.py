@@ -14,13 +14,91 @@ wait sends a message, and waits for the answer.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Generic, TypeVar
 
 import anyio
 
-from actors.mailbox import Mailbox
-
 T = TypeVar("T")
+
+
+CONTROL_LIMIT = 10_000
+"""Control messages that may wait. More means that the reader of the mailbox is stuck."""
+
+
+class MailboxFullError(Exception):
+    """The control lane reached its limit."""
+
+
+class Mailbox(Generic[T]):
+    """Messages of one receiver, sent from tasks of the same event loop.
+
+    `put` waits while the row lane is full: that is the back-pressure from the writer up to the
+    binlog readers. `tell` never waits: an answer or a command must get through to a receiver
+    whose row lane is full. Nor does `bring`: were many to wait for room, each message that leaves
+    would wake all of them.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._rows: deque[T] = deque()
+        self._control: deque[T] = deque()
+        self._awaited: anyio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._control)
+
+    async def put(self, message: T) -> None:
+        """Add to the row lane, waiting for room."""
+        while len(self._rows) >= self._capacity:
+            await self._change()
+        self._rows.append(message)
+        self._notify()
+
+    def bring(self, message: T) -> None:
+        """Add to the row lane without waiting: what belongs to a message that has waited."""
+        self._rows.append(message)
+        self._notify()
+
+    def tell(self, message: T) -> None:
+        """Add to the control lane. Raises MailboxFullError at `CONTROL_LIMIT` messages."""
+        if len(self._control) >= CONTROL_LIMIT:
+            raise MailboxFullError(f"{CONTROL_LIMIT} control messages wait: {message!r}")
+        self._control.append(message)
+        self._notify()
+
+    async def get(self, *, rows: bool = True) -> T:
+        """The next message, control first; with ``rows=False`` from the control lane only."""
+        while True:
+            if self._control:
+                return self._control.popleft()
+            if rows and self._rows:
+                message = self._rows.popleft()
+                self._notify()
+                return message
+            await self._change()
+
+    def take(self) -> T | None:
+        """The next message if there is one, without waiting."""
+        if self._control:
+            return self._control.popleft()
+        if self._rows:
+            message = self._rows.popleft()
+            self._notify()
+            return message
+        return None
+
+    async def _change(self) -> None:
+        # An event costs more than all else here, and mostly nobody waits.
+        if self._awaited is None:
+            self._awaited = anyio.Event()
+        await self._awaited.wait()
+
+    def _notify(self) -> None:
+        if self._awaited is not None:
+            # An anyio event can't be cleared: each change wakes the waiters, and ends it.
+            self._awaited.set()
+            self._awaited = None
 
 
 class Actor(Generic[T]):

@@ -9,7 +9,7 @@ import anyio
 
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.server_traits import server_traits
@@ -18,10 +18,16 @@ from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.registry.copy_state import CopyState
 from replicator.schema.registry.past_changes import may_change_columns
-from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    UNSEEN,
+    CopyState,
+    Held,
+    Provenance,
+    SchemaRegistry,
+    guess,
+)
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,
     LearnedStructures,
@@ -124,12 +130,7 @@ class SchemaTracker:
     ) -> Held:
         # What it comes to on a server that refuses the shard's own statement.
         instead = tuple(
-            classify(
-                sql,
-                default_schema=effect.target.schema,
-                ansi_quotes=context.ansi_quotes,
-                no_backslash_escapes=context.no_backslash_escapes,
-            )
+            classify_in(context, sql, default_schema=effect.target.schema)
             for sql in effect.instead or ()
         )
         asked = question(before, effect.statement, instead, context)

@@ -1,12 +1,13 @@
-"""From a task file's models to what the actors need: addresses, routers, starts, limits."""
+"""From a task file's models to what actors need: addresses, routers, starts, limits, columns."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import config.rules
+from actors.faults import FatalError, of_target
 from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
 from replicator.binlog.connection.dump_connection import SourceAddress
@@ -14,16 +15,20 @@ from replicator.checks.check_items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection.address import ServerKey
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
+from replicator.mysql.names import Member, TableName
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.columns.column_mapping import MappingRule
-from replicator.routing.columns.extracted_columns import Extraction, NamePart
-from replicator.routing.columns.member_columns import ColumnRules
+from replicator.routing.columns.member_columns import (
+    ColumnRules,
+    Extraction,
+    MemberColumns,
+    NamePart,
+)
 from replicator.routing.columns.rule_set import RuleSet
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.routes import RouteError, Router, RouteRule, Routes
 
 SEGMENT_TARGET_BYTES = 1 << 20
 """A segment ends at the first transaction boundary after so many bytes."""
@@ -230,3 +235,31 @@ def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
 def _server_id(task: str, source: str) -> int:
     """The same id for the same task and source at every start, far from ids that people choose."""
     return 0x40000000 | zlib.crc32(f"{task}\0{source}".encode()) & 0x3FFFFFFF
+
+
+ColumnsOf = Callable[[Member], MemberColumns]
+"""What is made of a member's columns. Raises FatalError where its name does not suit the rules."""
+
+
+def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
+    """The rules about columns of these sources, by their names."""
+
+    def of(member: Member) -> MemberColumns:
+        setup, name = setups[member.source], member.name
+        try:
+            return setup.columns.of(name.schema, name.table)
+        except RouteError as error:
+            target = setup.router.route(name.schema, name.table)
+            raise FatalError(
+                "rows.no-plan",
+                str(error),
+                where=str(member),
+                remedies=(
+                    "correct the rule in the task file, so that it suits this name, too,"
+                    " `replicator stop`, then run the task again",
+                    "or leave the table out (block-allow-list), and do the same",
+                ),
+                scope=None if target is None else of_target(TableName(*target)),
+            ) from error
+
+    return of

@@ -22,7 +22,7 @@ from benchmarks.report import content, of_a_run, table
 from benchmarks.row import Context, Measure, Row
 from benchmarks.rows import ROWS
 from benchmarks.sizes import SIZES, changed
-from replicator.sandbox.errors import SandboxError
+from replicator.sandbox.keeper import SandboxError
 
 console = Console(stderr=True)
 NAMES = ", ".join(row.name for row in ROWS)

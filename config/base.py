@@ -1,10 +1,14 @@
-"""What all sections of the task file have in common."""
+"""What all sections of the task file have in common, and a walk over their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
+
+from config.paths import Path
 
 
 def hyphenated(name: str) -> str:
@@ -37,3 +41,59 @@ class Section(BaseModel):
 def keys_of(section: type[Section]) -> dict[str, str]:
     """The keys of a section as written in the file, each with the name of its field."""
     return {field.alias or name: name for name, field in section.model_fields.items()}
+
+
+_MANY: dict[object, str] = {tuple: "[]", dict: ".NAME"}
+
+
+def inner_section(annotation: object) -> tuple[type[Section] | None, str]:
+    """The section that a type holds, if any, and how many it holds.
+
+    ``[]`` for a list of sections, ``.NAME`` for a map of them, empty for one.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation, ""
+    for argument in get_args(annotation):
+        section, below = inner_section(argument)
+        if section is not None:
+            return section, _MANY.get(get_origin(annotation), "") + below
+    return None, ""
+
+
+def walk(section: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every key below a section, written like ``sources[].from`` or ``routes.NAME``; its field."""
+    for key, name in keys_of(section).items():
+        field = section.model_fields[name]
+        place = f"{prefix}.{key}" if prefix else key
+        yield place, field
+        inner, below = inner_section(field.annotation)
+        if inner is not None:
+            yield from walk(inner, place + below)
+
+
+def section_at(root: type[Section], path: Path) -> type[Section] | None:
+    """The section at a path; None when there is none of a known form."""
+    annotation: Any = root
+    for step in path:
+        section, below = inner_section(annotation)
+        if section is None:
+            return None
+        if below:
+            annotation = section
+            continue
+        name = keys_of(section).get(str(step))
+        if name is None:
+            return None
+        annotation = section.model_fields[name].annotation
+    section, below = inner_section(annotation)
+    return None if below else section
+
+
+def homes_of(root: type[Section], key: str) -> list[str]:
+    """The places where a key belongs, such as ``syncers.NAME.batch``."""
+    return [place for place, _ in walk(root) if place.rpartition(".")[2] == key]
+
+
+def pattern_of(place: str) -> str:
+    """The place of `walk` as a pattern for `config.paths.select`."""
+    return place.replace("[]", ".*").replace(".NAME", ".*")

@@ -9,18 +9,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.bounded_yaml import MOST_BYTES
+from config.dm_keys import (
+    RENAMED,
+    find_no_effect,
+    find_unsupported,
+    replace_old_spellings,
+    take_out_ignored,
+)
 from config.exposed_files import changeable, exposed, key_files
 from config.messages import message_of, path_of
 from config.models import Task
-from config.no_effect import find_no_effect, take_out_ignored
-from config.old_spellings import RENAMED, replace_old_spellings
 from config.passwords import fill_in_passwords
 from config.paths import Path
 from config.problems import Problem, TaskFileError, did_you_mean
 from config.references import find_unused_sources, find_wrong_references
-from config.unsupported import find_unsupported
-from config.yaml_lines import Document, read_yaml
+from config.yaml_lines import MOST_BYTES, Document, read_yaml
 
 
 def load_task(path: FilePath) -> Task:

@@ -6,8 +6,7 @@ from typing import get_args
 
 from pydantic_core import ErrorDetails
 
-from config.base import Section, keys_of
-from config.keys import homes_of, section_at
+from config.base import Section, homes_of, keys_of, section_at
 from config.paths import Path
 from config.problems import did_you_mean
 

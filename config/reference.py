@@ -15,12 +15,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator, SecretStr
 from pydantic.fields import FieldInfo
 
-from config.base import Section, keys_of
-from config.keys import inner_section, pattern_of
+from config.base import Section, inner_section, keys_of, pattern_of
+from config.dm_keys import IGNORED, MODES, NO_EFFECT, UNSUPPORTED, NoEffect
 from config.models import Task
-from config.no_effect import IGNORED, MODES, NO_EFFECT, NoEffect
 from config.references import NAMED_PARTS
-from config.unsupported import UNSUPPORTED
 from config.values import parse_mebibytes, parse_size
 
 _HEAD = """\

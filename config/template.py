@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from config.base import Section, keys_of
-from config.keys import inner_section, pattern_of
+from config.base import Section, inner_section, keys_of, pattern_of
 from config.models import Task
 from config.reference import is_size, supported
 

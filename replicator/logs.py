@@ -93,9 +93,6 @@ class LogFile(WatchedFileHandler):
             self._tell_lost(error.strerror or str(error))
 
 
-LEVELS = ("debug", "info", "warning", "error")
-"""The names that `configure` takes, most talkative first."""
-
 _SECRET_WORDS = ("password", "passwd", "secret", "token", "private_key")
 _BLOT = "***"
 _CHATTY_LIBRARIES = ("py4j", "asyncio", "pyspark")
@@ -129,10 +126,11 @@ def configure(
 ) -> None:
     """Send the records of structlog and of the standard library to the places asked for.
 
-    ``level``: one of `LEVELS`. ``stream`` (default: the standard error output) gets a rendering
-    for people if it is a terminal, JSON lines otherwise; ``log_file`` is appended to, always in
-    JSON lines. ``task``: put into every record, whichever thread it comes from. A later call
-    replaces the first. Raises LogFileError when the file can't be opened.
+    ``level``: ``debug``, ``info``, ``warning`` or ``error``. ``stream`` (default: the standard
+    error output) gets a rendering for people if it is a terminal, JSON lines otherwise;
+    ``log_file`` is appended to, always in JSON lines. ``task``: put into every record, whichever
+    thread it comes from. A later call replaces the first. Raises LogFileError when the file can't
+    be opened.
     """
     out = sys.stderr if stream is None else stream
     console = _Console(_PresentStderr() if stream is None else stream)

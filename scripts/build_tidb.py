@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from replicator.sandbox.cache import cached_folder
+from replicator.sandbox.server import cached_folder
 from replicator.sandbox.tidb import CACHE_KEY, COMMIT, PROGRAM
 
 TIDB = "github.com/pingcap/tidb"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer

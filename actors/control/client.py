@@ -94,15 +94,14 @@ async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
     return dict(sorted(found.items()))
 
 
-async def end(task_name: str, *, timeout: float = DEFAULT_TIMEOUT) -> Reply:  # noqa: ASYNC109
+async def end(task_name: str) -> Reply:
     """Ask a running task to end; where it will, return when its process has ended.
 
     The process keeps the connection open until its end, so that is told without its number, which
-    may be another process here: containers have numbers of their own. ``timeout`` is that of the
-    reply, in seconds. Raises as `ask`.
+    may be another process here: containers have numbers of their own. Raises as `ask`.
     """
     path = socket_path(task_name)
-    async with _conversation(path, task_name, Request(STOP), timeout) as (stream, reply):
+    async with _conversation(path, task_name, Request(STOP), DEFAULT_TIMEOUT) as (stream, reply):
         if reply.ok:
             process = _peer(stream)
             await _hung_up(stream)

@@ -43,7 +43,7 @@ def status(
     answer is told beside the others, and the exit code is 1. Of a task that does not run, its
     task file tells where to look for what it has saved.
     """
-    from replicator.health import needs_operator
+    from replicator.status import needs_operator
     from replicator.terminal.status import render
 
     if as_json and watch:
@@ -68,7 +68,7 @@ def status(
 
 def _values(status: TaskStatus) -> dict[str, Any]:
     """The status for JSON, with what can be told from it at a glance."""
-    from replicator.health import condition, needs_operator
+    from replicator.status import condition, needs_operator
 
     return {
         **status.to_dict(),
@@ -79,7 +79,7 @@ def _values(status: TaskStatus) -> dict[str, Any]:
 
 def _list(as_json: bool, *, tells_health: bool) -> None:
     from actors.control.requests import statuses
-    from replicator.health import needs_operator
+    from replicator.status import needs_operator
     from replicator.terminal.status import render_tasks
 
     found, silent = anyio.run(statuses)

@@ -10,8 +10,7 @@ from actors.control.client import NotRunningError, RunsElsewhereError
 from actors.control.task_records import find_record, was_killed
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta.saved_state import SavedCopy, SavedState, read_saved
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import error_text

@@ -13,10 +13,9 @@ from pyspark import SparkContext
 
 from actors.copying.jobs import CopyJobs
 from actors.copying.progress import CopyProgress
-from actors.copying.rate_limit import RateLimit
 from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import CopyStart
-from actors.copying.workers import ChunkWorkers
+from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.faults import TransientError
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError

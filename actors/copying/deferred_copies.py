@@ -23,11 +23,10 @@ from pymysql.err import MySQLError
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
 from actors.faults import COPY_ANEW, FatalError, Parts, of_target
-from actors.member_columns import columns_of
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
-from actors.task_setup import SourceSetup
+from actors.task_setup import SourceSetup, columns_of
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.ddl.parser.statement import StatementKind
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -39,8 +38,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_plan import keyed_by_target
 from replicator.schema.effects.traced_columns import TableChange
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.registry.registry import CopyState, MemberRecord
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 import anyio
@@ -12,26 +12,23 @@ from pyspark import SparkContext
 
 from actors.copying.background import BackgroundCopy
 from actors.copying.deferred_copies import deferred_copy
-from actors.copying.held_back import told_of
 from actors.copying.jobs import CopyJobs
-from actors.copying.key_conflicts import key_conflicts_of
 from actors.copying.progress import CopyProgress
-from actors.copying.rate_limit import RateLimit
-from actors.copying.source_copies import SourceCopies, SourceCopy
+from actors.copying.source_copies import SourceCopies, SourceCopy, told_of
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import make_targets
-from actors.copying.workers import ChunkWorkers
+from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
-from actors.task_setup import SourceSetup, address_of, beside
+from actors.task_setup import SourceSetup, address_of, beside, columns_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_chunk import CopySettings
 from replicator.pipeline.copy.copy_plan import KeyConflict
@@ -327,3 +324,31 @@ class FullCopy:
         finally:
             self._key_dropped |= copy.plans.key_dropped
             copy.close()
+
+
+async def key_conflicts_of(
+    setups: Mapping[str, SourceSetup],
+    meta: MetaStore,
+    members: Mapping[str, Sequence[CopyMember]],
+    *,
+    everyone: bool,
+) -> dict[TableName, list[KeyConflict]]:
+    """By target, the shards that are copied; ``everyone``: all that the task has.
+
+    Raises DatabaseUnavailableError.
+    """
+    found: dict[str, Iterable[tuple[TableName, TableName]]] = {
+        source: [(member.name, member.target) for member in each]
+        for source, each in members.items()
+    }
+    for source in setups if everyone else ():
+        checkpoint = await meta.load(source)
+        if checkpoint is not None:
+            found[source] = [(record.member.name, record.target) for record in checkpoint.members]
+    columns = columns_of(setups)
+    key_conflicts: dict[TableName, list[KeyConflict]] = {}
+    for source, shards in found.items():
+        for name, target in shards:
+            key_conflict = KeyConflict(source, name, columns(Member(source, name)))
+            key_conflicts.setdefault(target, []).append(key_conflict)
+    return key_conflicts

@@ -14,9 +14,8 @@ from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.faults import FatalError, of_target
-from actors.member_columns import columns_of
 from actors.refusals import unfit_filter
-from actors.task_setup import SourceSetup
+from actors.task_setup import SourceSetup, columns_of
 from replicator.downstream.meta.chunks import ReadSpan
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
@@ -34,7 +33,7 @@ from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import ResolvedRules
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.effects.traced_columns import TableChange, Traced, traced
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from actors.copying.held_back import held_back
 from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, TableSize, read_sizes
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
@@ -15,12 +14,13 @@ from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, CopyStart, visible_binlog_end
 from actors.copying.statements import CopyStatements
 from actors.copying.workers import ChunkWorkers
+from actors.faults import FatalError
 from actors.task_setup import SourceSetup
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
+from replicator.downstream.meta.chunks import ChunkRecord, CopyStore, ReadSpan
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
@@ -29,6 +29,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.pipeline.copy.copy_writing import OnDuplicate
+from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
@@ -229,3 +230,62 @@ class SourceCopies:
             return await visible_binlog_end(upstream, needed=self._follow)
         finally:
             upstream.close()
+
+
+async def held_back(
+    members: Sequence[CopyMember],
+    plans: ShardPlans,
+    records: Sequence[ChunkRecord],
+    spans: Sequence[ReadSpan],
+) -> dict[TableName, CopyState]:
+    """Those of the members that are not copied whole, and what they are to be noted as.
+
+    They are shards of blocked targets, when all others of their source are copied. A part of them
+    may be on the target by then, chunk by chunk. What they do meanwhile is held like everything
+    else of a blocked target; when it goes on, they are copied like other deferred ones.
+    ``records`` and ``spans`` are those of the source's chunks. Raises TransientError,
+    DatabaseUnavailableError or the server's error.
+    """
+    found = {}
+    for member in members:
+        own = [record for record in records if record.member == member.name]
+        whole = any(record.upper is None for record in own) and all(r.done for r in own)
+        if whole and not await _was_misread(member, plans, spans):
+            continue
+        copied = any(record.done for record in own)
+        found[member.name] = CopyState.DEFERRED if copied else CopyState.LEFT_OUT
+    return found
+
+
+async def _was_misread(member: CopyMember, plans: ShardPlans, spans: Sequence[ReadSpan]) -> bool:
+    own = [span for span in spans if span.member == member.name]
+    try:
+        return bool(await plans.misread([member], own))
+    except FatalError:
+        # Its target is blocked already. The fault comes when it is to be copied once more.
+        return True
+
+
+def told_of(
+    waiting: Mapping[str, Sequence[TableName]], held: Mapping[str, Sequence[TableName]]
+) -> str:
+    """For `status`: the shards that are copied later, by source; empty where there are none.
+
+    ``waiting`` until their targets have their statements, ``held`` until these are resumed.
+    """
+    parts = (
+        _listed("copied once more when their targets have their statements", waiting),
+        _listed("copied when their targets, which are blocked, are resumed", held),
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _listed(what: str, shards: Mapping[str, Sequence[TableName]]) -> str:
+    names = [f"{source}: {name}" for source, found in sorted(shards.items()) for name in found]
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{what}: {', '.join(names[:_SHOWN])}{more}"
+
+
+_SHOWN = 5

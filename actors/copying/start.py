@@ -28,8 +28,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
-from replicator.schema.registry.provenance import Held, Provenance
-from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.registry.registry import Held, MemberRecord, Provenance
 from replicator.schema.structure.inspection import list_tables, read_table
 from replicator.schema.structure.structure import Table
 

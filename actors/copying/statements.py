@@ -21,7 +21,7 @@ from replicator.ddl.online.online_ddl import (
     OnlineDdlError,
     read_online,
 )
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
@@ -135,9 +135,4 @@ class CopyStatements:
 
 
 def _recognised(entry: GhostEntry) -> ParsedStatement:
-    return classify(
-        entry.sql,
-        default_schema=entry.schema,
-        ansi_quotes=entry.context.ansi_quotes,
-        no_backslash_escapes=entry.context.no_backslash_escapes,
-    )
+    return classify_in(entry.context, entry.sql, default_schema=entry.schema)

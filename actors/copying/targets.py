@@ -9,11 +9,9 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import COPY_ANEW, FatalError, of_target
-from actors.member_columns import columns_of
+from actors.faults import COPY_ANEW, FatalError, of_target, refuse_clash
 from actors.refusals import refusal, refuse_engine
-from actors.target_clash import refuse_clash
-from actors.task_setup import SourceSetup, address_of
+from actors.task_setup import SourceSetup, address_of, columns_of
 from config.models import Task
 from replicator.downstream.ddl.creation import TargetNotCreatedError, create_target, read_pattern
 from replicator.mysql.connection.asyncio_connection import Connection

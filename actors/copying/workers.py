@@ -1,7 +1,8 @@
-"""Those who copy a source's chunks while the next ones are planned."""
+"""Those who copy a source's chunks while the next ones are planned, at a limited rate."""
 
 from __future__ import annotations
 
+import time
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -10,7 +11,6 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from actors.copying.jobs import CopyJobs
 from actors.copying.planner import ChunkGroup, CopyPlanner
-from actors.copying.rate_limit import RateLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,21 @@ class ChunkWorkers:
                     await self.limit.admit(group.rows, self.stop)
                     async with self.slots:
                         await self.jobs.run(group.chunks, planner.replanned, self.stop)
+
+
+class RateLimit:
+    """Limits the rows per second whose copy begins, on average; 0: no limit."""
+
+    def __init__(self, rows_per_second: int) -> None:
+        self._rate = rows_per_second
+        self._free_at = time.monotonic()
+
+    async def admit(self, rows: int, stop: anyio.Event) -> None:
+        """Wait until these rows may be copied, or until ``stop`` is set."""
+        if not self._rate:
+            return
+        now = time.monotonic()
+        begin = max(now, self._free_at)
+        self._free_at = begin + rows / self._rate
+        with anyio.move_on_after(begin - now):
+            await stop.wait()

@@ -24,9 +24,14 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.changed_tables import changed_tables, concerns
-from replicator.ddl.online.online_ddl import Beside, GhostAct, GhostEntry, GhostHistory
-from replicator.ddl.online.past_exchange import exchanged_ghost
+from replicator.ddl.analysis.side_effects import changed_tables, concerns
+from replicator.ddl.online.online_ddl import (
+    Beside,
+    GhostAct,
+    GhostEntry,
+    GhostHistory,
+    exchanged_ghost,
+)
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.mysql.connection.asyncio_connection import Connection

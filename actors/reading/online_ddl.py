@@ -25,7 +25,7 @@ from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
 from replicator.routing.online_tables import OnlineUse
-from replicator.routing.router import Router
+from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import DdlError
 
 _HAPPENED = {

@@ -15,7 +15,7 @@ import anyio.to_thread
 import structlog
 
 from actors.faults import FatalError, of_source
-from replicator.binlog.connection.prepared_at_source import PreparedAtSource
+from replicator.binlog.connection.source_server import PreparedAtSource
 from replicator.binlog.events.xa_events import Xid, are_alike
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Segment

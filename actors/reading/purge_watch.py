@@ -14,8 +14,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
-from replicator.binlog.positions.position import BinlogPosition
-from replicator.binlog.positions.retention import BinlogFile, Distance, distance
+from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import (
     Connection,

@@ -16,10 +16,9 @@ import anyio.to_thread
 import stamina
 import structlog
 
-from actors.actor import Actor
+from actors.actor import Actor, Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.mailbox import Mailbox
 from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
@@ -48,7 +47,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.router import Router
+from replicator.routing.routes import Router
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from actors.faults import Parts, of_source, of_target
+from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.statement_faults import forbidden, unsupported
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.reading.uncopied_members import uncopied_members
-from actors.target_clash import refuse_clash
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
-from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.rewrite.default_collations import DefaultCollations
@@ -27,7 +26,7 @@ from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
 from replicator.routing.columns.member_columns import ColumnRules
 from replicator.routing.event_filter import EventFilter
-from replicator.routing.router import Router
+from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import (
     DdlError,
     Effect,
@@ -40,8 +39,7 @@ from replicator.schema.effects.overridden_effects import (
     overridden_effects,
     overridden_exchange,
 )
-from replicator.schema.registry.provenance import guess
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry, guess
 from replicator.schema.structure.sequences import Sequences
 
 

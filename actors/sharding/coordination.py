@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from actors.lock_state import ShardStatement
-from actors.member_columns import ColumnsOf
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
+from actors.task_setup import ColumnsOf
 from actors.writing.batch_planner import WritableColumns
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner, StatementRules

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import structlog
 
-from actors.actor import Actor
-from actors.mailbox import Mailbox
+from actors.actor import Actor, Mailbox
 from actors.messages import Drain, GroupMessage, TargetRows, TargetSegment, WriterMessage
 from replicator.binlog.segments.row_events import RowEvents
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import CopyState, SchemaRegistry
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2

@@ -236,13 +236,13 @@ def _run(
             task, spark, err, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
         )
     except Exception as error:
+        from actors.task.outcome import remedies_of
         from actors.task.startup.prechecks import PrecheckError
-        from actors.task.startup.programs import MissingProgramError
-        from actors.task.startup.start_failures import remedies_of
+        from replicator.pipeline.spark.java import JavaMissingError
         from replicator.terminal.checks import render_checks
 
         cause = innermost(error)
-        code = FAILED if isinstance(cause, MissingProgramError) else exit_code(cause)
+        code = FAILED if isinstance(cause, JavaMissingError) else exit_code(cause)
         if isinstance(cause, PrecheckError):
             code = FAILED
             if err.is_terminal:
@@ -261,9 +261,9 @@ def _run(
 
 
 def _begin_java(task: Task) -> StartedJava | None:
-    """Start the Java of a local Spark before anything else. Raises MissingProgramError."""
-    from actors.task.startup.programs import check_java
+    """Start the Java of a local Spark before anything else. Raises JavaMissingError."""
     from replicator.pipeline.spark.direct_launch import begin_java
+    from replicator.pipeline.spark.java import check_java
 
     check_java()
     return begin_java(task.spark.master, task.spark.conf)

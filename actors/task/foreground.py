@@ -11,8 +11,7 @@ from actors.control.arguments import OnChangedRules
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.models import Task
-from replicator.terminal.copy_bar import CopyBar
-from replicator.terminal.copy_progress import copy_line
+from replicator.terminal.copy_progress import CopyBar, copy_line
 
 BAR_SECONDS = 0.5
 """Between two looks at how far the copy is."""

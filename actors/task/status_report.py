@@ -14,8 +14,7 @@ import anyio
 
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
 from actors.task.generation import Generation
-from actors.task.operator.blocked_parts import BlockedParts
-from actors.task.operator.blocked_report import blocked_statuses
+from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import binlog_distance, lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName

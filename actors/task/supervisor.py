@@ -46,8 +46,7 @@ from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease, LeaseLostError
+from replicator.downstream.meta.lease import Lease, LeaseLostError, this_process
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.schema.scratch.learned_structures import LearnedStructures
@@ -102,7 +101,7 @@ class TaskSupervisor:
         self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
-        self._parts = BlockedParts(task.name)
+        self._parts = BlockedParts()
         self._sources = [instance.source_id for instance in task.mysql_instances]
         self._set_aside = LockBackoff(self._parts, self._is_altering)
         self._away = UnavailableSources(

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
-from actors.member_columns import ColumnsOf
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
+from actors.task_setup import ColumnsOf
 from actors.writing.job_runner import shown_place
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
@@ -25,12 +25,9 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch
 from replicator.pipeline.apply.raw_events import RawEvents, joined, of_part
 from replicator.pipeline.plans.inferred_structures import told_by_event
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_cache import PlanCache
-from replicator.pipeline.plans.plan_list import PlanCollector
-from replicator.pipeline.plans.planning import MisfitError, PlanError, UnfitTargetError
-from replicator.schema.registry.provenance import Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.pipeline.plans.plan import PlanCollector, TablePlan
+from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
+from replicator.schema.registry.registry import Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table

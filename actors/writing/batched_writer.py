@@ -1,9 +1,12 @@
-"""The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint."""
+"""The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint.
+
+It keeps in mind what the buckets of the targets have, and counts what filters leave out.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -28,19 +31,18 @@ from actors.messages import (
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
-from actors.writing.bucket_watermarks import BucketWatermarks, buckets_of
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
-from actors.writing.left_out_rows import LeftOutRows
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
 from replicator.binlog.positions.position import SourcePosition
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.pipeline.apply.batch import Batch
+from replicator.pipeline.apply.batch import Batch, LeftOut
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.watermark import Watermark
+from replicator.watermark import NOTHING_APPLIED, Watermark
 
 QUEUE_FACTOR = 2
 """Batches' worth of bytes that may wait in the trackers before the writer takes no more rows."""
@@ -404,3 +406,100 @@ class BatchedWriter(Actor[WriterMessage]):
             ),
             low_gtids={name_of(t): g for t, g in self._trackers[source].low_gtids.items()},
         )
+
+
+PACE = 60.0
+"""Seconds between two records about the same shard and target."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """When a shard was last told of, and the rows since."""
+
+    at: float
+    rows: int = 0
+
+
+class LeftOutRows:
+    """Adds to the counts of the targets, and logs by shard: at the first row, then at a pace."""
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        counts: TaskCounts,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._counts = counts
+        self._clock = clock
+        self._told: dict[tuple[Member, TableName], _Told] = {}
+        self._log = structlog.get_logger()
+
+    def note(self, batch: Iterable[LeftOut]) -> None:
+        """Take down what a batch that is applied has left out."""
+        now = self._clock()
+        for found in batch:
+            target = self._registry.target_name(found.target)
+            counts = self._counts.targets[target]
+            counts.filtered += found.rows
+            told = self._told.setdefault((found.member, target), _Told(now - PACE))
+            told.rows += found.rows
+            if now - told.at >= PACE:
+                self._log.info(
+                    "rows.filtered",
+                    source=found.member.source,
+                    member=str(found.member.name),
+                    target=str(target),
+                    rows=told.rows,
+                    rules=list(found.rules),
+                )
+                self._told[found.member, target] = _Told(now)
+
+
+class BucketWatermarks:
+    """The watermarks that buckets have at least. ``found`` is what the target had at the start.
+
+    A bucket's watermark must be found where the last batch has left it, or later: a batch can be
+    committed without that its outcome arrives. Those that were moved since the last checkpoint are
+    looked at when the next one is saved, since it relies on them.
+    """
+
+    def __init__(self, found: Mapping[BucketKey, Watermark]) -> None:
+        self._left = dict(found)
+        self._moved: dict[BucketKey, Watermark] = {}
+
+    @property
+    def moved(self) -> Mapping[BucketKey, Watermark]:
+        """Those that were moved since they were last verified."""
+        return dict(self._moved)
+
+    def missing(self, keys: Iterable[BucketKey]) -> list[BucketKey]:
+        """Which of these buckets never had a watermark."""
+        return [key for key in keys if key not in self._left]
+
+    def opened(self, keys: Iterable[BucketKey]) -> None:
+        """Note that these buckets have one now, before every row."""
+        self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
+
+    def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
+        """The watermarks of some buckets."""
+        return {key: self._left[key] for key in keys}
+
+    def left(self, target: TableName, watermarks: BucketMarks) -> None:
+        """Note what a batch has left in buckets of a target."""
+        for (source, bucket), watermark in watermarks.items():
+            self._left[source, target, bucket] = watermark
+            self._moved[source, target, bucket] = watermark
+
+    def verified(self, watermarks: Mapping[BucketKey, Watermark]) -> None:
+        """Note that the target has these."""
+        for key, watermark in watermarks.items():
+            if self._moved.get(key) == watermark:
+                del self._moved[key]
+
+
+def buckets_of(
+    pairs: Collection[tuple[str, TableName]], buckets: Mapping[TableName, int]
+) -> list[BucketKey]:
+    """All buckets of some sources' rows for targets, of which ``buckets`` has the numbers."""
+    return [(source, target, n) for source, target in sorted(pairs) for n in range(buckets[target])]

@@ -11,15 +11,16 @@ import structlog
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
+from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
-from actors.writing.computed_columns import refuse_computed
-from actors.writing.locked_targets import Others, locked_fault
-from actors.writing.nondeterministic_defaults import nondeterministic_defaults_fault
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.time_dependent_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
+from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.rewrite.normalise import normalise
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl.ddl_refusals import (
+from replicator.downstream.ddl.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
     DdlRefusedError,
     HalfExecutedError,
     NondeterministicDefaultError,
@@ -35,6 +36,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Item
 
 RETRY_WAIT = (0.2, 15.0)
@@ -284,3 +286,113 @@ def _mended(error: DdlRefusedError) -> str:
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
     actions = tuple(action.value for action in OverrideAction)
     return DdlEvent(ddl.member.source, statement.position, actions)
+
+
+def refuse_computed(
+    registry: SchemaRegistry, ddl: DdlExecution, statement: Statement, *, agreed: bool
+) -> None:
+    """Raise FatalError where the target would replace values that a shard stores by computed ones.
+
+    ``agreed``: the shards have agreed on the statement, so one that has ever had the column so has
+    brought it.
+    """
+    if ddl.instead is not None:
+        # The operator answers for what is executed.
+        return
+    parsed = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
+    names = computed_columns(parsed)
+    number = registry.number(ddl.member) if names else None
+    if number is None:
+        return
+    for member in registry.members_of(registry.target_of(number)):
+        places = registry.places(member)
+        found = (registry.held(member, at).structure for at in places[0 if agreed else -1 :])
+        known = [table for table in found if table is not None]
+        for name in names:
+            if _stores(known, name):
+                raise _computed_fault(ddl, statement, name, registry.member(member))
+
+
+def _stores(known: list[Table], name: str) -> bool:
+    columns = [column for table in known if (column := table.column(name)) is not None]
+    return bool(columns) and not any(column.generated for column in columns)
+
+
+def _computed_fault(
+    ddl: DdlExecution, statement: Statement, column: str, storing: Member
+) -> FatalError:
+    return FatalError(
+        "ddl.computed",
+        f"a statement turns {column} into a generated column, and {storing} stores values of its"
+        " own in it: the target would replace them by computed ones\n"
+        f"  statement: {ddl.sql[:2000]}",
+        where=f"{ddl.member}, target {ddl.target}",
+        scope=of_target(ddl.target),
+        remedies=(
+            "`replicator binlog skip`: the target's column stays a plain one, and takes the values"
+            " that this shard computes and those that others store, until the last shard has made"
+            " the change",
+        ),
+        ddl_event=DdlEvent(
+            ddl.member.source,
+            statement.position,
+            (OverrideAction.SKIP.value,),
+        ),
+    )
+
+
+def nondeterministic_defaults_fault(
+    member: Member, target: TableName, function: str, sql: str, statement: Statement
+) -> FatalError:
+    """What it means that ``function`` is the default of a column that ``sql`` adds to ``target``.
+
+    ``statement`` is the event.
+    """
+    return FatalError(
+        "ddl.nondeterministic-default",
+        f"a column is added whose default is another value at each execution ({function}): the rows"
+        f" of the target would get others than they have in their shards\n"
+        f"  statement: {sql[:2000]}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        remedies=(
+            "add the column to the target by hand, without this default and so that it may be NULL;"
+            " give the target's rows the values that they have in their shards; then `replicator"
+            " binlog skip`. In a target without a key, rows that their shard has changed since"
+            " can't be found: copy the tables anew",
+            "where the values of older rows need not be those of the shards: `replicator binlog"
+            " replace` by the statement itself; `replicator binlog skip` where the target has the"
+            " column",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            statement.position,
+            tuple(action.value for action in OverrideAction),
+        ),
+    )
+
+
+def other_values_fault(
+    member: Member, target: TableName, difference: str, sql: str, statement: Statement
+) -> FatalError:
+    """What it means that ``sql``, which the target has had in some way already, gives the rows of
+    ``member`` other values. ``statement`` is the event."""
+    return FatalError(
+        "ddl.other-values",
+        "a statement adds or exchanges a column that the target already has, and the rows of its"
+        f" shard have other values than on the target: {difference}\n"
+        f"  statement: {sql[:2000]}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        remedies=(
+            "give the rows of this shard on the target the values that they have in the shard, then"
+            " `replicator binlog skip`",
+            "where the column is computed, the target can have one formula only: change it in the"
+            " shard, or leave the column out of the target",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            statement.position,
+            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+        ),
+    )

@@ -10,9 +10,8 @@ import structlog
 from pyspark import SparkContext
 
 from actors.faults import COPY_ANEW, FatalError, of_target
-from actors.refusals import refused_in_executor
+from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
-from actors.writing.locked_targets import Others, locked_fault
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from actors.refusals import unfit_filter
+from actors.task_setup import SourceSetup
 from replicator.binlog.events.table_map import TableMap
-from replicator.ddl.rewrite.collations import charset_of
+from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import with_filter
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import NO_EXPRESSIONS, ExpressionFilters
 from replicator.routing.expression.types import ExpressionError
+from replicator.schema.structure.inspection import available_collations, collation_numbers
 from replicator.schema.structure.structure import Table
 
 
@@ -91,3 +94,24 @@ def with_collations(
             doubtful.add(column.name)
         columns.append(column)
     return replace(structure, columns=tuple(columns)), frozenset(doubtful)
+
+
+async def filter_collations(
+    setups: Iterable[SourceSetup], available: Set[str]
+) -> Mapping[str, ShardCollations]:
+    """By source, of those that have expression filters; ``available`` are the target's.
+
+    Raises DatabaseUnavailableError or the server's error.
+    """
+    found = {}
+    for setup in setups:
+        if setup.expression_filters:
+            connection = Connection(setup.address)
+            try:
+                numbers = await collation_numbers(connection)
+                lacking = await available_collations(connection) - available
+            finally:
+                connection.close()
+            stand_ins = {nearest_collation(name, available) for name in lacking}
+            found[setup.source] = ShardCollations(numbers, frozenset(filter(None, stand_ins)))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pymysql.err
 
@@ -22,6 +23,7 @@ from replicator.mysql.errors import (
     PASSWORD_EXPIRED,
     ErrorCode,
 )
+from replicator.mysql.names import quote
 
 _OWN_LIMIT = frozenset({ErrorCode.ER_TOO_MANY_USER_CONNECTIONS, ErrorCode.ER_USER_LIMIT_REACHED})
 _SESSION_SETTING = frozenset(
@@ -59,6 +61,15 @@ async def check_login(place: CheckedPart, connection: Connection) -> CheckResult
         finding, way_out = explain(address, error)
         return place.failed(CONNECTION, finding, way_out)
     return place.passed(CONNECTION, f"logged in as {address}")
+
+
+def ended_early(place: CheckedPart, error: BaseException) -> CheckResult:
+    """The finding of a server whose error has ended the checks that were under way."""
+    return place.failed(
+        "connection",
+        f"checking ended early, on an error of the server: {error}",
+        "Look at the server's error log, then run the check again",
+    )
 
 
 def explain(address: DatabaseAddress, error: BaseException) -> tuple[str, str]:
@@ -197,3 +208,53 @@ def _of_network(address: DatabaseAddress, causes: list[BaseException]) -> tuple[
 
 def _client(address: DatabaseAddress) -> str:
     return f"mysql -h {address.host} -P {address.port} -u {address.user} -p"
+
+
+_LITERAL_NAMES = "SHOW GLOBAL VARIABLES LIKE 'partial_revokes'"
+"""With it a name of a schema stands for itself alone (MySQL manual, "Privilege Restriction Using
+Partial Revokes"); everywhere else it is a pattern in GRANT ("GRANT Statement")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """``name`` is quoted; ``patterns``: whether GRANT takes names of schemas for patterns."""
+
+    name: str
+    patterns: bool
+
+    def grant(self, rights: str, schema: str) -> str:
+        """The statement that gives rights in one schema.
+
+        An account's rights at a schema are those of the pattern that fits best, and no others:
+        whatever is needed there must stand in one statement.
+        """
+        # What looks like a pattern must not stand for other schemas, too.
+        return self._grant(rights, _literal(schema) if self.patterns else schema)
+
+    def grant_pattern(self, rights: str, pattern: str) -> str:
+        """The statement that gives rights in all schemas that a pattern of a route fits."""
+        return self._grant(rights, _literal(pattern).replace("*", "%").replace("?", "_"))
+
+    def _grant(self, rights: str, schema: str) -> str:
+        return f"GRANT {rights} ON {quote(schema)}.* TO {self.name};"
+
+    def grant_everywhere(self, rights: str) -> str:
+        """The statement that gives rights that concern the whole server."""
+        return f"GRANT {rights} ON *.* TO {self.name};"
+
+
+async def account_of(connection: Connection) -> Account:
+    """The account of a connection. Raises DatabaseUnavailableError or the server's error."""
+    # Who logs in as app may be 'app'@'10.%': a GRANT to another name would make a new account, or
+    # none.
+    user, _, host = str((await connection.fetch("SELECT CURRENT_USER()"))[0][0]).rpartition("@")
+    literal = [str(value).upper() for _, value in await connection.fetch(_LITERAL_NAMES)] == ["ON"]
+    return Account(f"{_quoted(user)}@{_quoted(host)}", not literal)
+
+
+def _literal(schema: str) -> str:
+    return schema.replace("\\", "\\\\").replace("_", r"\_").replace("%", r"\%")
+
+
+def _quoted(part: str) -> str:
+    return f"'{part}'" if not set("'\\") & set(part) else quote(part)

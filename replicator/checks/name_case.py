@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
-from replicator.schema.structure.target_names import TargetNames
+from replicator.schema.registry.registry import TargetNames
 
 _ITEM = "lower_case_table_names"
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicator.checks.account import Account
 from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.connecting import Account
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
-from replicator.routing.routes import RouteError
-from replicator.routing.unused_routes import unused_routes
+from replicator.routing.routes import RouteError, unused_routes
 from replicator.routing.wildcards import is_plain
 
 SHOWN = 10

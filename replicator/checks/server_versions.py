@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from replicator.checks.result import CheckedPart, CheckResult
+from replicator.mysql.connection.asyncio_connection import Connection
 
 Flavour = Literal["MariaDB", "MySQL", "TiDB"]
 
@@ -74,3 +76,12 @@ def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckRes
             f"Upgrade the server; supported are {supported}",
         )
     return place.passed("version", str(version))
+
+
+async def global_variables(connection: Connection, names: Sequence[str]) -> dict[str, str]:
+    """The values by lower-case name; variables that the server does not know are missing."""
+    places = ", ".join(["%s"] * len(names))
+    rows = await connection.fetch(
+        f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({places})", tuple(names)
+    )
+    return {str(name).lower(): str(value) for name, value in rows}

@@ -74,7 +74,7 @@ class Estate:
 def running_estate() -> Iterator[Estate]:
     """Three servers on free loopback ports, with the tables in them; gone afterwards.
 
-    Raises replicator.sandbox.errors.SandboxError when a server can't be had or does not start.
+    Raises replicator.sandbox.keeper.SandboxError when a server can't be had or does not start.
     """
     servers = [MariaDBServer(_SERVER_OPTIONS) for _ in range(len(SOURCES) + 1)]
     with ExitStack() as stack:

@@ -10,13 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import anyio
+import yaml
 
 from actors.control.client import NotRunningError, ask
 from actors.control.protocol import ControlError, Reply, Request
-from replicator.demo.task_file import TASK_NAME
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.demo.estate import Estate
+from replicator.demo.tables import ENTITIES, META_SCHEMA, TARGET_SCHEMA
+from replicator.sandbox.server import DatabaseServer
 from replicator.status import Fault, StatusFormatError, TaskStatus
 
 STOP_SECONDS = 60.0
@@ -140,3 +144,55 @@ def _last_error(log: Path) -> str:
 def _last_words(console: Path) -> str:
     lines = console.read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join(lines[-LOG_LINES:])
+
+
+TASK_NAME = "demo"
+_HEAD = """\
+# The task of `replicator demo`: follow the binlogs of two sources from where they stood before
+# the first row, and merge the tables that look alike.
+"""
+
+
+def write_task_file(path: Path, estate: Estate, starts: dict[str, BinlogPosition]) -> None:
+    """Write the task that merges the estate, from these binlog positions on."""
+    task: dict[str, Any] = {
+        "name": TASK_NAME,
+        "task-mode": "incremental",
+        "meta-schema": META_SCHEMA,
+        "target-database": _endpoint(estate.target),
+        "sources": [
+            {"source-id": source, "from": _endpoint(server)}
+            for source, server in estate.sources.items()
+        ],
+        "mysql-instances": [
+            {
+                "source-id": source,
+                "meta": {"binlog-name": start.file, "binlog-pos": start.offset},
+                "route-rules": [entity.name for entity in ENTITIES],
+                "block-allow-list": "shards",
+                "syncer-config-name": "often",
+            }
+            for source, start in starts.items()
+        ],
+        "routes": {
+            entity.name: {
+                "schema-pattern": "shop_*",
+                "table-pattern": f"{entity.name}_*",
+                "target-schema": TARGET_SCHEMA,
+                "target-table": entity.name,
+            }
+            for entity in ENTITIES
+        },
+        "block-allow-list": {"shards": {"do-dbs": ["~^shop_[0-9]+$"]}},
+        "syncers": {"often": {"checkpoint-flush-interval": 1}},
+    }
+    path.write_text(_HEAD + yaml.safe_dump(task, sort_keys=False), encoding="utf-8")
+
+
+def _endpoint(server: DatabaseServer) -> dict[str, Any]:
+    return {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+    }

@@ -18,16 +18,15 @@ from rich.text import Text
 
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.estate import Estate, running_estate
-from replicator.demo.process import DemoError, ReplicatorProcess
+from replicator.demo.process import TASK_NAME, DemoError, ReplicatorProcess, write_task_file
 from replicator.demo.proof import MergeProof, prove
 from replicator.demo.tables import ENTITIES, TARGET_SCHEMA
-from replicator.demo.task_file import TASK_NAME, write_task_file
 from replicator.demo.view import DemoScreen, Moment, introduction, verdict_table
 from replicator.demo.workload import Workload
-from replicator.sandbox.errors import SandboxError
+from replicator.sandbox.keeper import SandboxError
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
-from replicator.terminal.framed import Framed
+from replicator.terminal.remedies import Framed
 from replicator.terminal.status import fault_panel
 
 START_SECONDS = 120.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich import box
@@ -18,7 +17,7 @@ from replicator.demo.proof import MergeProof
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, Entity
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
-from replicator.terminal.framed import Framed
+from replicator.terminal.remedies import Framed
 
 LINE_SECONDS = 2.0
 """Time between two plain lines."""
@@ -73,12 +72,7 @@ class DemoScreen:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def show(self, moment: Moment) -> None:

@@ -1,4 +1,6 @@
-"""The pages that are made from the table of events.
+"""All events of the log, by subject, and the pages that are made from them.
+
+A test holds what the program logs against this table.
 
 ``python -m replicator.events.reference > docs/logs.md`` writes the page of the log anew,
 ``… warnings > docs/warnings.md`` that of the warnings, and ``… faults > docs/runbook/faults.md``
@@ -8,11 +10,17 @@ that of the faults.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from replicator.events.batch_events import BATCH_EVENTS
 from replicator.events.check_warnings import CHECK_WARNINGS
-from replicator.events.event_table import EVENTS, FAULT_EVENTS, FAULTS, SUBJECTS
+from replicator.events.copy_events import COPY_EVENTS
+from replicator.events.ddl_events import DDL_EVENTS
+from replicator.events.fault_events import COPY_FAULTS, SOURCE_FAULTS, TASK_FAULTS
 from replicator.events.log_event import COMMON_FIELDS, LogEvent
+from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
+from replicator.events.source_events import SOURCE_EVENTS
+from replicator.events.task_events import TASK_EVENTS
 
 _LOG_HEAD = """\
 # The log
@@ -107,6 +115,30 @@ copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
 **`binlog skip`, `replace` and `inject`** answer a statement of a binlog
 ([how](schema-changes.md#statements-that-cant-be-executed)); the fault has the commands, ready to be
 typed. Resume afterwards."""
+
+
+SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
+    "The task and its process": TASK_EVENTS,
+    "Sources": SOURCE_EVENTS,
+    "The full copy": COPY_EVENTS,
+    "Batches, rows and targets": BATCH_EVENTS,
+    "Schema changes": DDL_EVENTS,
+}
+"""The events that are no faults, by the headings of the page."""
+
+FAULTS: Mapping[str, tuple[LogEvent, ...]] = {
+    "The task, its servers and its file": TASK_FAULTS,
+    "Sources and their binlogs": SOURCE_FAULTS,
+    "The full copy": COPY_FAULTS,
+    "Rows and targets": ROW_FAULTS,
+    "Schema changes": DDL_FAULTS,
+}
+"""The faults, by the headings of their page."""
+
+FAULT_EVENTS = tuple(event for events in FAULTS.values() for event in events)
+
+EVENTS = (*(event for events in SUBJECTS.values() for event in events), *FAULT_EVENTS)
+"""Every event, each name once."""
 
 
 def log_page() -> str:

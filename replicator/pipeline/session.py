@@ -40,7 +40,7 @@ from replicator.pipeline.spark.java import (
     driver_options,
     find_java_home,
 )
-from replicator.pipeline.spark.sealed import SETTINGS
+from replicator.pipeline.spark.python_job import SETTINGS
 from replicator.pipeline.spark.spark_folder import make_folder
 from replicator.pipeline.spark.unix_socket import PATH_BYTES
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool

@@ -5,11 +5,14 @@ Source of the rules: the TiDB Data Migration page "Table Routing".
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from replicator.routing.allow_list import AllowList
+from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames, OnlineTable
 from replicator.routing.wildcards import NamePattern, PatternError
 
 KEPT = 1 << 16
@@ -114,16 +117,24 @@ def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
     if not rule.schema_pattern or not rule.target_schema:
         missing = "target-schema" if rule.schema_pattern else "schema-pattern"
         raise RouteError(f"the route {rule.name!r} has no {missing}: add it in the task file.")
+    names = rule.schema_pattern, rule.table_pattern
+    return _CompiledRoute(rule, *patterns_of(f"the route {rule.name!r}", *names, case_sensitive))
+
+
+def patterns_of(
+    rule: str, schema: str, table: str, case_sensitive: bool
+) -> tuple[NamePattern, NamePattern | None]:
+    """The patterns of a rule for names of schemas and of tables; without one, None for tables.
+
+    Raises `RouteError`, which names the ``rule``, for a broken one.
+    """
     try:
-        return _CompiledRoute(
-            rule,
-            NamePattern(rule.schema_pattern, case_sensitive=case_sensitive),
-            NamePattern(rule.table_pattern, case_sensitive=case_sensitive)
-            if rule.table_pattern
-            else None,
+        return (
+            NamePattern(schema, case_sensitive=case_sensitive),
+            NamePattern(table, case_sensitive=case_sensitive) if table else None,
         )
     except PatternError as error:
-        raise RouteError(f"the route {rule.name!r}: {error}") from error
+        raise RouteError(f"{rule}: {error}") from error
 
 
 def _only(matching: list[RouteRule], what: str) -> RouteRule | None:
@@ -134,3 +145,112 @@ def _only(matching: list[RouteRule], what: str) -> RouteRule | None:
             "make their schema-pattern or table-pattern narrower in the task file."
         )
     return matching[0] if matching else None
+
+
+_SUGGESTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedRoute:
+    """A route that decides about no existing table.
+
+    ``nearest`` are the existing names most like its patterns, the best first: ``schema.table``,
+    or schemas for a rule without a table pattern.
+    """
+
+    rule: RouteRule
+    nearest: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """What the operator is told."""
+        pattern = _pattern(self.rule)
+        hint = f"The nearest are: {', '.join(self.nearest)}." if self.nearest else "There are none."
+        return (
+            f"the route {self.rule.name!r} ({pattern}) decides about no table of the source, so "
+            f"nothing goes to {self.rule.target_schema}.{self.rule.target_table or '*'} by it. "
+            f"{hint} Correct schema-pattern and table-pattern, or remove the route."
+        )
+
+
+def unused_routes(routes: Routes, tables: Iterable[tuple[str, str]]) -> tuple[UnusedRoute, ...]:
+    """Return the rules that decide about none of these tables (pairs of schema and table).
+
+    ``tables`` are those that exist upstream and pass the allow list.
+
+    A rule for whole schemas counts as used when one of its schemas has a table, even if narrower
+    rules decide about all of them: it is still needed for the databases. Raises `RouteError` if two
+    rules claim a table.
+    """
+    existing = sorted(set(tables))
+    deciding = {routes.rule_of(schema, table) for schema, table in existing}
+    of_schemas = {routes.schema_rule_of(schema) for schema, _ in existing}
+    return tuple(
+        UnusedRoute(rule, _nearest(rule, existing))
+        for rule in routes.rules
+        if rule not in deciding and rule not in of_schemas
+    )
+
+
+def _pattern(rule: RouteRule) -> str:
+    return (
+        f"{rule.schema_pattern}.{rule.table_pattern}" if rule.table_pattern else rule.schema_pattern
+    )
+
+
+def _nearest(rule: RouteRule, existing: list[tuple[str, str]]) -> tuple[str, ...]:
+    names = [f"{schema}.{table}" if rule.table_pattern else schema for schema, table in existing]
+    folded = {name.lower(): name for name in names}
+    # A wildcard stands for characters that are not known: leave it out of the comparison.
+    wanted = "".join(c for c in _pattern(rule).lower() if c not in "~^$*?[]!\\+()")
+    found = difflib.get_close_matches(wanted, folded, n=_SUGGESTIONS, cutoff=0.4)
+    return tuple(folded[name] for name in found)
+
+
+class Router:
+    """Routes the tables of one source. Answers are kept: it is asked for every row event.
+
+    Tables that tools make beside a replicated one, to change its structure, go nowhere.
+    """
+
+    def __init__(
+        self, allow_list: AllowList, routes: Routes, online: OnlineNames = NO_ONLINE_NAMES
+    ) -> None:
+        self._allow_list = allow_list
+        self._routes = routes
+        self._online = online
+        self._known: dict[tuple[str, str], TargetName | None] = {}
+
+    def route(self, schema: str, table: str) -> TargetName | None:
+        """Return the target of a table, None if it is not replicated.
+
+        Raises `RouteError` if two routes claim the table.
+        """
+        key = (schema, table)
+        if key not in self._known:
+            beside = self.online(schema, table)
+            self._known[key] = self._target(schema, table) if beside is None else None
+        return self._known[key]
+
+    def online(self, schema: str, table: str) -> OnlineTable | None:
+        """What a table is to an online schema change of a replicated table; None for others.
+
+        Raises `RouteError` if two routes claim the replicated one.
+        """
+        beside = self._online.read(table)
+        if beside is None or self._target(schema, beside.real) is None:
+            return None
+        return beside
+
+    def _target(self, schema: str, table: str) -> TargetName | None:
+        allowed = self._allow_list.allows(schema, table)
+        return self._routes.target(schema, table) if allowed else None
+
+    def route_schema(self, schema: str) -> str | None:
+        """Return the target of a schema, None if it is not replicated.
+
+        Raises `RouteError` if two routes claim the schema.
+        """
+        if not self._allow_list.allows_schema(schema):
+            return None
+        return self._routes.target_schema(schema)

@@ -32,7 +32,6 @@ class NamePattern:
                 "pattern such as 'shard_*', or a regular expression such as '~^shard_[0-9]+$'."
             )
         flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
-        self.text = text
         try:
             self._expression = re.compile(
                 text[1:] if text.startswith("~") else rf"\A{_translate(text)}\Z", flags

@@ -22,19 +22,32 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from replicator.sandbox.errors import SandboxError
+
+class SandboxError(Exception):
+    """A private server, or the process that looks after it, is not in the state that is needed."""
+
+
+class ServerUnavailableError(SandboxError):
+    """This machine lacks the server's program; the message says what to install."""
+
+
+class ServerStartError(SandboxError):
+    """The server (or the making of its data folder) failed; the message ends with its log."""
+
+
+class ServerDiedError(SandboxError):
+    """A server ended that nobody told to; the message ends with its log."""
 
 
 class Keeper:
     """Owns `folder` (new, empty, private) and at most one running program."""
 
-    def __init__(self, prefix: str = "replicator-") -> None:
+    def __init__(self) -> None:
         script = Path(__file__).with_name("keeper_process.py")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), prefix],
+            [sys.executable, "-I", "-S", str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -45,12 +58,7 @@ class Keeper:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(

@@ -99,11 +99,11 @@ def reply(answer: Any) -> None:
     os.write(1, (json.dumps(answer) + "\n").encode())
 
 
-def main(prefix: str) -> None:
+def main() -> None:
     """Keep a folder and a program until the owner goes, then remove both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder = tempfile.mkdtemp(prefix=prefix)
+    folder = tempfile.mkdtemp(prefix="replicator-")
     child = Child(folder)
     try:
         # An owner that was killed no longer reads: the end, like the end of its requests.
@@ -118,4 +118,4 @@ def main(prefix: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

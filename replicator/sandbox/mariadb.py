@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError, ServerUnavailableError
 from replicator.sandbox.server import (
     LOG_FILE_SIZE,
     BinlogServer,
     arguments,
+    cached_folder,
     give_to_server,
     tail,
     user_arguments,

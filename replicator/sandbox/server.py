@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from replicator.sandbox.errors import (
+from replicator.sandbox.keeper import (
+    Keeper,
     SandboxError,
     ServerDiedError,
     ServerStartError,
     ServerUnavailableError,
 )
-from replicator.sandbox.keeper import Keeper
 
 START_SECONDS = 60.0
 LOG_LINES = 60
@@ -77,12 +77,7 @@ class DatabaseServer(ABC):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @abstractmethod
@@ -308,3 +303,31 @@ def reserved_port(host: str) -> socket.socket:
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reservation.bind((host, 0))
     return reservation
+
+
+def cache_root() -> Path:
+    """``$XDG_CACHE_HOME/replicator``, or ``~/.cache/replicator``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "replicator"
+
+
+def cached_folder(key: str, build: Callable[[Path], None]) -> Path:
+    """The folder of that key; `build` fills it, given an empty folder, if it is not there yet.
+
+    Processes that want the same key at the same time wait for the one that builds. A folder
+    appears under its name when it is complete only; what a killed builder left is built anew.
+    """
+    folder = cache_root() / key
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            part = folder.with_name(f"{key}.part")
+            if part.exists():
+                shutil.rmtree(part)
+            part.mkdir()
+            build(part)
+            part.rename(folder)
+    return folder

@@ -7,9 +7,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from replicator.sandbox.cache import cache_root
-from replicator.sandbox.errors import ServerUnavailableError
-from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.keeper import ServerUnavailableError
+from replicator.sandbox.server import DatabaseServer, cache_root
 
 COMMIT = "c7f1b95c537a"
 """The commit of TiDB's branch of version 7.5 that is built."""

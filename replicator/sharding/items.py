@@ -155,8 +155,4 @@ class HistoryError(Exception):
             f"source {source}, {item.member}: its DDL number {version} is {item.text!r}, but number"
             f" {version} of the target {target} was {resolved.text!r} and is executed already"
         )
-        self.source = source
-        self.target = target
-        self.version = version
-        self.item = item
         self.resolved = resolved

@@ -12,8 +12,7 @@ from replicator.printable_text import shown_json
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
-from replicator.terminal.framed import Framed
-from replicator.terminal.remedies import remedies_list
+from replicator.terminal.remedies import Framed, remedies_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 

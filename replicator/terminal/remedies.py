@@ -1,4 +1,4 @@
-"""Remedies of something, as a list; commands stand on lines of their own, to be copied."""
+"""Remedies as a list, commands on lines of their own, to be copied; and messages in frames."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
@@ -113,3 +114,27 @@ def _beside(bullet: str, text: str) -> Table:
 def remedies_list(ways: Iterable[str], elsewhere: str = "", margin: int = 0) -> RenderableType:
     """The list of some remedies; see `Remedies`."""
     return Remedies(tuple(ways), elsewhere, margin)
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A body in a frame with a title. Elsewhere than on a terminal there is no frame.
+
+    ``below`` stands behind it, without a frame: so a command there can be copied as it is.
+    """
+
+    title: Text
+    body: RenderableType
+    border_style: str = ""
+    below: RenderableType | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if console.is_terminal:
+            yield Panel(
+                self.body, title=self.title, title_align="left", border_style=self.border_style
+            )
+        else:
+            yield self.title
+            yield self.body
+        if self.below is not None:
+            yield self.below

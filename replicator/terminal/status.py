@@ -11,14 +11,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.health import condition
-from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus
+from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus, condition
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn
-from replicator.terminal.framed import Framed
 from replicator.terminal.locks import lock_line, lock_panel
-from replicator.terminal.remedies import remedies_list
+from replicator.terminal.remedies import Framed, remedies_list
 
 FEWEST_TARGETS = 3
 """So many targets are told however small the terminal is."""

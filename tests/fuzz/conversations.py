@@ -15,7 +15,7 @@ from replicator.mysql.server.identity import IDENTITY_SQL, ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.fuzz.reading import PASSWORD, USER, Reading, reader
-from tests.fuzz.recording import Recording, recorder
+from tests.fuzz.recording import Recorder, Recording
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
@@ -49,7 +49,7 @@ def record(server: DatabaseServer, kind: str, *, checksums: bool, by_gtid: bool)
         _compressed(server, schema, kind)
         end = here(server).binlog.key
         identity = ServerIdentity.told(server.execute(IDENTITY_SQL))
-        with recorder(server.port) as line:
+        with Recorder(server.port) as line:
             reading = Reading()
             with reader(line.port, start, schema, identity, timeout=10.0) as stream:
                 # A heartbeat behind the end: nothing more was there to come.

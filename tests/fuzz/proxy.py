@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
 from tests.fuzz.faults import Fault, FaultyLane, some_fault
 from tests.fuzz.packets import PacketCutter, without_tls
+from tests.support.servers.relay import Relay, shut
 
 _CHUNK = 1 << 16
 _REACHES = (4, 40, 300, 3000)
@@ -34,21 +35,15 @@ def seeded(seed: int) -> Choose:
     return choose
 
 
-class FuzzProxy:
-    """Listens on ``port``, and passes connections on to the server on port ``backend``."""
+class FuzzProxy(Relay):
+    """A relay with faults; clean at first."""
 
     def __init__(self, backend: int) -> None:
-        self._backend = backend
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.struck: list[Fault] = []
         """The faults that came about."""
         self._choose: Choose | None = None
         self._number = 0
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
+        super().__init__(backend)
 
     def turn(self, choose: Choose | None) -> None:
         """From now on new connections have these faults (None: no faults); all others end."""
@@ -56,44 +51,10 @@ class FuzzProxy:
             self._choose, self._number = choose, 0
         self.end_all()
 
-    def end_all(self) -> None:
-        """End all connections."""
-        with self._lock:
-            pairs, self._pairs = self._pairs, []
-        for pair in pairs:
-            for end in pair:
-                _end(end)
-
-    def close(self) -> None:
-        """Listen no more, and close all connections."""
-        _end(self._listener)
-        self._threads[0].join()
-        self._listener.close()
-        self.end_all()
-        for thread in self._threads:
-            thread.join()
-
-    def _start(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.create_connection(("127.0.0.1", self._backend))
-            except OSError:
-                client.close()
-                continue
-            with self._lock:
-                fault = self._choose(self._number) if self._choose else None
-                self._number += 1
-                self._pairs.append((client, server))
-            self._start(partial(self._serve, client, server, FaultyLane(fault), fault))
+    def _take(self, client: socket.socket, server: socket.socket) -> None:
+        fault = self._choose(self._number) if self._choose else None
+        self._number += 1
+        self._start(partial(self._serve, client, server, FaultyLane(fault), fault))
 
     def _serve(
         self, client: socket.socket, server: socket.socket, lane: FaultyLane, fault: Fault | None
@@ -106,8 +67,8 @@ class FuzzProxy:
             asking.start()
             with contextlib.suppress(OSError):
                 self._answer(client, server, lane, fault, dumping)
-            _end(client)
-            _end(server)
+            shut(client)
+            shut(server)
             asking.join()
 
     def _answer(
@@ -144,19 +105,4 @@ def _ask(
                 dumping.set()
             lane.asked()
             server.sendall(data)
-    _end(server)
-
-
-def _end(one: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def fuzz_proxy(backend: int) -> Iterator[FuzzProxy]:
-    """A proxy to the server that listens on port ``backend``, clean at first."""
-    found = FuzzProxy(backend)
-    try:
-        yield found
-    finally:
-        found.close()
+    shut(server)

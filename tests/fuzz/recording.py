@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import select
 import socket
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.server.identity import ServerIdentity
 from tests.fuzz.packets import Packet, PacketCutter, without_tls
+from tests.support.servers.relay import Relay
 
 _CHUNK = 1 << 16
 
@@ -64,32 +62,16 @@ def load(path: Path) -> Recording:
     return recording
 
 
-class Recorder:
-    """Listens on ``port``, passes connections on to a server one after the other, and notes all."""
+class Recorder(Relay):
+    """A relay that takes connections one after the other, and notes all."""
 
     def __init__(self, backend: int) -> None:
-        self._backend = backend
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.connections: list[tuple[Flight, ...]] = []
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+        super().__init__(backend)
 
-    def close(self) -> None:
-        """Listen no more; the connections are all closed by now."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            with client, socket.create_connection(("127.0.0.1", self._backend)) as server:
-                self.connections.append(tuple(_record(client, server)))
+    def _take(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            self.connections.append(tuple(_record(client, server)))
 
 
 def _record(client: socket.socket, server: socket.socket) -> list[Flight]:
@@ -121,13 +103,3 @@ def _note_asked(flights: list[Flight], packets: int) -> None:
     if flights[-1].answers:
         flights.append(Flight(0))
     flights[-1].asked += packets
-
-
-@contextlib.contextmanager
-def recorder(backend: int) -> Iterator[Recorder]:
-    """A recorder in front of the server that listens on port ``backend``."""
-    found = Recorder(backend)
-    try:
-        yield found
-    finally:
-        found.close()

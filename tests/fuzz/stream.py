@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from tests.fuzz.conversations import KINDS, record
 from tests.fuzz.crew import outcomes
 from tests.fuzz.recording import load, save

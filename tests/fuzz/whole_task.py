@@ -14,7 +14,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.fuzz.conversations import KINDS
-from tests.fuzz.proxy import FuzzProxy, fuzz_proxy, seeded
+from tests.fuzz.proxy import FuzzProxy, seeded
 from tests.fuzz.rounds import DIED, EQUAL, HANG, MEMORY, SILENCE, STOPPED, UNREADABLE, Outcome
 from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.long_task import LongTask
@@ -58,7 +58,7 @@ def estate(sources: list[DatabaseServer], target: DatabaseServer, name: str) -> 
     """A task of two sources into a target, whose tables all have this name for a database."""
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
-        proxy = held.enter_context(fuzz_proxy(sources[0].port))
+        proxy = held.enter_context(FuzzProxy(sources[0].port))
         task = LongTask(Shards(sources, target, name), folder)
         task.values["sources"][0]["from"]["port"] = proxy.port
         held.callback(task.end)

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerUnavailableError
-from replicator.sandbox.server import user_arguments
+from replicator.sandbox.keeper import ServerUnavailableError
+from replicator.sandbox.server import cached_folder, user_arguments
 
 PACKAGES = ("mariadb-test", "mariadb-test-data", "libpcre2-posix3")
 """The client program, the files, and a library that only the client program needs."""

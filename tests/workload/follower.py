@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from replicator.downstream.meta.all_tables import META_TABLES
@@ -66,12 +65,7 @@ class Follower:
         self._process = self._resources.enter_context(task_process(file, self.folder))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def _values(self) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 COM_QUERY = 3
@@ -71,12 +70,7 @@ class Gate:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed = True
         for connection in (self._listener, *self._connections):
             _end(connection)

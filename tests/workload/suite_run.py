@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pymysql
@@ -122,12 +121,7 @@ class SuiteRun:
         )
         self._system_tables = self._source.execute(SYSTEM_TABLES)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def run(self, name: str) -> Outcome:

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 import anyio
 import numpy as np
 
+from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
-from actors.writing.nondeterministic_defaults import (
-    nondeterministic_defaults_fault,
-    other_values_fault,
-)
+from actors.task_setup import ColumnsOf
+from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths
@@ -34,8 +31,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import column_part, former_values, touched_parts
-from replicator.schema.registry.provenance import GONE, Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences

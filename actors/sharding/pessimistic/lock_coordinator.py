@@ -16,7 +16,7 @@ from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.uncoordinated.mode import Uncoordinated
-from replicator.ddl.analysis.time_dependent_defaults import fixes_the_time
+from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from actors.lock_state import first_groups, histories
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 
 from actors.sharding.uncoordinated.change_entries import Scene, joined_entry
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.ddl_history import DdlHistoryStore
+from replicator.downstream.meta.decisions import DdlHistoryStore
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry

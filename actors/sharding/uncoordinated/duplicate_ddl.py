@@ -11,7 +11,6 @@ from dataclasses import replace
 import structlog
 
 from actors.faults import DdlEvent, FatalError, of_target
-from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     Scene,
@@ -20,11 +19,12 @@ from actors.sharding.uncoordinated.change_entries import (
     plain_entry,
 )
 from actors.sharding.uncoordinated.change_histories import ChangeHistories, dump_entry, load_entry
-from actors.writing.nondeterministic_defaults import (
+from actors.task_setup import ColumnsOf
+from actors.writing.ddl_runner import (
     nondeterministic_defaults_fault,
     other_values_fault,
 )
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
 from replicator.pipeline.plans.planning import PlanError, match_columns

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
-from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.registry.provenance import GONE
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import GONE, SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from actors.mailbox import Mailbox
-from actors.member_columns import ColumnsOf
+from actors.actor import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.coordination import (
     Coordination,
@@ -19,6 +18,7 @@ from actors.sharding.uncoordinated.change_histories import ChangeHistories
 from actors.sharding.uncoordinated.duplicate_ddl import DuplicateDdl
 from actors.sharding.uncoordinated.group import UncoordinatedGroup
 from actors.sharding.uncoordinated.recreated_columns import RecreatedColumns
+from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord

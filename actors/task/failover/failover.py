@@ -15,10 +15,10 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
+from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
-from actors.task.failover.failed_over_locks import Move, moved_decision, moved_group
 from actors.task.failover.failover_faults import Failover
 from actors.task.resources.resources import Resources
 from actors.task.resources.unavailable_sources import Behind
@@ -35,20 +35,22 @@ from replicator.downstream.meta.failover_positions import (
     FailoverPositions,
     MarkedPlace,
     UnknownPlaceError,
+    failovers,
     last_before,
     marked_places,
     move_checkpoint,
     move_places,
     move_texts,
     named_places,
+    note_failover,
 )
-from replicator.downstream.meta.failovers import failovers, note_failover
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
+from replicator.sharding.items import Cutover
 from replicator.watermark import Place
 
 log = structlog.get_logger()
@@ -344,3 +346,38 @@ def _moved(
 
 _Text = tuple[tuple[object, ...], str]
 """The key of a row, and its new text."""
+
+
+Move = Callable[[Place], Place]
+"""From a place in the former binlog to that in the new one."""
+
+
+def moved_group(text: str, move: Move) -> str:
+    """The state of a group of the source, with its places in the new binlog."""
+    state = load_group(text)
+    members = ((name, replace(state, since=move(state.since))) for name, state in state.members)
+    return dump_group(replace(state, members=tuple(members)))
+
+
+def moved_decision(text: str, source: str, owner: str, move: Move, back: Move) -> str:
+    """A decision with a cutover of the source, whose ``owner`` may be another one.
+
+    ``back`` is for a cutover at a row, of whose transaction nothing is known: it moves to the last
+    statement before it, or to the saved position. Unless it is forced, its members have had the
+    item since then: the last to get it did so by a statement. So it means the same there.
+    """
+    decision = load_decision(text)
+
+    def moved(cutover: Cutover) -> Cutover:
+        at_a_row = cutover.at.ordinal > 0 and not cutover.forced
+        return replace(cutover, at=(back if at_a_row else move)(cutover.at))
+
+    cutovers = {
+        name: moved(cutover) if name == source else cutover
+        for name, cutover in decision.cutovers.items()
+    }
+    event = decision.event
+    if owner == source:
+        at = move(Place(event.statement.transaction, 0))
+        event = replace(event, statement=replace(event.statement, transaction=at.transaction))
+    return dump_decision(replace(decision, cutovers=cutovers, event=event))

@@ -18,16 +18,21 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, of_target
-from actors.refusals import refusal
-from actors.task.moved_rows.key_holders import NotYetError, holder_of, key_columns, shards_of
-from actors.task.moved_rows.key_reconciliation import KeyReconciliation, unknown_keys
+from actors.refusals import locked_fault, refusal
+from actors.task.moved_rows.key_reconciliation import (
+    KeyReconciliation,
+    NotYetError,
+    holder_of,
+    key_columns,
+    shards_of,
+    unknown_keys,
+)
 from actors.task.resources.resources import Resources
 from actors.task.startup.copy_overlap import EVERYTHING, UNTIL_COPIED
 from actors.task.startup.past_statements import changes_between
 from actors.task.startup.source_start import SourceStart
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of
-from actors.writing.locked_targets import locked_fault
 from replicator.binlog.errors import OtherServerError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.chunks import COPY_TABLE

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from actors.lock_state import ShardStatement
 from actors.sharding.coordination import OpenLock
 from actors.task.wiring.wiring import RunningTask
-from replicator.binlog.positions.retention import Distance
+from replicator.binlog.positions.position import Distance
 from replicator.mysql.names import TableName
 from replicator.sharding.items import Claim
 from replicator.sharding.pessimistic.lock import LockView

@@ -21,8 +21,7 @@ from config.models import Task
 from replicator.downstream.meta.all_tables import drop_lease, drop_tables, present_tables
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -32,8 +32,7 @@ from replicator.pipeline.plans.planning import PlanError, misfit
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import ScratchTableError, is_like, structure_after
-from replicator.schema.structure.collations import available_collations
-from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
 
 

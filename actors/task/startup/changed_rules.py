@@ -25,7 +25,7 @@ from replicator.downstream.meta.rule_texts import RuleTextStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.routing.columns.rule_set import MemberRuleTexts, RuleSet, dump_rules, load_rules
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 
 _SHOWN = 5
 """How many shards a message names."""

@@ -10,8 +10,7 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToCheck
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 

@@ -25,7 +25,7 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.agreement import Shard
 from replicator.checks.schema.key_collisions import KeyFinding, key_results, nothing_to_compare
 from replicator.checks.schema.structures import read_shards
-from replicator.ddl.rewrite.collations import nearest_collation
+from replicator.ddl.rewrite.default_collations import nearest_collation
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
@@ -41,8 +41,7 @@ from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.routing.expression.types import ExpressionError
-from replicator.schema.structure.collations import available_collations
-from replicator.schema.structure.inspection import read_target
+from replicator.schema.structure.inspection import available_collations, read_target
 from replicator.schema.structure.structure import Table
 
 DEFAULT_SAMPLE = 200_000

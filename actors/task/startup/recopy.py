@@ -12,7 +12,7 @@ from replicator.downstream.meta.chunks import COPY_TABLE
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_target
 
 EMPTYING_PATIENCE = 3600.0

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, refuse_clash
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.reading.first_anchor import anchor_before
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import refuse_other_server
+from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
-from actors.target_clash import refuse_clash
 from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
+from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
-from actors.task.startup.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.gtid_positions import first_new, gtids_at
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -36,9 +37,8 @@ from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.routing.unused_routes import unused_routes
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.routing.routes import unused_routes
+from replicator.schema.registry.registry import CopyState, SchemaRegistry
 from replicator.schema.structure.inspection import list_tables
 from replicator.watermark import Watermark
 
@@ -344,3 +344,47 @@ def _report_unused(setup: SourceSetup, tables: list[TableName]) -> None:
         log.warning("route.unused", source=setup.source, message=unused.message)
     if not any(setup.router.route(*name) for name in names):
         log.warning("source.no-tables", source=setup.source, tables=len(names))
+
+
+async def refuse_uncopied(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    meta: MetaStore,
+    upstream: Connection,
+    server: ServerIdentity,
+    read_from: SourcePosition | GtidStart,
+    tables: Iterable[TableName],
+    blocked: Set[TableName],
+) -> None:
+    """Raise FatalError where one of the source's ``tables`` is no member and should be.
+
+    Those of ``blocked`` targets are not looked at, since nothing is written there. Members are in
+    ``registry`` by now. A table that a statement behind ``read_from`` creates is going to be one.
+    Raises TransientError, DatabaseUnavailableError, the server's error, too.
+    """
+    copied = setup.source in await CopyStore(meta).copies()
+    members = {registry.member(number).name for number in registry.members_in(setup.source)}
+    routed = {name: setup.router.route(name.schema, name.table) for name in tables}
+    strangers = {
+        name: TableName(*target)
+        for name, target in routed.items()
+        if target is not None
+        and name not in members
+        and TableName(*target) not in blocked
+        and not registry.is_told(Member(setup.source, name))
+    }
+    for name in strangers:
+        # A server may show a table before its CREATE is in the binlog, and locks it until then.
+        await upstream.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
+    end = await binlog_end(upstream) if strangers else None
+    if end is None:
+        return
+    place = BinlogPosition(end.file, end.offset)
+    lost = strangers.keys() - await created_between(setup, server, read_from, place)
+    if lost:
+        raise uncopied_members(
+            setup.source,
+            {name: strangers[name] for name in lost},
+            "a table was never copied" if copied else "a table was not followed before",
+            f"source {setup.source}, saved at {read_from}",
+        )

@@ -1,7 +1,7 @@
 """The structures that rows behind a start are read by: what the server tells, and how far back.
 
 A server tells the structures of now. They hold back to the last statement that may have changed
-them; before it they are a guess (`replicator.schema.registry.provenance`).
+them; before it they are a guess (`replicator.schema.registry.registry`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.registry.past_changes import Past, PastChange
-from replicator.schema.registry.provenance import Held, Provenance, guess
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry, guess
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.structure.inspection import list_tables, read_table
 from replicator.schema.structure.structure import Table

@@ -13,7 +13,7 @@ from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
 from replicator.checks.schema.structures import read_shards
 from replicator.checks.schema.tied_tables import Ties, has_acting_keys, logs_cascades, ties_of
-from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName

@@ -10,7 +10,6 @@ from functools import partial
 from pyspark import SparkContext
 
 from actors.filtered_columns import FilteredColumns
-from actors.member_columns import columns_of
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.held_targets import HeldTargets
@@ -23,7 +22,6 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
-from actors.task.startup.filter_collations import filter_collations
 from actors.task.startup.source_start import SourceStart
 from actors.task.startup.ties_at_start import TiesAtStart
 from actors.task.wiring.source_unit import SourceUnit
@@ -34,14 +32,14 @@ from actors.task_setup import (
     SEGMENTS_OF_A_BATCH,
     SourceSetup,
     address_of,
+    columns_of,
     source_address,
 )
 from actors.writing.batch_planner import BatchPlanner
-from actors.writing.batched_writer import BatchedWriter, WriterSettings
-from actors.writing.bucket_watermarks import BucketWatermarks
+from actors.writing.batched_writer import BatchedWriter, BucketWatermarks, WriterSettings
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
-from actors.writing.row_filters import RowFilters
+from actors.writing.row_filters import RowFilters, filter_collations
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -62,7 +60,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.apply.batch import ApplySettings
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.collations import available_collations
+from replicator.schema.structure.inspection import available_collations
 from replicator.status import now
 from replicator.watermark import Place
 

@@ -20,9 +20,14 @@ from uuid import UUID
 
 import pymysql
 
-from replicator.binlog.connection.prepared_at_source import PreparedAtSource, prepared_at_source
 from replicator.binlog.connection.server_errors import StreamRequest, translate
-from replicator.binlog.connection.source_server import Flavor, ServerInfo, server_info
+from replicator.binlog.connection.source_server import (
+    Flavor,
+    PreparedAtSource,
+    ServerInfo,
+    prepared_at_source,
+    server_info,
+)
 from replicator.binlog.errors import (
     AccessRefusedError,
     BinlogError,

@@ -1,4 +1,4 @@
-"""What kind of server a source is, and how it writes its binlog."""
+"""What kind of server a source is, how it writes its binlog, and what it says it has prepared."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import pymysql
+
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.xa_events import Xid
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.context.session_defaults import SessionDefaults
+from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.server.identity import ServerIdentity
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
-    "'log_bin', 'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_checksum', "
-    "'gtid_mode', 'server_uuid', 'binlog_row_value_options', 'lower_case_table_names')"
+    "'binlog_checksum', 'gtid_mode', 'server_uuid', 'lower_case_table_names')"
 )
 """Names and values from which `parse_server_info` reads. Unknown names give no row."""
 
@@ -42,11 +46,6 @@ class ServerInfo:
     version: tuple[int, ...]
     server_id: int
     server_uuid: str
-    log_bin: bool
-    binlog_format: str
-    row_image: str
-    row_metadata: str
-    row_value_options: str
     checksum: str
     gtid_mode: str
     folds_names: bool
@@ -81,12 +80,45 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
         version=tuple(map(int, match.groups())),
         server_id=int(variables.get("server_id", "0")),
         server_uuid=variables.get("server_uuid", ""),
-        log_bin=variables.get("log_bin", "").upper() in ("ON", "1"),
-        binlog_format=variables.get("binlog_format", "").upper(),
-        row_image=variables.get("binlog_row_image", "").upper(),
-        row_metadata=variables.get("binlog_row_metadata", "").upper(),
-        row_value_options=variables.get("binlog_row_value_options", "").upper(),
         checksum=variables.get("binlog_checksum", "NONE").upper(),
         gtid_mode=variables.get("gtid_mode", "").upper(),
         folds_names=int(variables.get("lower_case_table_names", "0")) != 0,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAtSource:
+    """What a source lists as prepared, and where its binlog ended afterwards.
+
+    ``refused``: why it does not tell.
+    """
+
+    names: frozenset[Xid]
+    end: BinlogPosition | None
+    refused: str = ""
+
+
+def prepared_at_source(connection: Any) -> PreparedAtSource:
+    """Ask a PyMySQL connection that serves nothing else.
+
+    MySQL 8+ tells only those who have the privilege XA_RECOVER_ADMIN. Raises pymysql.MySQLError,
+    OSError.
+    """
+    # Names are any bytes.
+    connection.use_unicode = False
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute("XA RECOVER")
+        except pymysql.MySQLError as error:
+            if error_code(error) != ErrorCode.ER_XAER_RMERR:
+                raise
+            return PreparedAtSource(frozenset(), None, str(error))
+        names = frozenset(_name(*row) for row in cursor)
+        cursor.execute("SHOW BINARY LOGS")
+        file, size = cursor.fetchall()[-1][:2]
+    return PreparedAtSource(names, BinlogPosition(file.decode(), int(size)))
+
+
+def _name(kind: int, first: int, second: int, data: bytes) -> Xid:
+    """The name in a row: its format, the sizes of both parts, and these."""
+    return Xid(int(kind), data[:first], data[first : first + second])

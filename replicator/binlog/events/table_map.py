@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import BLOB_TYPES, ColumnType, is_possible
-from replicator.binlog.events.lengths import packed_integer
 
 _T = TypeVar("_T")
 
@@ -372,3 +371,23 @@ def _default_charset(values: tuple[int, ...], indexes: tuple[int, ...]) -> dict[
     for rank, collation in zip(values[1::2], values[2::2], strict=True):
         collations[indexes[rank]] = collation
     return collations
+
+
+_WIDTHS = {252: 2, 253: 3, 254: 8}
+
+
+def packed_integer(data: bytes, at: int) -> tuple[int, int]:
+    """The length-encoded integer at ``at`` and the offset behind it.
+
+    Raises BinlogError where the bytes end before it does or cannot be one.
+    """
+    if at >= len(data):
+        raise BinlogError(f"a packed integer was expected at byte {at}, where the data ends")
+    first = data[at]
+    if first < 251:
+        return first, at + 1
+    width = _WIDTHS.get(first)
+    end = at + 1 + (width or 0)
+    if width is None or end > len(data):
+        raise BinlogError(f"byte {at} ({first:#04x}) does not begin a packed integer")
+    return int.from_bytes(data[at + 1 : end], "little"), end

@@ -19,7 +19,7 @@ from replicator.binlog.connection.framing import FULL_PACKET, PACKET_HEADER, Pac
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.transaction_payload import STEP, ZSTD, Payload, read_head
-from replicator.binlog.parser import kernel_numbers as walk
+from replicator.binlog.parser import fast_path_kernel as kernel
 from replicator.binlog.parser.fast_path_kernel import CLASSES, FULL
 from replicator.binlog.parser.fast_path_kernel import walk as follow_events
 from replicator.binlog.parser.parser_state import ReadingState
@@ -122,7 +122,7 @@ class FastPath:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
-        self._numbers: Integers = np.zeros(walk.NUMBERS, np.int64)
+        self._numbers: Integers = np.zeros(kernel.NUMBERS, np.int64)
         self._runs: Integers = np.empty((_MOST_RUNS, 4), np.int64)
         self._payloads = SmallPayloads()
 
@@ -143,7 +143,7 @@ class FastPath:
         if not len(ahead.payloads):
             return False
         full = self._walk(packets, ahead)
-        entered, at, end = self._numbers[walk.ENTERED : walk.RUNS].tolist()
+        entered, at, end = self._numbers[kernel.ENTERED : kernel.RUNS].tolist()
         if at < end:
             size = end - int(ahead.payloads[entered - 1, 1])
             self._state.payloads.append(Payload.of_rest(ahead.data[at:end], size))
@@ -157,7 +157,7 @@ class FastPath:
             return False
         expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
         full = self._walk(_NO_PACKETS, expanded, payload.at, payload.end)
-        payload.at = int(self._numbers[walk.INNER])
+        payload.at = int(self._numbers[kernel.INNER])
         return full
 
     def _walk(self, packets: PacketBuffer, expanded: Expanded, at: int = 0, end: int = 0) -> bool:
@@ -169,9 +169,9 @@ class FastPath:
             self._load(packets)
         except OverflowError:
             # A number of 64 bits, which a handler can bear.
-            self._numbers[walk.ENTERED : walk.RUNS] = 0, at, end
+            self._numbers[kernel.ENTERED : kernel.RUNS] = 0, at, end
             return False
-        self._numbers[walk.INSIDE :] = at < end, 0, at, end, 0
+        self._numbers[kernel.INSIDE :] = at < end, 0, at, end, 0
         result = follow_events(
             packets.data,
             expanded.data,
@@ -187,23 +187,23 @@ class FastPath:
             rows.start,
             rows.heads,
         )
-        if self._numbers[walk.PACKET] > packets.at or self._numbers[walk.INNER] > at:
+        if self._numbers[kernel.PACKET] > packets.at or self._numbers[kernel.INNER] > at:
             self._store(packets)
         return result == FULL
 
     def _load(self, packets: PacketBuffer) -> None:
         state, numbers = self._state, self._numbers
         position, segment, limits = state.files.position, state.segment, state.segment.limits
-        numbers[walk.PACKET] = packets.at
-        numbers[walk.LIMIT] = packets.end
-        numbers[walk.BEFORE : walk.CHECKSUM + 1] = (
+        numbers[kernel.PACKET] = packets.at
+        numbers[kernel.LIMIT] = packets.end
+        numbers[kernel.BEFORE : kernel.CHECKSUM + 1] = (
             position.before,
             position.offset,
             _NONE,
             position.file_key,
             -(state.files.cut or 0),
         )
-        numbers[walk.OPEN : walk.ROUTED + 1] = (
+        numbers[kernel.OPEN : kernel.ROUTED + 1] = (
             state.open,
             state.begun,
             state.without_effect,
@@ -214,7 +214,7 @@ class FastPath:
             state.skip,
             state.routed,
         )
-        numbers[walk.BYTES : walk.NEWEST + 1] = (
+        numbers[kernel.BYTES : kernel.NEWEST + 1] = (
             segment.bytes,
             segment.rows.count,
             segment.rows.bytes,
@@ -226,66 +226,72 @@ class FastPath:
             limits.max_events,
             _NONE,
         )
-        numbers[walk.SEQUENCE : walk.FAMILY] = (
+        numbers[kernel.SEQUENCE : kernel.FAMILY] = (
             packets.sequence,
             state.tables.statement,
             state.unended,
         )
-        numbers[walk.FAMILY :] = 0
+        numbers[kernel.FAMILY :] = 0
         gtid = state.gtid
         if isinstance(gtid, MariaDBGtid):
-            numbers[walk.FAMILY : walk.EXECUTED] = (
-                *(walk.MARIADB, 1, gtid.domain, gtid.server, gtid.sequence),
+            numbers[kernel.FAMILY : kernel.EXECUTED] = (
+                *(kernel.MARIADB, 1, gtid.domain, gtid.server, gtid.sequence),
             )
         elif gtid is not None and gtid.tag:
-            numbers[walk.FAMILY : walk.GTID] = walk.TAGGED, 1
+            numbers[kernel.FAMILY : kernel.GTID] = kernel.TAGGED, 1
         elif gtid is not None:
-            numbers[walk.FAMILY : walk.EXECUTED] = (
-                *(walk.MYSQL, 1, *_UUID.unpack(gtid.source), gtid.number),
+            numbers[kernel.FAMILY : kernel.EXECUTED] = (
+                *(kernel.MYSQL, 1, *_UUID.unpack(gtid.source), gtid.number),
             )
 
     def _store(self, packets: PacketBuffer) -> None:
         state, numbers = self._state, self._numbers.tolist()
         files, segment = state.files, state.segment
-        packets.at, packets.sequence = numbers[walk.PACKET], numbers[walk.SEQUENCE]
-        state.tables.statement = numbers[walk.STATEMENT]
-        state.unended = bool(numbers[walk.UNENDED])
-        files.position.before, files.position.offset = numbers[walk.BEFORE], numbers[walk.OFFSET]
-        if numbers[walk.BOUNDARY] != _NONE:
-            files.position.boundary = BinlogPosition(files.position.file, numbers[walk.BOUNDARY])
-        if numbers[walk.NEWEST] != _NONE:
-            begin, end = numbers[walk.NEWEST], numbers[walk.NEWEST] + numbers[walk.NEWEST_SIZE]
+        packets.at, packets.sequence = numbers[kernel.PACKET], numbers[kernel.SEQUENCE]
+        state.tables.statement = numbers[kernel.STATEMENT]
+        state.unended = bool(numbers[kernel.UNENDED])
+        files.position.before, files.position.offset = (
+            numbers[kernel.BEFORE],
+            numbers[kernel.OFFSET],
+        )
+        if numbers[kernel.BOUNDARY] != _NONE:
+            files.position.boundary = BinlogPosition(files.position.file, numbers[kernel.BOUNDARY])
+        if numbers[kernel.NEWEST] != _NONE:
+            begin, end = (
+                numbers[kernel.NEWEST],
+                numbers[kernel.NEWEST] + numbers[kernel.NEWEST_SIZE],
+            )
             event = packets.data[begin:end].tobytes()
-            files.begins_group(numbers[walk.NEWEST_OFFSET], event)
-        state.open, state.begun = bool(numbers[walk.OPEN]), bool(numbers[walk.BEGUN])
-        state.without_effect = bool(numbers[walk.WITHOUT_EFFECT])
-        state.located = bool(numbers[walk.LOCATED])
-        state.transaction, state.ordinal = numbers[walk.TRANSACTION], numbers[walk.ORDINAL]
-        state.skip, state.routed = numbers[walk.SKIP], numbers[walk.ROUTED]
-        segment.bytes, segment.timestamp = numbers[walk.BYTES], numbers[walk.TIMESTAMP]
-        segment.moved = bool(numbers[walk.MOVED])
-        segment.rows.count, segment.rows.bytes = numbers[walk.COUNT], numbers[walk.KEPT]
+            files.begins_group(numbers[kernel.NEWEST_OFFSET], event)
+        state.open, state.begun = bool(numbers[kernel.OPEN]), bool(numbers[kernel.BEGUN])
+        state.without_effect = bool(numbers[kernel.WITHOUT_EFFECT])
+        state.located = bool(numbers[kernel.LOCATED])
+        state.transaction, state.ordinal = numbers[kernel.TRANSACTION], numbers[kernel.ORDINAL]
+        state.skip, state.routed = numbers[kernel.SKIP], numbers[kernel.ROUTED]
+        segment.bytes, segment.timestamp = numbers[kernel.BYTES], numbers[kernel.TIMESTAMP]
+        segment.moved = bool(numbers[kernel.MOVED])
+        segment.rows.count, segment.rows.bytes = numbers[kernel.COUNT], numbers[kernel.KEPT]
         self._store_gtids(numbers)
 
     def _store_gtids(self, numbers: list[int]) -> None:
         state = self._state
-        family, pending, *gtid = numbers[walk.FAMILY : walk.EXECUTED]
-        if family == walk.TAGGED:
+        family, pending, *gtid = numbers[kernel.FAMILY : kernel.EXECUTED]
+        if family == kernel.TAGGED:
             # The one that was there before: no other came behind it.
-            if numbers[walk.EXECUTED]:
+            if numbers[kernel.EXECUTED]:
                 state.files.executed(state.gtid)
             state.gtid = state.gtid if pending else None
             return
-        runs = self._runs[: numbers[walk.RUNS]].tolist()
-        if numbers[walk.EXECUTED]:
-            runs.append([*gtid[:2], *numbers[walk.EXECUTED_FIRST : walk.INSIDE]])
+        runs = self._runs[: numbers[kernel.RUNS]].tolist()
+        if numbers[kernel.EXECUTED]:
+            runs.append([*gtid[:2], *numbers[kernel.EXECUTED_FIRST : kernel.INSIDE]])
         state.gtid = None
-        if family == walk.MARIADB:
+        if family == kernel.MARIADB:
             for domain, _, server, sequence in runs:
                 state.files.executed(MariaDBGtid(domain, server, sequence))
             if pending:
                 state.gtid = MariaDBGtid(*gtid)
-        elif family == walk.MYSQL:
+        elif family == kernel.MYSQL:
             for *source, first, end in runs:
                 state.files.executed_run(_UUID.pack(*source), first, end)
             if pending:

@@ -6,6 +6,9 @@ transactions (`replicator.binlog.events.transaction_payload`), and stops *before
 not of the fast path, with everything as it was before that event:
 `replicator.binlog.parser.slow_path` takes it. What is done here is done there for the same events,
 with the reasons.
+
+Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT"; and as in
+`replicator.binlog.connection.framing` and `replicator.binlog.events.transaction_payload`.
 """
 
 from __future__ import annotations
@@ -13,64 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.binlog.events.event_bounds import (
-    NO_EVENT,
-    end_offset,
-    framed,
-    joins,
-    number_at,
-    unframed,
-)
 from replicator.binlog.events.event_header import ROW_EVENTS, EventType
-from replicator.binlog.parser.kernel_numbers import (
-    BEFORE,
-    BEGUN,
-    BOUNDARY,
-    BYTES,
-    CHECKSUM,
-    COUNT,
-    DONE,
-    ENDS,
-    ENTERED,
-    EXECUTED,
-    EXECUTED_FIRST,
-    EXECUTED_LAST,
-    FAMILY,
-    FILE_KEY,
-    GTID,
-    GTID_NUMBER,
-    GTID_SERVER,
-    INNER,
-    INNER_LIMIT,
-    INSIDE,
-    LIMIT,
-    LOCATED,
-    MARIADB,
-    MOVED,
-    MYSQL,
-    NEWEST,
-    NEWEST_OFFSET,
-    NEWEST_SIZE,
-    OFFSET,
-    OPEN,
-    ORDINAL,
-    PACKET,
-    PENDING,
-    RESUMING,
-    ROUTED,
-    RUNS,
-    SEQUENCE,
-    SKIP,
-    STATEMENT,
-    TARGET_BYTES,
-    TARGET_EVENTS,
-    TIMESTAMP,
-    TRANSACTION,
-    UNENDED,
-    UNUSUAL,
-    WITHOUT_EFFECT,
-)
-from replicator.binlog.parser.row_event_kernel import take_rows, take_table_map
 from replicator.kernels.compiled import (
     CHECKSUMS,
     INPUT,
@@ -84,9 +30,202 @@ from replicator.kernels.compiled import (
     compiled,
     inlined,
 )
+from replicator.kernels.crc32 import crc32
 
 STOPPED, FULL = 0, 1
 """What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
+
+
+NO_EVENT = -1
+
+
+@inlined
+def number_at(data: Bytes, at: int, width: int) -> Number:
+    """The number of ``width`` bytes there."""
+    value = np.int64(0)
+    for byte in range(width):
+        value |= np.int64(data[at + byte]) << np.int64(8 * byte)
+    return value
+
+
+@inlined
+def framed(
+    data: Bytes, at: int, limit: int, sequence: int, checksum: int, tables: NDArray[np.uint32]
+) -> Number:
+    """Where the event of the packet at ``at`` begins.
+
+    NO_EVENT where it is not whole before ``limit``, or needs a handler: parts of events, what is no
+    event, what is not the packet of this ``sequence`` number, and what does not match its checksum,
+    of ``checksum`` bytes.
+    """
+    room = limit - at
+    if room < 5 + _HEADER:
+        return np.int64(NO_EVENT)
+    length = number_at(data, at, 3)
+    if length <= _HEADER or length == 0xFFFFFF or room < 4 + length or data[at + 4]:
+        return np.int64(NO_EVENT)
+    if data[at + 3] != sequence:
+        return np.int64(NO_EVENT)
+    begin, size = at + 5, length - 1
+    stop = begin + size - checksum
+    if stop - begin < _HEADER or number_at(data, begin + 9, 4) != size:
+        return np.int64(NO_EVENT)
+    if stop - begin < size and crc32(data, begin, stop, tables) != number_at(data, stop, 4):
+        return np.int64(NO_EVENT)
+    return begin
+
+
+@inlined
+def unframed(data: Bytes, at: int, limit: int) -> Number:
+    """The same of an event at ``at`` in what is expanded of a payload: it begins there."""
+    room = limit - at
+    if room < _HEADER:
+        return np.int64(NO_EVENT)
+    size = number_at(data, at + 9, 4)
+    if size < _HEADER or size > room:
+        return np.int64(NO_EVENT)
+    return at
+
+
+@inlined
+def end_offset(before: int, size: int, end: int) -> Number:
+    """Where an event ends in its file: at what it says itself, by 32 bits, if anything."""
+    if not end:
+        return before + size
+    offset = before - (before & (_WRAP - 1)) + end
+    return offset if offset >= before else offset + _WRAP
+
+
+@inlined
+def joins(before: int, size: int, end: int) -> Number:
+    """Whether an event that says to end there, by 32 bits, begins where the one before ends."""
+    return not end or (before + size - end) & (_WRAP - 1) == 0
+
+
+# The places of the loop's numbers in their array, which `replicator.binlog.parser.fast_path`
+# shares with it. Where the next packet begins in the buffer, and
+# where what was received ends:
+PACKET, LIMIT = 0, 1
+# In the file: where the newest event begins and ends, the last boundary, the file's position key.
+BEFORE, OFFSET, BOUNDARY, FILE_KEY = 2, 3, 4, 5
+CHECKSUM = 6
+"""The bytes of an event's checksum: 4, or 0 where there is none."""
+# The group, as in `replicator.binlog.parser.parser_state`; RESUMING: rows may have to be left out.
+OPEN, BEGUN, WITHOUT_EFFECT, LOCATED, RESUMING = 7, 8, 9, 10, 11
+TRANSACTION, ORDINAL, SKIP, ROUTED = 12, 13, 14, 15
+# The segment: bytes of events, row events and their bytes.
+BYTES, COUNT, KEPT, TIMESTAMP, MOVED = 16, 17, 18, 19, 20
+TARGET_BYTES, MAX_BYTES, TARGET_EVENTS, MAX_EVENTS = 21, 22, 23, 24
+# The first event of the newest group: where it stands in the buffer (-1: not there), in the file.
+NEWEST, NEWEST_SIZE, NEWEST_OFFSET = 25, 26, 27
+SEQUENCE = 28
+"""The number of the next packet."""
+# The statement: its number, and whether rows of it came that do not end it.
+STATEMENT, UNENDED = 29, 30
+# Whose GTIDs they are (0: none came yet), and whether the newest one's group is open.
+FAMILY, PENDING = 31, 32
+# The newest: domain, server and sequence, or both halves of the UUID, and the number.
+GTID, GTID_SERVER, GTID_NUMBER = 33, 34, 35
+# Those executed since, of this domain or UUID: none, or the last one's server and sequence; or the
+# first number, and the end.
+EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 36, 37, 38
+INSIDE = 39
+"""Whether the next events are those of a payload: not in packets, without checksums, and all end
+where the payload does."""
+# How many of the payloads that were expanded ahead have been gone into. Where the next event of the
+# last one begins in what is expanded, and where they end:
+ENTERED, INNER, INNER_LIMIT = 40, 41, 42
+RUNS = 43
+"""How many runs of GTIDs, each of one domain or UUID, have ended."""
+NUMBERS = 44
+
+MARIADB, MYSQL, TAGGED = 1, 2, 3
+"""For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
+
+UNUSUAL, DONE, ENDS = 0, 1, 2
+"""What becomes of an event: it needs a handler; it is done with; and the segment ends with it."""
+
+
+_ROWS_FLAGS = 6
+_STATEMENT_END = 1
+
+
+@inlined
+def _find(known: Integers, table_id: int) -> Number:
+    """The place of a table id in the hash table, or -1."""
+    mask = known.shape[0] - 1
+    place = table_id & mask
+    while known[place, 0] >= 0:
+        if known[place, 0] == table_id:
+            return place
+        place = (place + 1) & mask
+    return np.int64(-1)
+
+
+@inlined
+def take_table_map(
+    data: Bytes, state: Integers, begin: int, stop: int, known: Integers, bodies: Bytes
+) -> Number:
+    """Take a table map that is known, into the present statement."""
+    body = begin + _HEADER + 6
+    if stop < body or not state[OPEN] or not state[BEGUN]:
+        return UNUSUAL
+    place = _find(known, number_at(data, begin + _HEADER, 6))
+    if place < 0 or known[place, 3] != stop - body:
+        return UNUSUAL
+    same = known[place, 2]
+    for byte in range(stop - body):
+        if data[body + byte] != bodies[same + byte]:
+            return UNUSUAL
+    known[place, 4] = state[STATEMENT]
+    return DONE
+
+
+@inlined
+def take_rows(
+    data: Bytes,
+    state: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    known: Integers,
+    left_out: Bytes,
+    kept: Bytes,
+    starts: Integers,
+    heads: Integers,
+) -> Number:
+    """Take a row event whose table map came in the same statement."""
+    if stop - begin < _HEADER + _ROWS_FLAGS + 2 or not state[OPEN] or not state[BEGUN]:
+        return UNUSUAL
+    place = _find(known, number_at(data, begin + _HEADER, 6))
+    if place < 0 or known[place, 4] != state[STATEMENT]:
+        return UNUSUAL
+    ends = np.int64(data[begin + _HEADER + _ROWS_FLAGS]) & _STATEMENT_END
+    state[STATEMENT] += ends
+    state[UNENDED] = 1 - ends
+    table = known[place, 1]
+    ordinal = state[ORDINAL] + 1
+    if table < 0 or ordinal <= state[SKIP] or left_out[table << 8 | np.int64(data[begin + 4])]:
+        state[ORDINAL] = ordinal
+        return DONE
+    state[ORDINAL] = ordinal
+    state[ROUTED] += 1
+    state[MOVED] = 1
+    at, count = state[KEPT], state[COUNT]
+    for byte in range(stop - begin):
+        kept[at + byte] = data[begin + byte]
+    if state[INSIDE]:
+        for byte in range(4):
+            kept[at + 13 + byte] = state[OFFSET] >> 8 * byte & 255
+    heads[0, count], heads[1, count], heads[2, count] = table, state[TRANSACTION], ordinal
+    count += 1
+    starts[count] = state[KEPT] = at + stop - begin
+    state[COUNT] = count
+    if state[BYTES] + size >= state[MAX_BYTES] or count >= state[MAX_EVENTS]:
+        state[TIMESTAMP] = number_at(data, begin, 4)
+        return ENDS
+    return DONE
+
 
 _HEADER = 19
 _SQL = 13
@@ -321,8 +460,8 @@ def walk(
     events begin and end in ``expanded``. ``runs``: room for runs of GTIDs that have ended: what is
     at GTID and GTID_SERVER, at EXECUTED_FIRST and EXECUTED_LAST, for each.
     ``known``, ``bodies`` and ``left_out`` are those of
-    `replicator.binlog.segments.table_map_arrays`, ``kept``, ``starts`` and ``heads`` of
-    `replicator.binlog.segments.row_columns`, with room for all that is in ``packets`` and
+    `replicator.binlog.segments.table_routes`, ``kept``, ``starts`` and ``heads`` of
+    `replicator.binlog.segments.segment_builder`, with room for all that is in ``packets`` and
     ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
     `replicator.kernels.crc32`.
     """

@@ -26,8 +26,7 @@ from replicator.binlog.positions.gtid import (
     MySQLGtids,
     listed_gtids,
 )
-from replicator.binlog.positions.position import SourcePosition
-from replicator.binlog.positions.read_position import FILE_HEADER, ReadPosition
+from replicator.binlog.positions.position import FILE_HEADER, ReadPosition, SourcePosition
 from replicator.mysql.server.identity import AnchorEvent
 
 _HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)

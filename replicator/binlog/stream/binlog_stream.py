@@ -13,8 +13,7 @@ import pymysql
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.connection.prepared_at_source import PreparedAtSource
-from replicator.binlog.connection.source_server import Flavor, ServerInfo
+from replicator.binlog.connection.source_server import Flavor, PreparedAtSource, ServerInfo
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 from replicator.binlog.events.xa_events import Xid
 from replicator.binlog.parser.assembler import SegmentAssembler

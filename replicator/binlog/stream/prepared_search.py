@@ -10,8 +10,7 @@ from replicator.binlog.errors import StreamLostError
 from replicator.binlog.events.xa_events import UnknownTransactionError
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces
 from replicator.binlog.positions.gtid import GtidStart
-from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.positions.read_position import FILE_HEADER
+from replicator.binlog.positions.position import FILE_HEADER, BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.stream.binlog_stream import BinlogStream
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import anyio
 
-from replicator.checks.check_items import ALL, CONNECTION, unknown_items
+from replicator.checks.check_items import ALL, CONNECTION, SPARK_MASTER, unknown_items
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.structures import SOURCES_AT_ONCE, check_structures
 from replicator.checks.source.source_checks import check_source
-from replicator.checks.target.cluster import check_cluster
 from replicator.checks.target.target_checks import check_target
 from replicator.checks.target.target_effects import check_target_effects
 from replicator.checks.target.target_rights import check_target_schemas
@@ -74,3 +73,39 @@ async def _across(task: TaskToCheck) -> list[CheckResult]:
 
 def _reachable(results: list[CheckResult]) -> bool:
     return not any(r.name == CONNECTION and r.state == "failed" for r in results)
+
+
+STANDALONE = "spark://"
+CONNECT_SECONDS = 5.0
+
+
+async def check_cluster(master: str) -> list[CheckResult]:
+    """The result for a standalone master, of which one of several must answer; else none.
+
+    Spark itself goes on trying for a minute before it says that none does. Whether executors have
+    what they need is found out by starting them (`replicator.pipeline.spark.cluster`).
+    """
+    if not master.startswith(STANDALONE):
+        return []
+    place = CheckedPart("task")
+    refused = []
+    for address in master.removeprefix(STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):
+                async with await anyio.connect_tcp(host, int(port)):
+                    return [place.passed(SPARK_MASTER, f"{address} answers")]
+        except ValueError:
+            refused.append(f"{address} is not host:port")
+        except TimeoutError:
+            refused.append(f"{address} does not answer")
+        except OSError as error:
+            refused.append(f"{address}: {error.__cause__ or error}")
+    return [
+        place.failed(
+            SPARK_MASTER,
+            f"no Spark master can be reached: {'; '.join(refused)}",
+            "Start the cluster's master, or correct spark.master; look for a firewall between"
+            " this host and it. Without a cluster: spark: {master: 'local[*]'}",
+        )
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.table_fit import colliding_keys
-from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.names import Member, TableName, folded, quote

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import anyio
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
@@ -20,21 +20,26 @@ from replicator.checks.schema.agreement import (
     check_counters,
     members_listed,
 )
-from replicator.checks.schema.missing_target import check_missing
-from replicator.checks.schema.table_fit import Difference, member_differences
+from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
 from replicator.checks.schema.tied_tables import Ties, ties_of
-from replicator.checks.schema.versioning import check_versioning
 from replicator.checks.source.copying import check_locking, needs_locks
 from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.checks.target.target_tables import check_empty, check_target_table
+from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.server.name_case import folds_names
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
-from replicator.schema.structure.collations import available_collations, default_collations
-from replicator.schema.structure.inspection import list_tables, listed, read_table
+from replicator.schema.structure.hidden_columns import system_period
+from replicator.schema.structure.inspection import (
+    available_collations,
+    default_collations,
+    list_tables,
+    listed,
+    read_table,
+)
 from replicator.schema.structure.structure import Table
 
 SOURCES_AT_ONCE = 8
@@ -66,7 +71,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
         ties = await _ties(task, connection, estate)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
-            results += await _check_target(task, connection, name, shards, estate, ties)
+            results += await _check_target(task, connection, name, shards, ties)
         if task.task_mode != "incremental":
             for source in task.sources:
                 if task.resuming and source.followed:
@@ -137,7 +142,6 @@ async def _check_target(
     connection: Connection,
     name: TableName,
     shards: Sequence[Shard],
-    estate: _Estate,
     ties: Ties,
 ) -> list[CheckResult]:
     followed = {source.source_id for source in task.sources if task.resuming and source.followed}
@@ -224,3 +228,121 @@ def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, lis
         for difference in known[key]:
             having.setdefault(difference, []).append(shard)
     return having
+
+
+def check_missing(
+    name: TableName, shards: Sequence[Shard], available: Set[str], *, copies: bool
+) -> list[CheckResult]:
+    """Tell what becomes of a target that is not there; the full copy makes it like the first.
+
+    ``available`` are the collations of the target's server.
+    """
+    first = shards[0]
+    qualified = name.quoted
+    try:
+        made = target_table(
+            first.table.create_sql,
+            name.schema,
+            name.table,
+            Collations(first.collations, available),
+        )
+    except ValueError as error:
+        return [
+            _PLACE.failed(
+                "table_schema",
+                f"{name} does not exist, and how to make it can't be told from {first.member}: "
+                f"{error}",
+                f"Create {name} by hand, with columns and keys that take the shards' rows",
+            )
+        ]
+    lacking = _lacking(name, first, made.sql)
+    if lacking is not None:
+        return [lacking]
+    if not copies:
+        return [
+            _PLACE.warning(
+                "table_schema",
+                f"{name} does not exist, and without a full copy only a CREATE TABLE in the binlog "
+                "makes it: rows that come before one stop the task",
+                f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made.sql};",
+            )
+        ]
+    engine = f", with the engine InnoDB in place of {made.engine}" if made.engine else ""
+    results = [
+        _PLACE.passed(
+            "table_schema",
+            f"{name} does not exist: the full copy makes it as {first.member}{engine}",
+        )
+    ]
+    if made.collations:
+        others = ", ".join(f"{mine} becomes {its}" for mine, its in made.collations)
+        results.append(
+            _PLACE.warning(
+                "table_schema",
+                f"the target's server lacks collations of {first.member}: in {name} {others}, in "
+                "which texts that differ in case or accents are different, also in unique keys",
+                f"If it should be another one, create {name} by hand before the copy: {made.sql};",
+            )
+        )
+    if made.foreign_keys:
+        finding = f"the full copy makes {name} without the foreign keys of {first.member}: " + (
+            "; ".join(made.foreign_keys)
+        )
+        added = " ".join(f"ALTER TABLE {qualified} ADD {key};" for key in made.foreign_keys)
+        way_out = (
+            f"If they are wanted, after the copy, with the parents' names in the target: {added}"
+        )
+        results.append(_PLACE.warning("foreign_keys", finding, way_out))
+    return results
+
+
+def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
+    """A target that would not do, made as its first shard, for what is made of columns."""
+    like_it = replace(first.table, schema=name.schema, name=name.table)
+    lacking = rule_differences(first.table, like_it, first.rules)
+    if not lacking:
+        return None
+    reasons = "; ".join(difference.text for difference in lacking)
+    statements = " ".join(difference.way_out for difference in lacking)
+    return _PLACE.failed(
+        "table_schema",
+        f"{name} does not exist, and made as {first.member} it would not do: {reasons}",
+        f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made}; {statements}"
+        " Where shards have equal keys, an extracted column belongs into the key, too",
+    )
+
+
+def check_versioning(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
+    """Tell of members WITH SYSTEM VERSIONING; those by transactions can't be followed."""
+    versioned = [shard for shard in shards if system_period(shard.table.create_sql)]
+    precise = [shard for shard in versioned if by_transactions(shard.table)]
+    results = []
+    if precise:
+        results.append(
+            _PLACE.failed(
+                "system_versioning",
+                f"{members_listed(precise)} keep their former rows by transactions (the columns of"
+                " the period are BIGINT): the server logs the statements that change them, not the"
+                " rows",
+                "Give them a period of TIMESTAMP(6), or leave them out (block-allow-list)",
+            )
+        )
+    kept = [shard for shard in versioned if shard not in precise]
+    if kept:
+        results.append(
+            _PLACE.warning(
+                "system_versioning",
+                f"{members_listed(kept)} keep their former rows (WITH SYSTEM VERSIONING): {name}"
+                " gets the present ones. What it keeps of former ones, if it keeps any, are those"
+                " that it had itself, with its own times",
+                "Ask the shards for former rows",
+            )
+        )
+    return results
+
+
+def by_transactions(table: Table) -> bool:
+    """Whether the period of a table that keeps its former rows is one of transactions."""
+    period = system_period(table.create_sql)
+    column = table.column(period.end) if period else None
+    return column is not None and column.base_type != "timestamp"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
 from replicator.checks.server_versions import parse_version
-from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS

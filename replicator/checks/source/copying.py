@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import listed
 from replicator.ddl.rewrite.storage import TRANSACTIONAL

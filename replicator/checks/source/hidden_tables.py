@@ -13,8 +13,8 @@ from contextlib import suppress
 
 import pymysql.err
 
-from replicator.checks.account import Account, account_of
 from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.connecting import Account, account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import listed
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -6,30 +6,30 @@ from collections.abc import Sequence
 
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck
-from replicator.checks.connecting import check_login
+from replicator.checks.connecting import account_of, check_login, ended_early
 from replicator.checks.name_case import check_source_names
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, listed, routed_tables
-from replicator.checks.server_versions import check_version
+from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.source.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.source.copying import check_engines
-from replicator.checks.source.expression_filters import check_expression_filters
 from replicator.checks.source.hidden_tables import check_hidden_tables
-from replicator.checks.source.merge_tables import check_merge_tables
 from replicator.checks.source.replication import (
     check_binlog_databases,
     check_replication,
     check_server_id_free,
     check_start,
 )
-from replicator.checks.variables import global_variables
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.mysql.server.name_case import folds_names
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.routing.expression.types import ExpressionError
 from replicator.routing.routes import RouteError
-from replicator.schema.structure.inspection import list_tables
+from replicator.schema.structure.inspection import list_tables, read_table
 
 
 async def check_source(source: SourceToCheck) -> list[CheckResult]:
@@ -44,13 +44,7 @@ async def check_source(source: SourceToCheck) -> list[CheckResult]:
         try:
             await _look(source, connection, results)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
-            results.append(
-                place.failed(
-                    "connection",
-                    f"checking ended early, on an error of the server: {error}",
-                    "Look at the server's error log, then run the check again",
-                )
-            )
+            results.append(ended_early(place, error))
         return results
     finally:
         connection.close()
@@ -116,3 +110,110 @@ async def _reading(
         f"{listed(refused)} cannot be read: {text}",
         " ".join(account.grant("SELECT", schema) for schema in schemas),
     )
+
+
+_FILTERS_CHECK = "expression_filters"
+_WAY_OUT = "Correct the expression in the task file, under 'expression-filter:'"
+
+
+async def check_expression_filters(
+    source: SourceToCheck, connection: Connection, replicated: Sequence[TableName]
+) -> list[CheckResult]:
+    """Check each rule against the structure that its table has now.
+
+    Where the task starts at an earlier place the table may have been another one, so a rule that
+    does not fit is only told of. Tables that cannot be read are left to `dump_privilege`.
+    """
+    filters = source.expression_filters
+    if not filters:
+        return []
+    place = CheckedPart(source.source_id)
+    results: list[CheckResult] = []
+    concerned = [name for name in replicated if filters.concern(name.schema, name.table)]
+    for name in concerned:
+        try:
+            table = await read_table(connection, name)
+            if table is not None:
+                rules_for(filters, name, table)
+        except pymysql.err.MySQLError:
+            continue
+        except ExpressionError as error:
+            finding = f"{name}: {error}"
+            if source.start is None:
+                results.append(place.failed(_FILTERS_CHECK, finding, _WAY_OUT))
+                continue
+            results.append(
+                place.warning("expression_filters", f"{finding} (as the table is now)", _WAY_OUT)
+            )
+    unused = filters.without_table((name.schema, name.table) for name in concerned)
+    results += [
+        place.warning(
+            "expression_filters",
+            f"the expression filter `{rule.name}` is for {rule.schema}.{rule.table}, and no table"
+            " of that name is replicated",
+            "Write schema and table as they are at the source; patterns are not taken here",
+        )
+        for rule in unused
+    ]
+    if not results:
+        results.append(
+            place.passed(_FILTERS_CHECK, f"tables with expression filters: {len(concerned)}")
+        )
+    return results
+
+
+_MERGE_TABLES = """
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+WHERE ENGINE IN ('MRG_MyISAM', 'MRG_MYISAM') ORDER BY 1, 2
+"""
+
+
+async def check_merge_tables(
+    source: SourceToCheck, connection: Connection, replicated: Sequence[TableName]
+) -> list[CheckResult]:
+    """Whether no MERGE table is replicated, or writes to tables that are; nothing if there is none.
+
+    What is written through one is logged under its own name, not under that of the table that gets
+    the row (seen on MariaDB 10.11; MySQL's manual, "The MERGE Storage Engine").
+
+    Raises DatabaseUnavailableError or the server's error.
+    """
+    folds = await folds_names(connection)
+    names = [TableName(*row) for row in await connection.fetch(_MERGE_TABLES)]
+    known = [name.folded if folds else name for name in names]
+    place = CheckedPart(source.source_id)
+    results = []
+    if doubled := sorted(set(known) & set(replicated)):
+        results.append(
+            place.failed(
+                "merge_tables",
+                f"{listed(doubled)} have no rows of their own, but those of other tables (engine"
+                " MERGE): they would be there twice",
+                "Leave them out, by ignore-tables in the block-allow-list",
+            )
+        )
+    for name, merge in zip(names, known, strict=True):
+        if merge in doubled or not source.reads_binlog:
+            continue
+        under = sorted({*await _merged(connection, name, folds=folds)} & {*replicated})
+        if under:
+            results.append(
+                place.failed(
+                    "merge_tables",
+                    f"{merge} is a MERGE table over {listed(under)}: what is written through it is"
+                    " not logged as theirs, and would be missing",
+                    f"DROP TABLE {name.quoted}; or, where nobody writes through it,"
+                    " ignore-checking-items: [merge_tables]",
+                )
+            )
+    return results
+
+
+async def _merged(connection: Connection, name: TableName, *, folds: bool) -> tuple[TableName, ...]:
+    try:
+        [(_, text)] = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    except pymysql.err.MySQLError:
+        # One whose tables don't fit, or are gone, takes no rows either.
+        return ()
+    found = merged_tables(classify(str(text), default_schema=name.schema))
+    return tuple(table.folded for table in found) if folds else found

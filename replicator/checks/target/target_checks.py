@@ -5,11 +5,10 @@ from __future__ import annotations
 import pymysql.err
 
 from replicator.checks.checked_task import TargetToCheck
-from replicator.checks.connecting import check_login
+from replicator.checks.connecting import check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.server_versions import check_version
+from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.target.target_rights import try_schema
-from replicator.checks.variables import global_variables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.connection.session_settings import WARNINGS_KEPT, keep_warnings
 
@@ -34,13 +33,7 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
             results += await _settings(connection)
             results += await try_schema(connection, target.meta_schema, target.task_name)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
-            results.append(
-                _PLACE.failed(
-                    "connection",
-                    f"checking ended early, on an error of the server: {error}",
-                    "Look at the server's error log, then run the check again",
-                )
-            )
+            results.append(ended_early(_PLACE, error))
         return results
     finally:
         connection.close()

@@ -13,9 +13,9 @@ from collections.abc import Set as AbstractSet
 
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.check_items import TARGET_CASCADES, TARGET_EVENTS, TARGET_TRIGGERS
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
 from replicator.mysql.connection.asyncio_connection import Connection

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 import pymysql.err
 
-from replicator.checks.account import account_of
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
 from replicator.mysql.connection.asyncio_connection import Connection

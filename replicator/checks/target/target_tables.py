@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pymysql.err
 
-from replicator.checks.account import account_of
+from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.ddl.rewrite.storage import TRANSACTIONAL

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replicator.ddl.parser.alter_actions import alter_actions
-from replicator.ddl.parser.column_definitions import DEFINING, of_action, outside_brackets
+from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token
 

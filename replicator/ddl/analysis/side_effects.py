@@ -1,4 +1,4 @@
-"""What a data-changing statement may do besides what it says: by functions, triggers, views. Pure.
+"""What a statement that changes data may do besides: by functions, triggers, views, keys. Pure.
 
 A server that logs a statement instead of rows logs nothing of what its triggers and stored
 functions write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log
@@ -7,10 +7,12 @@ Formats"): that is seen only by executing it.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Sequence, Set
 
+from replicator.ddl.parser.alter_actions import only_counts
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
-from replicator.ddl.parser.tokens import TokenKind
+from replicator.ddl.parser.tokens import Token, TokenKind
+from replicator.mysql.names import TableName
 
 _LANGUAGE = (
     "ALL AND ANY AS BETWEEN BY CASE DISTINCT DIV ELSE EXISTS FROM HAVING IN INDEX INTERVAL"
@@ -93,3 +95,51 @@ def may_change_side_effects(statement: ParsedStatement, schema: str, table: str)
             concerned = bool(statement.renames)
     name = (schema.lower(), table.lower())
     return concerned and any((t.schema.lower(), t.table.lower()) == name for t in statement.tables)
+
+
+_HARMLESS = frozenset(
+    {
+        *(StatementKind.BEGIN, StatementKind.COMMIT, StatementKind.ROLLBACK),
+        *(StatementKind.SAVEPOINT, StatementKind.XA, StatementKind.DML, StatementKind.SEQUENCE),
+        *(StatementKind.IGNORED, StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE),
+    }
+)
+
+
+def changed_tables(statement: ParsedStatement) -> Iterator[TableName]:
+    """The tables whose structure or name a statement may change.
+
+    All of a schema, or of the source, by an empty name.
+    """
+    if statement.kind in _HARMLESS or statement.temporary or only_counts(statement):
+        return
+    if statement.kind is StatementKind.UNKNOWN:
+        yield TableName("", "")
+    if statement.kind is StatementKind.DROP_DATABASE and statement.schema is not None:
+        yield TableName(statement.schema.name, "")
+    for role in (TableRole.SUBJECT, TableRole.NEW_NAME, TableRole.EXCHANGED):
+        for reference in statement.named(role):
+            yield TableName(reference.schema, reference.table)
+
+
+def concerns(changed: TableName, table: TableName) -> bool:
+    """Whether what `changed_tables` tells of may be a change of a table."""
+    if changed.table:
+        return changed == table
+    return changed.schema in ("", table.schema)
+
+
+def acts_on_rows(tokens: Sequence[Token]) -> bool:
+    """Whether a statement, or the definition of a key, has ON DELETE or ON UPDATE with an action.
+
+    RESTRICT and NO ACTION change nothing. InnoDB makes the changes beneath the log: MariaDB (10.11,
+    11.8) and MySQL up to 9.5 log the rows of the parent only. From 9.6 on a MySQL makes them above
+    it and logs them, unless innodb_native_foreign_keys is on (its release notes; seen on 5.6 and
+    9.7).
+    """
+    words = [token.keyword for token in tokens]
+    return any(
+        words[at : at + 2] in (["ON", "DELETE"], ["ON", "UPDATE"])
+        and words[at + 2 : at + 3] in (["CASCADE"], ["SET"])
+        for at in range(len(words))
+    )

@@ -10,6 +10,7 @@ from replicator.ddl.parser import statement_tables as tables
 from replicator.ddl.parser.cursor import Cursor, NotUnderstoodError
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.context.statement_context import StatementContext
 
 _DATABASE = ("DATABASE", "SCHEMA")
 _INDEX_KINDS = ("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
@@ -80,6 +81,16 @@ def classify(
     """
     known = _recognised if len(sql) <= _LONGEST_KEPT else _recognised.__wrapped__
     return known(sql, default_schema, ansi_quotes, no_backslash_escapes, folds_names)
+
+
+def classify_in(context: StatementContext, sql: str, *, default_schema: str) -> ParsedStatement:
+    """As `classify`, by the modes of the context that a statement ran with. Never raises."""
+    return classify(
+        sql,
+        default_schema=default_schema,
+        ansi_quotes=context.ansi_quotes,
+        no_backslash_escapes=context.no_backslash_escapes,
+    )
 
 
 @lru_cache(maxsize=1000)

@@ -109,8 +109,6 @@ class ParsedStatement:
 
     * ``temporary``: a temporary table, which has no place downstream;
     * ``as_select``: CREATE TABLE … SELECT, whose rows may be part of the statement;
-    * ``opens_transaction``: MySQL's ``CREATE TABLE … START TRANSACTION`` (8.0.21 and later log
-      CREATE … SELECT so): row events and their XID follow;
     * ``discards_rows``: rows of the table go without row events (DROP PARTITION, TRUNCATE
       PARTITION, DISCARD TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR
       REPLACE);
@@ -131,7 +129,6 @@ class ParsedStatement:
     omitted: tuple[Span, ...] = ()
     temporary: bool = False
     as_select: bool = False
-    opens_transaction: bool = False
     discards_rows: bool = False
     imports_rows: bool = False
     only_if_there: bool = False

@@ -139,7 +139,6 @@ def create_table(cursor: Cursor, base: ParsedStatement, or_replace: Span | None)
         guard=guard,
         as_select=as_select,
         discards_rows=or_replace is not None,
-        opens_transaction=starts is not None,
         omitted=base.omitted
         + ((starts,) if starts else ())
         + (() if as_select else _qualifiers(cursor, tables)),

@@ -9,17 +9,66 @@ tell the default of the database; the source does, and the statements that chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeGuard
 
+from replicator.ddl.parser.alter_actions import (
+    DEFINING,
+    alter_actions,
+    in_brackets,
+    of_action,
+    outside_brackets,
+)
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token
-from replicator.ddl.rewrite.collations import charset_of, nearest_collation, renamed
-from replicator.ddl.rewrite.implicit_collations import charset_name, implicit_collations
 from replicator.ddl.rewrite.retarget import splice
 
 Piece = tuple[Span, str]
 """A piece of a statement and the text in its place."""
+
+
+_SPACES_COUNT = ("_0900_", "_nopad_")
+"""In the names of collations: spaces at the end of a text count. By the names that MySQL, MariaDB
+and TiDB give them (their manuals, "Character Sets and Collations"): a collation's begins with that
+of its charset."""
+_RENAMED = {"utf8": "utf8mb3", "utf8mb3": "utf8"}
+
+
+def charset_of(collation: str) -> str:
+    """The charset that a collation is for."""
+    return collation.partition("_")[0]
+
+
+def renamed(collation: str) -> str:
+    """The same collation under the other name that it has had; itself where there is none."""
+    charset, sign, rest = collation.partition("_")
+    return f"{_RENAMED.get(charset, charset)}{sign}{rest}"
+
+
+def ignores_spaces(collation: str) -> bool:
+    """Whether texts that differ in the spaces at their end only are equal."""
+    return not any(mark in collation for mark in _SPACES_COUNT) and collation != "binary"
+
+
+def nearest_collation(wanted: str, available: Set[str]) -> str | None:
+    """Return the collation itself, or the nearest binary one; None if there is neither.
+
+    In a binary collation no two texts that differ for the shards are equal, so rows do not become
+    duplicates of one another. Only if it `ignores_spaces`, and the shards' does not, some may.
+    Names are in lower case.
+    """
+    return next((name for name in _candidates(wanted) if name in available), None)
+
+
+def _candidates(wanted: str) -> Iterator[str]:
+    yield wanted
+    yield renamed(wanted)
+    for charset in (charset_of(wanted), _RENAMED.get(charset_of(wanted), "")):
+        if not ignores_spaces(wanted):
+            yield f"{charset}_nopad_bin"
+            yield f"{charset}_0900_bin"
+        yield f"{charset}_bin"
+
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
@@ -194,3 +243,57 @@ def _is_default(name: Token | None) -> TypeGuard[Token]:
 
 def _text(token: Token) -> str:
     return token.name.strip("'\"").lower()
+
+
+_DECIDED = frozenset({"COLLATE", "BINARY"})
+"""Words of a definition that say which collation it has; BINARY: the charset's own ``_bin``."""
+
+
+def implicit_collations(statement: ParsedStatement) -> Iterator[Token]:
+    """The names of charsets in columns that are made or changed, and in ALTER TABLE's options.
+
+    Those without a collation, which take the one that the charset has by default. Which that is
+    differs between servers, and between sessions (MySQL's manual, "Column Character Set and
+    Collation").
+
+    Not those in the options of CREATE TABLE.
+    """
+    if statement.kind is StatementKind.CREATE_TABLE:
+        (subject,) = statement.named(TableRole.SUBJECT)
+        left = [token for token in statement.tokens if token.start >= subject.span.end]
+        if len(left) > 1 and left[0].text == "(" and left[1].keyword not in _QUERIES:
+            for _, definition in in_brackets(left):
+                yield from _of_definition(definition)
+    elif statement.kind is StatementKind.ALTER_TABLE:
+        options: list[Token] = []
+        for action in alter_actions(statement):
+            if action[0].keyword in DEFINING:
+                for _, definition in of_action(action):
+                    yield from _of_definition(definition)
+            else:
+                options += action
+        yield from _of_definition(options)
+
+
+def charset_name(tokens: Sequence[Token], number: int) -> Token | None:
+    """The name of the charset where the token of that number begins CHARACTER SET or CHARSET."""
+    words = [token.keyword for token in tokens[number : number + 2]]
+    if words[:1] == ["CHARSET"]:
+        following = number + 1
+    elif words in (["CHARACTER", "SET"], ["CHAR", "SET"]):
+        following = number + 2
+    else:
+        return None
+    following += tokens[following].text == "=" if following < len(tokens) else 0
+    return tokens[following] if following < len(tokens) else None
+
+
+def _of_definition(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Of what stands behind a column's name, or of options."""
+    outside = outside_brackets(tokens)
+    if any(token.keyword in _DECIDED for token in outside):
+        return
+    for number in range(len(outside)):
+        name = charset_name(outside, number)
+        if name is not None:
+            yield name

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
-from replicator.ddl.rewrite.retarget import TableMapping
 from replicator.mysql.names import TableName, folded, quote
 
 _PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
@@ -20,19 +19,22 @@ _VALUES = frozenset(
 _MARKERS = {TableRole.SUBJECT: "<table>", TableRole.NEW_NAME: "<new name>"}
 
 
-def normalise(parsed: ParsedStatement, mapping: TableMapping | None = None) -> str:
+def normalise(parsed: ParsedStatement) -> str:
     """Return the text to compare: equal for two statements that do the same to their tables.
 
     Left out: comments (but not what executable ones contain), white space, the case of keywords
     and column names, the quoting of names, IF [NOT] EXISTS, and whatever `retarget` leaves out.
     The tables that the statement is about, and its database, are replaced by fixed markers.
-    Other tables (parents of foreign keys, the pattern of LIKE, the partner of an EXCHANGE) stay, as
-    ``mapping`` routes them: a different parent is a different statement. String literals keep their
-    content. The order of actions matters.
+    Other tables (parents of foreign keys, the pattern of LIKE, the partner of an EXCHANGE) stay: a
+    different parent is a different statement. String literals keep their content. The order of
+    actions matters.
     """
     names = {
-        table.span.start: (table.span.end, _table_text(parsed, table.role, number, mapping))
-        for number, table in enumerate(parsed.tables)
+        table.span.start: (
+            table.span.end,
+            _MARKERS.get(table.role) or TableName(table.schema, table.table).quoted,
+        )
+        for table in parsed.tables
     }
     if parsed.schema is not None and parsed.schema.span.start < parsed.schema.span.end:
         names[parsed.schema.span.start] = (parsed.schema.span.end, "<schema>")
@@ -52,16 +54,6 @@ def normalise(parsed: ParsedStatement, mapping: TableMapping | None = None) -> s
     if parsed.schema is not None and "<schema>" not in words:
         words.insert(2, "<schema>")
     return " ".join(words)
-
-
-def _table_text(
-    parsed: ParsedStatement, role: TableRole, number: int, mapping: TableMapping | None
-) -> str:
-    if role in _MARKERS:
-        return _MARKERS[role]
-    table = parsed.tables[number]
-    pair = (table.schema, table.table)
-    return TableName(*(mapping(*pair) if mapping else pair)).quoted
 
 
 def _without_guards(tokens: list[Token]) -> Iterator[Token]:

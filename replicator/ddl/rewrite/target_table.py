@@ -15,7 +15,7 @@ from itertools import pairwise
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
-from replicator.ddl.rewrite.collations import charset_of, nearest_collation, renamed
+from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation, renamed
 from replicator.ddl.rewrite.retarget import foreign_comments, splice
 from replicator.ddl.rewrite.storage import (
     OF_THE_ENGINE,

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 import pymysql.err
 
-from replicator.ddl.rewrite.collations import charset_of, ignores_spaces
+from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
-from replicator.schema.structure.collations import available_collations, default_collations
-from replicator.schema.structure.inspection import database_collation, listed, show_generated_keys
+from replicator.schema.structure.inspection import (
+    available_collations,
+    database_collation,
+    default_collations,
+    listed,
+    show_generated_keys,
+)
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
@@ -45,7 +50,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTarget:
-    """What was made; the fields below ``statement`` are empty for a table that was there already.
+    """What was made; the fields below ``created`` are empty for a table that was there already.
 
     ``foreign_keys`` were left out. ``auto_increment`` is a column that counts up in the target,
     too: rows written there by others would take values that shards give to theirs. ``engine`` is
@@ -55,8 +60,6 @@ class CreatedTarget:
     """
 
     created: bool
-    database_created: bool
-    statement: str = ""
     foreign_keys: tuple[str, ...] = ()
     auto_increment: str = ""
     engine: str = ""
@@ -116,7 +119,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
             ),
         )
     if there is not None:
-        return CreatedTarget(created=False, database_created=False)
+        return CreatedTarget(created=False)
     collations = Collations(pattern.default_collations, await available_collations(target))
     try:
         made = target_table(pattern.create_sql, name.schema, name.table, collations)
@@ -129,9 +132,9 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         ) from error
     _check_keys(name, pattern, made)
     # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
-    database_created = await database_collation(target, name.schema) is None
+    database_is_missing = await database_collation(target, name.schema) is None
     try:
-        if database_created:
+        if database_is_missing:
             collation = collations.stand_in(pattern.collation)
             await _run(target, name, _create_database(name.schema, collation))
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
@@ -142,8 +145,6 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         target.close()
     return CreatedTarget(
         created=True,
-        database_created=database_created,
-        statement=made.sql,
         foreign_keys=made.foreign_keys,
         auto_increment=made.auto_increment,
         engine=made.engine,

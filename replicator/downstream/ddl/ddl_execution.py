@@ -23,18 +23,10 @@ from dataclasses import dataclass, replace
 import pymysql.err
 import structlog
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.database_drop import drop_database
-from replicator.downstream.ddl.ddl_refusals import (
-    SAME_FOR_SINGLE_CHANGES,
-    DdlRefusedError,
-    HalfExecutedError,
-    NondeterministicDefaultError,
-    RenumberingError,
-    TargetLockedError,
-)
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.value_safeguards import (
     filled_by,
@@ -458,14 +450,54 @@ class DdlExecutor:
 
 
 def _recognised(ddl: DdlExecution, sql: str) -> ParsedStatement:
-    return classify(
-        sql,
-        default_schema=ddl.target.schema,
-        ansi_quotes=ddl.context.ansi_quotes,
-        no_backslash_escapes=ddl.context.no_backslash_escapes,
-    )
+    return classify_in(ddl.context, sql, default_schema=ddl.target.schema)
 
 
 def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
     """What a record counts."""
     return single_changes(_recognised(ddl, ddl.sql)) if progress.single else ddl.statements
+
+
+class DdlRefusedError(Exception):
+    """The target refused the statement."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+
+
+class TargetLockedError(DdlRefusedError):
+    """Other sessions have used the target for longer than the statement may wait for them."""
+
+
+class RenumberingError(DdlRefusedError):
+    """The target was not asked: the statement would have given ``rows`` of it new numbers."""
+
+    def __init__(self, rows: str) -> None:
+        super().__init__(ErrorCode.ER_DUP_ENTRY, f"{rows} would get new numbers")
+        self.rows = rows
+
+
+class HalfExecutedError(DdlRefusedError):
+    """The target has taken some of a statement's single changes, and refused the next one.
+
+    The record says so: when the same is executed again, it goes on with that one.
+    """
+
+    def __init__(self, error: DdlRefusedError, statements: tuple[str, ...], number: int) -> None:
+        super().__init__(error.code, error.message)
+        self.executed = statements[:number]
+        self.left = statements[number:]
+
+
+class NondeterministicDefaultError(DdlRefusedError):
+    """The target was not asked: its rows would have got values of their own by ``function``."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(ErrorCode.ER_WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
+        self.function = function
+
+
+SAME_FOR_SINGLE_CHANGES = (RenumberingError, NondeterministicDefaultError, TargetLockedError)
+"""What would be refused for the same reason if the changes were executed one by one."""

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import structlog
 
-from replicator.ddl.analysis.implicit_timestamps import implicit_timestamps
-from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.column_defaults import (
+    implicit_timestamps,
+    nondeterministic_defaults,
+)
 from replicator.ddl.analysis.numbering import numbered_columns
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import (
     NO_AUTO_VALUE_ON_ZERO,
@@ -75,12 +77,7 @@ async def filled_by(
 
     Raises DatabaseUnavailableError or the server's own error.
     """
-    statement = classify(
-        sql,
-        default_schema=target.schema,
-        ansi_quotes=context.ansi_quotes,
-        no_backslash_escapes=context.no_backslash_escapes,
-    )
+    statement = classify_in(context, sql, default_schema=target.schema)
     found = nondeterministic_defaults(statement)
     rows = await connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1") if found else []
     return found if rows else ""
@@ -93,12 +90,7 @@ async def renumbered_column(
 
     Raises DatabaseUnavailableError or the server's own error.
     """
-    statement = classify(
-        sql,
-        default_schema=target.schema,
-        ansi_quotes=context.ansi_quotes,
-        no_backslash_escapes=context.no_backslash_escapes,
-    )
+    statement = classify_in(context, sql, default_schema=target.schema)
     for column in numbered_columns(statement):
         if column.name and await _has(connection, target, column.name):
             # Another shard has brought it before: the server refuses it, and numbers nothing.
@@ -129,12 +121,7 @@ async def refuse_implicit_timestamps(
     """
     if context.explicit_timestamp_defaults is not False:
         return
-    statement = classify(
-        sql,
-        default_schema=target.schema,
-        ansi_quotes=context.ansi_quotes,
-        no_backslash_escapes=context.no_backslash_escapes,
-    )
+    statement = classify_in(context, sql, default_schema=target.schema)
     names = implicit_timestamps(statement)
     if not names:
         return

@@ -10,7 +10,7 @@ from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
 from replicator.downstream.meta.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
-from replicator.downstream.meta.failovers import FAILOVER_TABLE
+from replicator.downstream.meta.failover_positions import FAILOVER_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE

@@ -38,9 +38,13 @@ from replicator.mysql.connection.asyncio_connection import (
 )
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.provenance import Held, Provenance
-from replicator.schema.registry.registry import MemberRecord, load_structure
+from replicator.schema.registry.registry import (
+    CopyState,
+    Held,
+    MemberRecord,
+    Provenance,
+    load_structure,
+)
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 

@@ -14,9 +14,12 @@ from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.provenance import Provenance
-from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.registry.registry import (
+    CopyState,
+    Provenance,
+    dump_structure,
+    load_structure,
+)
 from replicator.schema.structure.structure import Table
 
 Bound = tuple[bytes, ...] | None

@@ -14,18 +14,21 @@ The lease's row, locked by a blocking session that writes what only the holder m
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 
 import anyio
 from pymysql.err import MySQLError
 
 from replicator.downstream.fence import Fence, FencedError, Mismatch
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, PLANNED
-from replicator.downstream.meta.holder import LeaseHolder, begun, is_gone
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.rows.write_session import Session
@@ -45,6 +48,67 @@ LEASE_TABLE = MetaTable(
 
 LEASE_SECONDS = 30.0
 """How long a process that is not heard of keeps the lease."""
+
+
+_PROC = Path("/proc")
+_ENDED = frozenset("ZX")
+"""States of a process that is dead, and of which only the number is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """A process on a host.
+
+    ``machine`` is one boot of a host, as one set of processes sees it (containers have sets of
+    their own); empty where that can't be told. ``begun`` tells the process from others that get
+    its number.
+    """
+
+    host: str
+    process: int
+    machine: str
+    begun: str
+
+    def __str__(self) -> str:
+        return f"process {self.process} on host {self.host}"
+
+
+@cache
+def this_process() -> LeaseHolder:
+    """The process that asks."""
+    pid = os.getpid()
+    return LeaseHolder(socket.gethostname(), pid, _machine(), begun(pid) or secrets.token_hex(8))
+
+
+def is_gone(holder: LeaseHolder, here: LeaseHolder, begun_at: Callable[[int], str]) -> bool:
+    """Whether a process has surely ended, as ``here`` can see it.
+
+    ``begun_at`` tells when the process that has a number now was begun; empty if none has it. A
+    process of another machine may live, however long nothing is heard of it.
+    Needs Linux to tell (proc(5)): elsewhere nobody is ever known to be gone.
+    """
+    seen = here.machine != "" and (holder.host, holder.machine) == (here.host, here.machine)
+    return seen and begun_at(holder.process) != holder.begun
+
+
+def begun(process: int) -> str:
+    """When a process was begun, in ticks since the host's start; empty if there is none."""
+    try:
+        text = (_PROC / str(process) / "stat").read_text()
+    except OSError:
+        return ""
+    # The second field is the name in brackets, which may hold anything; the state follows.
+    fields = text.rpartition(")")[2].split()
+    return "" if fields[0] in _ENDED else fields[19]
+
+
+def _machine() -> str:
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
 
 _NOTHING = "nothing"
 _MICROSECONDS = 1_000_000

@@ -35,7 +35,7 @@ class SessionDefaults:
     explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
     the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB).
     ``logs_cascades``: it logs the changes of rows that its foreign keys make
-    (`replicator.ddl.analysis.cascades`).
+    (`replicator.ddl.analysis.side_effects`).
     """
 
     mariadb: bool = False

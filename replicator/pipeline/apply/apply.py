@@ -10,13 +10,12 @@ from pyspark import SparkContext
 
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Integers
-from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult
+from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult, Share, spread
 from replicator.pipeline.apply.job import BatchShare, Job
 from replicator.pipeline.apply.pool_work import work_on
 from replicator.pipeline.apply.raw_events import RawEvents
 from replicator.pipeline.spark.json_results import from_json
 from replicator.pipeline.workers.frames import Frame, frame_of
-from replicator.pipeline.workers.placement import Share, spread
 from replicator.pipeline.workers.worker_pool import worker_pool
 from replicator.watermark import Watermark
 

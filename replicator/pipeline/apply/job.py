@@ -6,9 +6,13 @@ another machine than the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,23 +25,20 @@ from replicator.pipeline.apply.batch import (
     ApplySettings,
     BatchResult,
     LeftOut,
+    Share,
     TargetOutcome,
     WriteOutcome,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
 from replicator.pipeline.apply.entries import Entries, entries_of
 from replicator.pipeline.apply.raw_events import RawEvents
-from replicator.pipeline.apply.side_by_side import side_by_side
 from replicator.pipeline.apply.tied_targets import TiedWork, apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
-from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import PlanList
+from replicator.pipeline.plans.plan import PlanList, TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
-from replicator.pipeline.workers.placement import Share
+from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.event_spans import EventSpans
-from replicator.rows.decoder.own_buckets import OwnBuckets
 from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_decoder import CompiledDecoder
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED, Reached, Watermark
@@ -307,3 +308,53 @@ def _work(
         Expected(job.revision, left),
         target.number in job.shared,
     )
+
+
+ABREAST = 3
+"""How many things are done at the same time, the caller's thread included."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_threads = ThreadPoolExecutor(ABREAST - 1, "side-by-side")
+
+
+def side_by_side(
+    items: Sequence[Item], do: Callable[[Item], Result], *, last: Callable[[Result], bool]
+) -> list[Result]:
+    """What ``do`` gives for each of the items, in no order; a single one is done by the caller.
+
+    A few at a time: while one waits for a server, another goes on. The threads stay, so what is
+    kept for each of them (`replicator.downstream.rows.write_session`) is there the next time.
+
+    After a result that is the ``last``, or an error, no other item is begun. All that were begun
+    are done when this returns, or raises what ``do`` raises.
+    """
+    left = iter(items)
+    results: list[Result] = []
+    one_at_a_time = threading.Lock()
+    over = threading.Event()
+
+    def go_on() -> None:
+        try:
+            while not over.is_set():
+                with one_at_a_time:
+                    found = list(islice(left, 1))
+                if not found:
+                    return
+                result = do(found[0])
+                results.append(result)
+                if last(result):
+                    over.set()
+        finally:
+            # Nothing is left, or nothing is to be begun.
+            over.set()
+
+    others = [_threads.submit(go_on) for _ in range(min(ABREAST, len(items)) - 1)]
+    try:
+        go_on()
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+    return results

@@ -15,8 +15,14 @@ from dataclasses import dataclass
 from replicator.mysql.names import TableName, folded, quote
 from replicator.rows.values.charsets import encode_label
 from replicator.schema.effects.traced_columns import Traced, family
-from replicator.schema.structure.column_text import fraction_digits, labels_of, numbers_of
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import (
+    Column,
+    Table,
+    UniqueKey,
+    fraction_digits,
+    labels_of,
+    numbers_of,
+)
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _LONGEST = {"tiny": (1 << 8) - 1, "": (1 << 16) - 1, "medium": (1 << 24) - 1, "long": (1 << 32) - 1}

@@ -16,8 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.literals import key_predicate, needs_introducer
-from replicator.downstream.rows.restated_columns import filled_columns
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import (
+    Literal,
+    TargetColumn,
+    TargetTable,
+    filled_columns,
+)
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, filler
 from replicator.pipeline.plans.column_types import WIRE_TYPES
@@ -31,9 +35,13 @@ from replicator.pipeline.plans.planning import (
 )
 from replicator.routing.columns.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.schema.structure.column_text import labels_of
-from replicator.schema.structure.further_keys import only_row_key_collides
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import (
+    Column,
+    Table,
+    UniqueKey,
+    labels_of,
+    only_row_key_collides,
+)
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 

@@ -19,7 +19,7 @@ from replicator.mysql.errors import error_text
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
 from replicator.pipeline.duplicate_keys.key_reading import KeyReader, KeyServers
 from replicator.pipeline.duplicate_keys.key_sample import HOLDERS, KeyTally
-from replicator.pipeline.spark.sealed import sealed, unsealed
+from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import release_slots
 
 ROWS_A_PARTITION = 2_000_000

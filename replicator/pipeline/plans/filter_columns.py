@@ -21,8 +21,7 @@ from replicator.routing.expression.collation_folding import (
 from replicator.routing.expression.evaluation import Value
 from replicator.routing.expression.types import Collation, FilterColumn, Kind, ValueType
 from replicator.rows.values.charsets import codec
-from replicator.schema.structure.column_text import numbers_of
-from replicator.schema.structure.structure import Column
+from replicator.schema.structure.structure import Column, numbers_of
 
 ReadField = Callable[[bytes], Value]
 

@@ -7,8 +7,7 @@ from replicator.binlog.events.table_map import TableMap
 from replicator.mysql.names import folded
 from replicator.pipeline.plans.column_types import OLD_TEMPORAL
 from replicator.rows.values.charsets import charset_of
-from replicator.schema.structure.column_text import binary_length
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, binary_length
 
 _UNTOLD = frozenset({"uuid", "inet4", "inet6"})
 """Types that table maps tell as BINARY(n)."""

@@ -14,8 +14,8 @@ from dataclasses import replace
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import TableMap
-from replicator.downstream.rows.restated_columns import filled_columns, restated_columns
-from replicator.mysql.names import Member, folded, quote
+from replicator.downstream.rows.target_columns import filled_columns, restated_columns
+from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.column_types import (
     EXACT_LITERALS,
     OLD_TEMPORAL,
@@ -26,19 +26,18 @@ from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
-from replicator.routing.columns.extracted_columns import ExtractedColumn
-from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
 from replicator.rows.values.charsets import codec, encode_label
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.fields import escape
+from replicator.schema.effects.column_values import value_clause
 from replicator.schema.structure.column_rules import (
     RuleMisfit,
     as_mapped,
     extracted_misfit,
     mapped_misfit,
 )
-from replicator.schema.structure.column_text import binary_length, fraction_digits, labels_of
 from replicator.schema.structure.conversions import (
     Fit,
     affixes,
@@ -46,9 +45,17 @@ from replicator.schema.structure.conversions import (
     conversion,
     null_misfit,
 )
-from replicator.schema.structure.further_keys import only_row_key_collides
-from replicator.schema.structure.hidden_columns import system_period, with_hidden
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.hidden_columns import hidden_columns, system_period, with_hidden
+from replicator.schema.structure.structure import (
+    Column,
+    Table,
+    UniqueKey,
+    binary_length,
+    fraction_digits,
+    keys_without_overlaps,
+    labels_of,
+    only_row_key_collides,
+)
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
 _LABEL = re.compile(r"'(?:[^']|'')*'")
@@ -409,3 +416,72 @@ def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[i
 def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
     """Those columns whose values are equal only when their bytes are."""
     return tuple(i for i in candidates if literal_of(pairs[i]) in EXACT_LITERALS)
+
+
+class PlanCache:
+    """The plans for the targets as they are; `forget` them when one of these changes.
+
+    A target of thousands of shards would have as many plans, and they differ in nothing but the
+    shard's name; those of hundreds of targets mostly in nothing but the target's.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[object, dict[tuple[int, TableName], TablePlan]] = {}
+
+    def forget(self) -> None:
+        """Make all plans anew."""
+        self._made.clear()
+
+    def plan(
+        self,
+        member: Member,
+        structure: Table,
+        table_map: TableMap,
+        target: Table,
+        target_number: int,
+        buckets: int,
+        rules: MemberColumns,
+    ) -> TablePlan:
+        """What `replicator.pipeline.plans.planning.plan_table` gives and raises.
+
+        But it is made for the first of the target's shards that are alike, and is the same object
+        for all of them.
+        """
+        # All that plan_table makes use of, but for names.
+        alike = (
+            structure.columns,
+            structure.keys,
+            hidden_columns(structure),
+            system_period(structure.create_sql),
+            replace(table_map, schema="", table=""),
+            target.columns,
+            target.keys,
+            keys_without_overlaps(target),
+            *(
+                value_clause(table, column.name)
+                for table in (structure, target)
+                for column in table.columns
+                if column.generated
+            ),
+            *(
+                found(target, written_columns(structure, target, rules))
+                for found in (restated_columns, filled_columns)
+            ),
+            buckets,
+            rules,
+        )
+        of_targets = self._made.setdefault(alike, {})
+        name = TableName(target.schema, target.name)
+        made = of_targets.get((target_number, name))
+        if made is None:
+            other = next(iter(of_targets.values()), None)
+            if other is None:
+                args = structure, table_map, target, target_number, buckets, rules
+                made = plan_table(member, *args)
+            else:
+                table = replace(
+                    other.target, number=target_number, schema=name.schema, table=name.table
+                )
+                made = replace(other, member=member, target=table)
+            of_targets[target_number, name] = made
+        return made

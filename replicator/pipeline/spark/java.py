@@ -26,7 +26,7 @@ _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaMissingError(Exception):
-    """No Java that Spark runs on was found; says which package has one."""
+    """No Java that Spark runs on was found; says what to do."""
 
 
 def _spark() -> Path:
@@ -60,6 +60,16 @@ def find_java_home() -> str:
         " openjdk-21-jre-headless (apt-get install openjdk-21-jre-headless; -17- where there is no"
         " newer one), or set JAVA_HOME to the folder of one that is installed elsewhere"
     )
+
+
+def check_java() -> None:
+    """See whether Spark finds its Java. Raises JavaMissingError."""
+    home = find_java_home()
+    if not Path(home, "bin", "java").is_file():
+        raise JavaMissingError(
+            f"JAVA_HOME is {home}, where no bin/java is: set it to the folder of Java 17, "
+            "21 or 25, or unset it to have an installed one found"
+        )
 
 
 def java_version(java_home: str) -> int:

@@ -97,13 +97,13 @@ def send_answer(connection: socket.socket, answer: bytes, *, failed: bool = Fals
     send(connection, (_ANSWER_HEAD.pack(_FAILED if failed else _DONE, len(answer)), answer))
 
 
-def receive_answer(connection: socket.socket, limit: int = ANSWER_LIMIT) -> bytes:
-    """The answer that comes next, of ``limit`` bytes or less.
+def receive_answer(connection: socket.socket) -> bytes:
+    """The answer that comes next, of `ANSWER_LIMIT` bytes or less.
 
     Raises ConnectionClosedError, FrameError, WorkFailedError with the trace.
     """
     kind, size = _ANSWER_HEAD.unpack(receive_exactly(connection, _ANSWER_HEAD.size))
-    if kind not in (_DONE, _FAILED) or size > limit:
+    if kind not in (_DONE, _FAILED) or size > ANSWER_LIMIT:
         raise FrameError(f"an answer of kind {kind!r} and {size} bytes is announced")
     answer = bytes(receive_exactly(connection, size))
     if kind == _FAILED:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from replicator.routing.routes import RouteError
-from replicator.routing.wildcards import NamePattern, PatternError
+from replicator.routing.routes import RouteError, patterns_of
+from replicator.routing.wildcards import NamePattern
 
 INSTANCE_BITS, SCHEMA_BITS, TABLE_BITS, VALUE_BITS = 4, 7, 8, 44
 
@@ -139,13 +139,5 @@ def _fitting(rule: MappingRule, what: str, number: int, bits: int) -> int:
 
 
 def _compiled(rule: MappingRule, case_sensitive: bool) -> _CompiledMapping:
-    try:
-        return _CompiledMapping(
-            rule,
-            NamePattern(rule.schema_pattern, case_sensitive=case_sensitive),
-            NamePattern(rule.table_pattern, case_sensitive=case_sensitive)
-            if rule.table_pattern
-            else None,
-        )
-    except PatternError as error:
-        raise RouteError(f"the column mapping {rule.name!r}: {error}") from error
+    what, names = f"the column mapping {rule.name!r}", (rule.schema_pattern, rule.table_pattern)
+    return _CompiledMapping(rule, *patterns_of(what, *names, case_sensitive))

@@ -9,8 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from replicator.routing.columns.column_mapping import ColumnMappings, MappingRule
-from replicator.routing.columns.extracted_columns import Extraction, NamePart
-from replicator.routing.columns.member_columns import ColumnRules
+from replicator.routing.columns.member_columns import ColumnRules, Extraction, NamePart
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.routes import RouteError, RouteRule, Routes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.compression import expand_rows
 from replicator.kernels.compiled import Bytes, Integers, Truths
+from replicator.kernels.crc32 import Checksums
 from replicator.rows.decoder import field_text
 from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
-from replicator.rows.decoder.own_buckets import OwnBuckets
-from replicator.rows.decoder.reference_decoder import ROWS_KINDS
-from replicator.rows.decoder.row_block import RowBlock
+from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
+from replicator.rows.decoder.row_block import RowBlock, block_of_images
 from replicator.rows.decoder.row_event_headers import (
     COMPRESSED,
     EXTRA,
@@ -47,6 +47,26 @@ from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
 
 _UNREADABLE = (BinlogError, MappedValueError, ValueError, IndexError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBuckets:
+    """Those of a target's ``count`` buckets that are ``own``."""
+
+    count: int
+    own: frozenset[int]
+
+    @property
+    def all(self) -> bool:
+        """Whether no bucket is another task's."""
+        return len(self.own) == self.count
+
+    def holds(self, hashes: Checksums) -> Truths:
+        """Whether rows with these hashes belong into them."""
+        mine = np.zeros(self.count, np.bool_)
+        mine[[*self.own]] = True
+        chosen: Truths = mine[hashes % np.uint32(self.count)]
+        return chosen
 
 
 def _kind_numbers() -> Integers:
@@ -265,3 +285,40 @@ def _expanded(
         parts.append(part)
         at += len(part)
     return np.frombuffer(b"".join(parts), np.uint8), replace(heads, rows=rows), ends
+
+
+class CompiledDecoder:
+    """Decodes the row events of one table structure."""
+
+    def __init__(
+        self,
+        columns: tuple[ColumnFormat, ...],
+        written: tuple[int, ...],
+        key: tuple[int, ...],
+        hashed: tuple[int, ...],
+        generated: frozenset[int],
+        until: int | None = None,
+        constants: tuple[bytes, ...] = (),
+        noted: tuple[int, ...] = (),
+        hash_cut: int = 0,
+    ) -> None:
+        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
+
+        Raises BinlogError for a column that cannot be read.
+        """
+        self._careful = compile_decoder(
+            columns, written, key, hashed, generated, until, constants, noted, hash_cut
+        )
+        self._blocks = (
+            BlockDecoder(columns, written, key, hashed, generated, constants, noted, hash_cut)
+            if until is None
+            else None
+        )
+
+    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock:
+        """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
+
+        Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.
+        """
+        block = self._blocks.decode(events, own) if self._blocks is not None else None
+        return block_of_images(self._careful.decode(events.split())) if block is None else block

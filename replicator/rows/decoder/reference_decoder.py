@@ -18,7 +18,7 @@ from zlib import crc32
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.compression import expand_rows
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
-from replicator.binlog.events.lengths import packed_integer
+from replicator.binlog.events.table_map import packed_integer
 from replicator.rows.decoder.row_images import RowChange, RowImages, noted_column, present_rows
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.fields import Read

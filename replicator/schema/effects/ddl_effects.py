@@ -17,11 +17,16 @@ from replicator.ddl.parser.statement import (
     TableReference,
     TableRole,
 )
-from replicator.ddl.rewrite.engines import merged_tables, merges_tables, storage_edits
+from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import retarget, retarget_schema
-from replicator.ddl.rewrite.split_off import dropping_split_off
-from replicator.ddl.rewrite.storage import foreign_engine, foreign_rows
+from replicator.ddl.rewrite.storage import (
+    foreign_engine,
+    foreign_rows,
+    merged_tables,
+    merges_tables,
+    storage_edits,
+)
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.sequences import turns_sequence
 
@@ -408,3 +413,35 @@ def _drop_database(schema: str) -> str:
 
 def _name(reference: TableReference) -> TableName:
     return TableName(reference.schema, reference.table)
+
+
+def dropping_split_off(statement: ParsedStatement) -> ParsedStatement:
+    """``ALTER TABLE t CONVERT PARTITION p TO TABLE u`` as ``ALTER TABLE t DROP PARTITION p``.
+
+    Both take the same rows away from ``t`` (MariaDB's manual, "ALTER TABLE", "Partitions"). Every
+    piece that remains keeps its place in the text. A statement that does not have exactly that
+    form, with one new table, comes back unchanged.
+    """
+    made = statement.split_off
+    if len(made) != 1:
+        return statement
+    (table,) = made
+    before = [token for token in statement.tokens if token.end <= table.span.start]
+    words = [token.keyword for token in before[-5:]]
+    if words[:2] != ["CONVERT", "PARTITION"] or words[3:] != ["TO", "TABLE"]:
+        return statement
+    convert, to = before[-5], before[-2]
+    sql, end = statement.sql, table.span.end
+    if "*/" in sql[to.start : end]:
+        return statement
+    drop = "DROP"
+    text = sql[: convert.start] + drop.ljust(convert.end - convert.start)
+    text += sql[convert.end : to.start] + " " * (end - to.start) + sql[end:]
+    tokens = (
+        *before[:-5],
+        Token(TokenKind.WORD, drop, convert.start),
+        *before[-4:-2],
+        *(token for token in statement.tokens if token.start >= end),
+    )
+    tables = tuple(other for other in statement.tables if other is not table)
+    return replace(statement, sql=text, tokens=tokens, tables=tables)

@@ -6,14 +6,85 @@ import json
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 
-from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance
+from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.structure.structure import Column, Table, UniqueKey
-from replicator.schema.structure.target_names import TargetNames
+
+
+class Provenance(StrEnum):
+    """Where a structure comes from. All but a guess are known."""
+
+    READ = "read"
+    """From the server, and no statement of the binlog that may change it stands in between."""
+    LEARNED = "learned"
+    """From a statement of the binlog, executed on a known structure or creating the table."""
+    TOLD = "told"
+    """From the operator."""
+    GUESSED = "guessed"
+    """Anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held for a member at a place of its binlog.
+
+    ``structure`` is None for a table that is gone, or where there is not even a guess. ``doubt``
+    says why a guess is no more than that.
+    """
+
+    structure: Table | None
+    provenance: Provenance
+    doubt: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether rows may be read with it, whatever their events tell."""
+        return self.provenance is not Provenance.GUESSED
+
+    @property
+    def certain(self) -> Table | None:
+        """The structure where it is known."""
+        return self.structure if self.known else None
+
+
+GONE = Held(None, Provenance.LEARNED)
+"""Of a table that was dropped, or has another name now."""
+
+UNSEEN = Held(
+    None,
+    Provenance.GUESSED,
+    "it was not there when the task first looked at its source, and no statement that creates it"
+    " was read since",
+)
+"""Of a table that rows are met of, and nothing else."""
+
+
+def guess(structure: Table | None, doubt: str) -> Held:
+    """A structure that is not certain, or none; ``doubt`` says why."""
+    return Held(structure, Provenance.GUESSED, doubt)
+
 
 _FIRST_HAND = frozenset({Provenance.READ, Provenance.TOLD})
+
+
+class CopyState(IntEnum):
+    """How the full copy of a member ended.
+
+    Without a full copy a member counts as copied, and so does one that is created later.
+    """
+
+    COPIED = 0
+    """Its rows are on the target, or come by the binlog."""
+    DEFERRED = 1
+    """Some of its rows are to be copied yet; what is read of it is applied meanwhile."""
+    LEFT_OUT = 2
+    """None of its rows are copied: what is read of it is left out until they are. It would be
+    there twice where no key tells them apart on the target."""
+    AGAIN = 3
+    """Its rows are being copied once more, from the saved position on."""
+    RECOPY = 4
+    """Its target is to be emptied, and all shards of the target copied anew: `LEFT_OUT` then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +369,30 @@ def load_structure(text: str) -> Table | None:
         ),
         **data,
     )
+
+
+class TargetNames:
+    """The names of targets seen so far. ``folds``: as in `replicator.mysql.server.name_case`.
+
+    To the task two names are two targets: each would have its own version, watermarks and lock,
+    while their rows and schema changes go to one table.
+    """
+
+    def __init__(self, *, folds: bool) -> None:
+        self._folds = folds
+        self._tables: dict[TableName, TableName] = {}
+        self._schemas: dict[str, str] = {}
+
+    def clash(self, name: TableName) -> str | None:
+        """Take a name in; the earlier spelling that the server takes for the same, None: none.
+
+        Of the database where that is spelled otherwise, else of the table. An empty table name
+        stands for the database alone.
+        """
+        if not self._folds:
+            return None
+        schema = self._schemas.setdefault(folded(name.schema), name.schema)
+        table = self._tables.setdefault(name.folded, name)
+        if schema != name.schema:
+            return schema
+        return str(table) if table != name else None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import pymysql.err
 
-from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -127,12 +127,7 @@ async def outcome_of(
     refuses the login.
     """
     singles = [
-        classify(
-            sql,
-            default_schema=statement.tables[0].schema,
-            ansi_quotes=context.ansi_quotes,
-            no_backslash_escapes=context.no_backslash_escapes,
-        )
+        classify_in(context, sql, default_schema=statement.tables[0].schema)
         for sql in single_changes(statement)
     ]
     lasting = all(map(timeless, (statement, *instead)))

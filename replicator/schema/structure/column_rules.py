@@ -11,8 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from replicator.mysql.names import TableName, folded, quote
-from replicator.schema.structure.column_text import numbers_of
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, numbers_of
 
 EXTRACTED_TYPE = "VARCHAR(64)"
 """Takes the name of any schema or table, and the id of any source."""

@@ -20,8 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from replicator.schema.structure.column_text import fraction_digits, labels_of, numbers_of
-from replicator.schema.structure.structure import Column
+from replicator.schema.structure.structure import Column, fraction_digits, labels_of, numbers_of
 
 
 class Fit(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -130,3 +131,85 @@ def _shown(column: Column | None) -> str:
     if column is None:
         return "missing"
     return f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}"
+
+
+_WITHOUT_OVERLAPS = re.compile(
+    r"^\s*(?:(PRIMARY) KEY|UNIQUE KEY `((?:[^`]|``)*)`) \(.* WITHOUT OVERLAPS\)", re.MULTILINE
+)
+"""A key as MariaDB's SHOW CREATE TABLE writes it ("Application-Time Periods" of its manual)."""
+
+
+def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
+    """Whether no row is refused whose row key is free: other rows do not stand in its way.
+
+    Where they do, old rows have to go before new ones come, and all changes of the table are
+    applied in order.
+
+    ``written``: the names of the columns that get values from shards. A key of numbers that the
+    target gives itself refuses no row. One ``WITHOUT OVERLAPS`` also refuses rows whose period
+    meets another row's.
+    """
+    row_key = target.row_key
+    names = set(map(folded, written))
+    return (
+        row_key is not None
+        and names.issuperset(map(folded, row_key.columns))
+        and row_key.name not in keys_without_overlaps(target)
+        and all(key is row_key or _own_numbers(target, key, names) for key in target.keys)
+    )
+
+
+def _own_numbers(target: Table, key: UniqueKey, written: Collection[str]) -> bool:
+    columns = [target.column(name) for name in key.columns]
+    return all(
+        column is not None and column.auto_increment and folded(column.name) not in written
+        for column in columns
+    )
+
+
+def keys_without_overlaps(table: Table) -> frozenset[str]:
+    """The names of the keys that compare a period besides columns."""
+    found = _WITHOUT_OVERLAPS.findall(table.create_sql)
+    return frozenset(primary or name.replace("``", "`") for primary, name in found)
+
+
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_LABEL_PART = re.compile(r"''|\\(.)", re.DOTALL)
+
+
+def numbers_of(column: Column) -> tuple[int, ...]:
+    """The numbers in parentheses: (10, 2) for ``decimal(10,2)``, none for ``int``.
+
+    The text of a type is COLUMN_TYPE of information_schema (MySQL manual, "The INFORMATION_SCHEMA
+    COLUMNS Table").
+    """
+    match = re.match(r"[a-z0-9_]+\(([0-9, ]+)\)", column.type.lower())
+    return tuple(int(part) for part in match[1].split(",")) if match else ()
+
+
+def binary_length(column: Column) -> int | None:
+    """The length in bytes of a BINARY(n) column; None for other types."""
+    if column.base_type != "binary":
+        return None
+    return (numbers_of(column) or (1,))[0]
+
+
+def fraction_digits(column: Column) -> int:
+    """The declared digits of a temporal type's fraction: 3 for ``time(3)``, 0 for ``time``."""
+    if column.base_type not in ("time", "datetime", "timestamp"):
+        return 0
+    return (numbers_of(column) or (0,))[0]
+
+
+def labels_of(column: Column) -> tuple[str, ...]:
+    """The labels in ``enum('a','it''s')``, in their order; none for other types."""
+    if column.base_type not in ("enum", "set"):
+        return ()
+    return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
+
+
+def _label_part(match: re.Match[str]) -> str:
+    if match[0] == "''":
+        return "'"
+    return _ESCAPES.get(match[1], match[1])

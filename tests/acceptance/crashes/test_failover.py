@@ -21,7 +21,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
 from tests.conftest import StartServer
-from tests.support.servers.faulty_proxy import FaultyLine, faulty_line
+from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.replication import ReplicatedPair
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
@@ -133,7 +133,7 @@ def failing(
     **more: str,
 ) -> Iterator[tuple[Failing, Path]]:
     pair = ReplicatedPair(start_server, kind)
-    with faulty_line(pair.primary.port) as line:
+    with FaultyLine(pair.primary.port) as line:
         shards = Shards([pair.primary], target, database)
         values = shards.task(**more)
         values["sources"][0]["from"]["port"] = line.port

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.servers.hostile_server import Answer, endless_event, endless_rows, hostile_server
+from tests.support.servers.hostile_server import Answer, HostileServer, endless_event, endless_rows
 from tests.support.tasks.long_task import LongTask
 from tests.support.tasks.shards import Shards
 
@@ -35,14 +35,14 @@ def test_one_hostile_source_keeps_no_other_from_going_on(
 ) -> None:
     shards, name = task.shards, task.name
     bad, good = shards.sources["a"], shards.sources["b"]
-    with hostile_server(bad.port, marker, answer) as hostile:
+    with HostileServer(bad.port, marker, answer) as hostile:
         hostile.armed = False
         task.values["sources"][0]["from"]["port"] = hostile.port
         task.values["limits"] = {"largest-event": "20MiB"}
         shards.change(rows=20)
         task.assert_equal()
         hostile.armed = True
-        hostile.break_all()
+        hostile.end_all()
         fault = task.fault()
         assert fault.event == "source.unreadable"
         assert "limits.largest-event" in fault.message
@@ -51,7 +51,7 @@ def test_one_hostile_source_keeps_no_other_from_going_on(
         task.task.until(lambda: _has(shards.target, name), "rows of the other source")
         assert _peak_memory(task.task.process.pid) < BOUND
         hostile.armed = False
-        hostile.break_all()
+        hostile.end_all()
         task.resume()
         shards.change(rows=20)
         task.assert_equal()

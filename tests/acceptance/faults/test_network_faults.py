@@ -15,7 +15,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import TARGETS, started
-from tests.support.servers.faulty_proxy import Fault, FaultyLine, Trap, Way, faulty_line
+from tests.support.servers.faulty_proxy import Fault, FaultyLine, Trap, Way
 from tests.support.tasks.long_task import LongTask
 from tests.support.tasks.processes import PATIENCE
 from tests.support.tasks.shards import Shards
@@ -46,8 +46,8 @@ def life(
         ]
         target = held.enter_context(started(TARGETS[request.param]()))
         lines = {
-            "source": held.enter_context(faulty_line(sources[0].port)),
-            "target": held.enter_context(faulty_line(target.port)),
+            "source": held.enter_context(FaultyLine(sources[0].port)),
+            "target": held.enter_context(FaultyLine(target.port)),
         }
         task = LongTask(Shards(sources, target, NAME), tmp_path_factory.mktemp("lines"))
         broken = Broken(task, lines)

@@ -48,7 +48,7 @@ def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
         now(),
         1,
         None,
-        BlockedParts("orders"),
+        BlockedParts(),
         estate.generation,
         counts,
         RateMeter(counts),

@@ -13,8 +13,7 @@ from structlog.testing import capture_logs
 from actors.faults import FatalError, of_target
 from actors.writing.job_runner import JobRunner
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry

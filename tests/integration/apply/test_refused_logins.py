@@ -15,8 +15,7 @@ from actors.faults import FatalError
 from actors.writing import job_runner
 from actors.writing.job_runner import JobRunner
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
 from replicator.pipeline.apply.apply import apply_batch

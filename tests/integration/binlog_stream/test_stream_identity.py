@@ -14,7 +14,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers.clock import next_second
-from tests.support.servers.faulty_proxy import faulty_line
+from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
@@ -120,7 +120,7 @@ def test_another_server_under_the_address_is_not_read(kind: str, start_server: S
     end = read_all(one, before)
     identity = identity_of(one)
     error = OtherServerError if identity.server_uuid else OtherBinlogError
-    with faulty_line(one.port) as line:
+    with FaultyLine(one.port) as line:
         with following(one, end, "s", port=line.port, expected=identity):
             pass
         line.switch(other.port)

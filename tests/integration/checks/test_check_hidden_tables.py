@@ -10,8 +10,7 @@ from replicator.checks.result import CheckResult
 from replicator.checks.source.hidden_tables import check_hidden_tables
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.routing.allow_list import AllowList, TableFilter
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import list_tables
 from tests.support.tasks.checking import address, routed

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import fault_of, settles
 from tests.support.tasks.tables import rows_of
 
 SERVERS = pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
@@ -62,10 +61,7 @@ async def equal(merging: Merging, table: str, shards: int, columns: str, *more: 
             return Counter()
         return rows_of(merging.target, f"{merging.database}.{table}", columns)
 
-    with anyio.move_on_after(PATIENCE):
-        while there() != wanted:
-            await anyio.sleep(LOOK_SECONDS)
-    assert there() == wanted
+    await settles(there, wanted)
 
 
 def write(merging: Merging, shards: int, round_: int) -> None:
@@ -182,8 +178,7 @@ async def test_a_value_without_room_is_a_fault(merging: Merging, value: int) -> 
         merging.do("INSERT INTO x_1 VALUES (1, 1)")
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (2, 2)", f"INSERT INTO x_1 VALUES (5, 5), ({value}, 3)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "rows.no-room"
     assert f"x_1, row event at {last_row_event(merging)} of the binlog" in fault.where
     assert "key (id)" in fault.where
@@ -231,8 +226,7 @@ async def test_statements_that_the_mapping_does_not_bear_are_faults(
     async with merging.running() as generation:
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (1, 2)", statement)
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert words in fault.message
     assert merging.on(merging.target, "SELECT v FROM x") == ((2,),)

@@ -7,14 +7,13 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import FatalError
 from replicator.pipeline.plans.computed_columns import OWN_VALUE
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_column_mapping import equal, mapped
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE
 
 PLAIN = "(id INT PRIMARY KEY, a INT, v INT)"
 
@@ -24,12 +23,6 @@ def newer(request: pytest.FixtureRequest) -> DatabaseServer:
     """Each kind of server that has computed columns in turn."""
     server: DatabaseServer = request.getfixturevalue(request.param)
     return server
-
-
-async def fault(merging: Merging) -> FatalError:
-    """What the next run ends with."""
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 @pytest.mark.parametrize("mode", ["incremental", "all"])
@@ -45,7 +38,7 @@ async def test_a_target_that_computes_what_the_shards_store_is_refused(
         async with merging.running() as generation:
             await merging.caught_up(generation)
         merging.do("INSERT INTO t_1 VALUES (1, 2, 3)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert "the target computes `v`, and the shard stores values" in found.message
     assert found.scope is not None
     assert [str(name) for name in found.scope.targets] == [f"{merging.database}.t"]
@@ -70,7 +63,7 @@ async def test_a_column_that_one_shard_begins_to_compute(
         merging.do("INSERT INTO t_1 VALUES (1, 1, 2)", "INSERT INTO t_2 VALUES (2, 2, 77)")
         await merging.caught_up(generation)
     merging.do(f"ALTER TABLE t_1 {change}", "UPDATE t_1 SET a = 10")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.computed"
     assert f"{merging.database}.t_2 stores values of its own in it" in found.message
     await override(merging, found, OverrideAction.SKIP)
@@ -145,7 +138,7 @@ async def test_a_column_made_of_a_mapped_one(
             f"INSERT INTO {shard} (id, v) VALUES (401, 2)",
             f"UPDATE {shard} SET v = 5 WHERE id < 400",
         )
-        found = await fault(merging)
+        found = await merging.fault()
         assert found.event == "ddl.not-supported"
         assert f"(`id` & {OWN_VALUE})" in found.message
         instead = columns.replace("id", f"(id & {OWN_VALUE})", 1)
@@ -178,5 +171,5 @@ async def test_a_target_that_computes_from_mapped_values_is_refused(
         async with merging.running() as generation:
             await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 (id, v) VALUES (301, 1)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert "the target computes `d` from `id`" in found.message

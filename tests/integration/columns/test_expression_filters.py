@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from actors.control.arguments import OnChangedRules
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import settles
 
 COLUMNS = """(id INT PRIMARY KEY, v INT, name VARCHAR(20) CHARACTER SET latin1, amount DECIMAL(8,2),
     day DATE, ok BIT(1), kind ENUM('a','b') CHARACTER SET latin1)"""
@@ -29,10 +28,7 @@ def on_target(merging: Merging, sql: str) -> list[tuple[object, ...]]:
 
 
 async def arrives(merging: Merging, sql: str, expected: list[tuple[object, ...]]) -> None:
-    with anyio.move_on_after(PATIENCE):
-        while on_target(merging, sql) != expected:
-            await anyio.sleep(LOOK_SECONDS)
-    assert on_target(merging, sql) == expected
+    await settles(lambda: on_target(merging, sql), expected)
 
 
 @pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
@@ -142,8 +138,7 @@ async def test_a_rule_that_no_longer_fits_the_table_stops_its_rows(merging: Merg
         merging.do("INSERT INTO x_1 VALUES (1, 1), (2, 2)")
         await merging.caught_up(generation)
     merging.do("ALTER TABLE x_1 CHANGE v w INT", "INSERT INTO x_1 VALUES (3, 1), (4, 4)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "rows.filter-unfit"
     assert "`v`: the table has no such column (line 1, column 1)" in fault.message
     assert on_target(merging, "SELECT * FROM x") == [(2, 2)]
@@ -165,8 +160,7 @@ async def test_a_row_that_has_no_answer_is_a_fault_that_names_it(
     async with merging.running() as generation:
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_1 VALUES (2, 0)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "rows.unfiltered"
     assert "a result is out of the range of a BIGINT" in fault.message
     rules(merging, "x_1", {"insert-value-expr": "v > 0 AND v - 1 > 5"})

@@ -10,7 +10,7 @@ import pytest
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE, fault_of, settles
 from tests.support.tasks.tables import rows_of
 
 EXTRACTS: dict[str, object] = {
@@ -44,10 +44,7 @@ async def equal(merging: Merging, table: str, shards: int, columns: str) -> None
             return Counter()
         return rows_of(merging.target, qualified, f"c_table, c_source, {columns}")
 
-    with anyio.move_on_after(PATIENCE):
-        while there() != wanted:
-            await anyio.sleep(LOOK_SECONDS)
-    assert there() == wanted
+    await settles(there, wanted)
 
 
 def write(merging: Merging, shards: int, round_: int) -> None:
@@ -185,8 +182,7 @@ async def test_statements_that_would_mix_columns_are_faults(
     async with merging.running() as generation:
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", statement)
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert words in fault.message
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a", "1", "a"),)

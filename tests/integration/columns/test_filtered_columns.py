@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_expression_filters import arrives, on_target, rules
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = """(id INT PRIMARY KEY, a INT, b INT NOT NULL,
     name VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci)"""
 MODES = pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
-
-
-async def fault(merging: Merging) -> FatalError:
-    """What the next run ends with."""
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 def filtered(merging: Merging, expression: str) -> None:
@@ -58,7 +49,7 @@ async def test_a_column_of_a_filter_is_converted(
         merging.do("INSERT INTO x_1 VALUES (1, 1, 7, 'a'), (2, 9, 1, 'b')")
         await merging.caught_up(generation)
     merging.do(f"ALTER TABLE x_1 {statement}")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.filtered-column"
     assert expression in found.message
     assert found.scope is not None
@@ -103,7 +94,7 @@ async def test_the_operator_answers_for_the_rows(
         await merging.caught_up(generation)
     merging.do("SET sql_mode=''", "UPDATE x_1 SET b = 8 WHERE id = 1", f"ALTER TABLE x_1 {change}")
     merging.do(f"ALTER TABLE x_2 {change}", "INSERT INTO x_1 VALUES (3, 4, 1, 'c')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.filtered-column"
     await override(
         merging, found, OverrideAction.REPLACE, f"ALTER TABLE {merging.database}.x_1 {change}"
@@ -129,7 +120,7 @@ async def test_a_statement_that_an_event_filter_leaves_out(
         await merging.caught_up(generation)
     merging.do("SET sql_mode=''", "ALTER TABLE x_1 ADD KEY (b)", "ALTER TABLE x_1 MODIFY a TINYINT")
     merging.do("INSERT INTO x_1 VALUES (3, 4, 1, 'c'), (4, 6, 1, 'd')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.filtered-column"
     assert "a (int(11), now tinyint(4))" in found.message
     # What others wait for is not what is left out.
@@ -161,7 +152,7 @@ async def test_the_target_is_copied_anew(
     merging.do(*(f"ALTER TABLE {shard} {change}" for shard in ("x_1", "x_2") for change in changes))
     merging.do("UPDATE x_1 SET a = 9 WHERE id = 1", "INSERT INTO x_1 VALUES (3, 4, 1, 'c')")
     merging.do("ALTER TABLE x_1 MODIFY a SMALLINT", "ALTER TABLE x_2 MODIFY a SMALLINT")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.filtered-column"
     assert any("--on-changed-rules recopy" in way for way in found.remedies)
     rules(merging, "x_1", {"insert-value-expr": "(a > 5)"})

@@ -13,6 +13,7 @@ from actors.task.generation import Generation
 from actors.task.moved_rows import moved_rows
 from replicator.pipeline.moved_rows import shared_keys
 from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
@@ -25,21 +26,7 @@ def merging(
     merging_from: MakeMerging, mariadb_source: DatabaseServer, mysql_source: DatabaseServer
 ) -> Merging:
     """A slow full copy of two sources into one target."""
-    merging = merging_from(mariadb_source, mysql_source)
-    merging.mode = "all"
-    merging.more |= {
-        "mydumpers": {"small": {"rows": 50, "threads": 1}},
-        "loaders": {"moving": {"on-duplicate-logical": "replace"}},
-        "copy": {"rows-per-second": 200},
-    }
-    merging.instance = {"mydumper-config-name": "small", "loader-config-name": "moving"}
-    return merging
-
-
-async def copied_some(generation: Generation, chunks: int) -> None:
-    with anyio.fail_after(PATIENCE):
-        while generation.copy is None or generation.copy.progress.chunks < chunks:
-            await anyio.sleep(LOOK_SECONDS)
+    return slow_copy(merging_from(mariadb_source, mysql_source), 200)
 
 
 async def told_as_shared(logged: Logged, keys: int) -> None:

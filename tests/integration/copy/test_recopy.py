@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.copying.rate_limit import RateLimit
+from actors.copying.workers import RateLimit
 from actors.faults import of_target
 from actors.task.generation import Generation
 from replicator.mysql.names import TableName

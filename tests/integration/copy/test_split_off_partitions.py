@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 from structlog.testing import capture_logs
 
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import copying, settled, slow
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.running import settles
 
 COLUMNS = (
     "(id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id)"
@@ -21,10 +20,7 @@ COLUMNS = (
 
 async def rows(merging: Merging, *expected: int) -> None:
     """Wait until the target has the rows with these keys."""
-    with anyio.move_on_after(PATIENCE):
-        while ids(merging) != list(expected):
-            await anyio.sleep(LOOK_SECONDS)
-    assert ids(merging) == list(expected)
+    await settles(lambda: ids(merging), list(expected))
 
 
 def ids(merging: Merging) -> list[object]:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
-from tests.support.tasks.running import PATIENCE, fault_of
 from tests.support.tasks.task_files import endpoint
 
 USER = "'half'@'127.0.0.1'"
 MODES = ("", "pessimistic")
 ON_MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 def only(merging: Merging, table: str, server: DatabaseServer) -> dict[str, Any]:
@@ -56,13 +48,13 @@ async def test_rows_of_a_shard_that_the_account_cannot_see(merging: Merging, mod
         await merging.copied(generation)
     assert rows(merging) == [1]
     merging.do("INSERT INTO x_1 VALUES (4, 'new')", "UPDATE x_2 SET v = 'new'")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "member.not-copied"
     assert f"{merging.database}.x_2" in found.message
     assert rows(merging) == [1, 4], "what was read before it is applied"
     # A table that is made while the task follows is no such table.
     merging.do(f"GRANT SELECT ON {merging.database}.* TO {USER}")
-    found = await fault(merging)
+    found = await merging.fault()
     assert f"{merging.database}.x_2, {merging.database}.x_3" in found.message
     assert found.event == "member.not-copied"
     await copy_all_anew(merging, "x")
@@ -76,7 +68,7 @@ async def test_a_change_of_a_shard_that_the_account_cannot_see(merging: Merging,
     async with merging.running() as generation:
         await merging.copied(generation)
     merging.do("INSERT INTO x_1 VALUES (4, 'new')", "ALTER TABLE x_3 ADD w INT")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "member.not-copied"
     assert f"{merging.database}.x_3" in found.message
     assert rows(merging) == [1, 4]
@@ -113,7 +105,7 @@ async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode:
         await merging.caught_up(generation)
     merging.more["block-allow-list"] = lists
     merging.changed(mode="all")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "member.not-copied"
     assert f": {merging.database}.x_3." in found.message
     merging.do("DROP TABLE x_3", "CREATE TABLE x_3 LIKE x_1", "INSERT INTO x_3 VALUES (10, 'new')")
@@ -134,7 +126,7 @@ async def test_a_shard_that_an_incremental_task_takes_in_later(merging: Merging)
         await merging.caught_up(generation)
     merging.more["block-allow-list"] = lists
     merging.changed(mode="incremental")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "member.not-copied"
     assert f": {merging.database}.x_3." in found.message
 
@@ -152,5 +144,5 @@ async def test_a_partition_that_becomes_a_table_is_met_at_its_statement(merging:
     merging.do(
         "INSERT INTO x_1 VALUES (1, 1), (20, 2)", "ALTER TABLE x_1 CONVERT PARTITION p TO TABLE x_2"
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert (found.event, rows(merging)) == ("ddl.not-supported", [1, 20])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 from tests.support.tasks.task_files import endpoint
 
 MakeMerging = Callable[..., Merging]
@@ -35,7 +33,7 @@ async def test_the_right_is_asked_for_and_the_change_is_made_then(
         merging.do("INSERT INTO x_1 VALUES (1, 1)")
         await merging.caught_up(generation)
     merging.do("ALTER TABLE x_1 ADD c INT", "INSERT INTO x_1 VALUES (2, 2, 2)")
-    fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     assert "grant the task's account what the error names" in fault.remedies[0]
     assert f"ALTER command denied to user '{db}'" in fault.message

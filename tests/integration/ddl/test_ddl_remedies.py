@@ -12,7 +12,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew, override
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.running import PATIENCE, settles
 
 X = "(id INT PRIMARY KEY, a INT)"
 
@@ -67,10 +67,7 @@ async def goes_on(merging: Merging, columns: str = "*") -> None:
 
 async def equal(merging: Merging, columns: str) -> None:
     """Wait until the target has the rows of the shards."""
-    with anyio.move_on_after(PATIENCE):
-        while merging.differences({"x": columns}):
-            await anyio.sleep(LOOK_SECONDS)
-    assert merging.differences({"x": columns}) == {}
+    await settles(lambda: merging.differences({"x": columns}), {})
 
 
 def shards(merging: Merging) -> list[tuple[DatabaseServer, str]]:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 from tests.unit.ddl.test_side_effects import CHECKSUM
 
 LOGGED = "SET binlog_format = STATEMENT"
@@ -36,35 +34,27 @@ def merging(
     return found
 
 
-async def fault(merging: Merging) -> FatalError:
-    async def follow() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-
-    return await fault_of(follow())
-
-
 async def test_what_a_trigger_may_have_written_is_a_fault(merging: Merging) -> None:
     db = merging.database
     async with merging.running() as generation:
         merging.do("INSERT INTO t_1 VALUES (1, 1)")
         await merging.check(generation)
     merging.do("INSERT INTO t_1 VALUES (2, 1)", LOGGED, f"INSERT INTO {db}_x.u VALUES (1)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "has triggers: fires" in found.message
     assert found.ddl_event is not None
     # What stands before it is there.
     assert merging.on(merging.target, "SELECT id FROM t") == ((1,), (2,))
     merging.do(f"DROP TRIGGER {db}_x.fires")
-    assert "DROP TRIGGER" in (await fault(merging)).message
+    assert "DROP TRIGGER" in (await merging.fault()).message
 
 
 async def test_a_view_may_be_one_of_a_replicated_table(merging: Merging) -> None:
     async with merging.running():
         pass
     merging.do(LOGGED, f"INSERT INTO {merging.database}_x.w VALUES (5)")
-    assert "is a view" in (await fault(merging)).message
+    assert "is a view" in (await merging.fault()).message
 
 
 async def test_what_can_write_nothing_else_is_passed_over(merging: Merging) -> None:
@@ -103,7 +93,7 @@ async def test_a_foreign_key_whose_changes_are_not_logged_is_a_fault(
     async with merging.running():
         pass
     merging.do(f"CREATE TABLE c_2 {CHILD}")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "foreign key that deletes or changes its rows" in found.message
     # Where the application changes the child's rows itself, the operator may say so.
@@ -132,7 +122,7 @@ async def test_a_filter_does_not_let_a_foreign_key_change_rows_unseen(
         "ALTER TABLE c_1 ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE",
         "DELETE FROM p_1",
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "foreign key that deletes or changes its rows" in found.message
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 
-import anyio
 import pytest
 
 from actors.faults import COPY_ANEW
 from actors.task.operator.removal import remove_task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, c INT, v INT)"
 WALK = (
@@ -104,8 +101,7 @@ async def test_rows_of_shards_that_lag_behind(
         merging.do("ALTER TABLE t_1 CHANGE a b INT, CHANGE b a INT")
         await merging.caught_up(generation)
     merging.do("INSERT INTO t_2 (id, a) VALUES (999, 1)")
-    with anyio.fail_after(PATIENCE):
-        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    found = await merging.fault()
     assert found.event == "rows.recreated-column"
     assert found.remedies[0].endswith(COPY_ANEW)
     for shard in ("t_2", "t_3"):
@@ -133,8 +129,7 @@ async def test_what_cannot_be_told_waits_for_the_operator(
         )
         await merging.caught_up(generation)
     merging.do("ALTER TABLE t_2 CHANGE v v BIGINT")
-    with anyio.fail_after(PATIENCE):
-        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    found = await merging.fault()
     assert found.event == "ddl.unclear"
     assert "modify v varchar" in found.message
     assert found.ddl_event is not None
@@ -186,7 +181,6 @@ async def test_a_column_with_other_values_for_older_rows_is_a_fault(
         merging.do("INSERT INTO t_2 (id, a) VALUES (3, 1)")
         await merging.caught_up(generation)
     merging.do(f"ALTER TABLE t_2 {second}")
-    with anyio.fail_after(PATIENCE):
-        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    found = await merging.fault()
     assert found.event == "ddl.other-values"
     assert "d has " in found.message

@@ -12,12 +12,12 @@ from pyspark import SparkContext
 
 from replicator.ddl.parser.classify import classify
 from replicator.downstream.ddl import ddl_execution
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl.ddl_refusals import DdlRefusedError, HalfExecutedError
-from replicator.downstream.meta.all_tables import create_tables
-from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.ddl.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
+    DdlRefusedError,
+    HalfExecutedError,
+)
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
@@ -27,7 +27,6 @@ from replicator.schema.effects.column_values import value_clause
 from replicator.schema.scratch.scratch_table import structure_after
 from replicator.schema.structure.inspection import read_table
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, gone INT, n INT, g INT AS (n + 1) VIRTUAL, KEY i (a))"
 
@@ -43,16 +42,6 @@ async def connection(tidb_target: DatabaseServer, database_name: str) -> AsyncIt
     made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
     yield made
     made.close()
-
-
-@pytest.fixture
-async def executor(connection: Connection, database_name: str) -> DdlExecutor:
-    meta = MetaStore(
-        connection, database_name, "task", Lease(database_name, "task", this_process())
-    )
-    await create_tables(connection, database_name, "task")
-    await meta.lease.begin(connection)
-    return DdlExecutor(connection, meta)
 
 
 def change(database: str, actions: str, number: int = 7) -> DdlExecution:
@@ -292,7 +281,7 @@ async def test_a_fault_half_way_says_what_was_executed(
         merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (2, 1)")
         await merging.caught_up(generation)
     merging.do("ALTER TABLE x_1 ADD c INT, ADD INDEX ic (c), ADD UNIQUE u (v)")
-    fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     executed, left = str(fault).split("not executed:")
     assert "ADD INDEX ic (c)" in executed.split("executed:")[1]

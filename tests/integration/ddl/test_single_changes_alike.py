@@ -8,10 +8,6 @@ import pytest
 
 from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.meta.all_tables import create_tables
-from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
@@ -63,16 +59,6 @@ async def connection(tidb_target: DatabaseServer, database_name: str) -> AsyncIt
     made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
     yield made
     made.close()
-
-
-@pytest.fixture
-async def executor(connection: Connection, database_name: str) -> DdlExecutor:
-    meta = MetaStore(
-        connection, database_name, "task", Lease(database_name, "task", this_process())
-    )
-    await create_tables(connection, database_name, "task")
-    await meta.lease.begin(connection)
-    return DdlExecutor(connection, meta)
 
 
 class Dying:

@@ -9,7 +9,6 @@ import pytest
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 
 ENGINE = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
 
@@ -32,11 +31,7 @@ async def test_the_target_stays_able_to_roll_back(
     merging.on(merging.target, "ALTER TABLE t ENGINE=MyISAM")
     merging.do("UPDATE t_1 SET v = 7")
 
-    async def follow() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-
-    found = await fault_of(follow())
+    found = await merging.fault()
     assert found.event == "target.not-transactional"
     merging.on(merging.target, found.remedies[0].partition(", then")[0])
     async with merging.running() as generation:

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.counts import SourceCounts
-from actors.faults import FatalError, Parts, of_source, of_target
+from actors.faults import Parts, of_source, of_target
 from actors.reading import purge_watch
 from actors.task.status_report import lag_of
 from replicator.mysql.names import TableName
@@ -19,15 +19,10 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of, settles
 from tests.support.tasks.tables import rows_of
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 async def followed(merging: Merging, mode: str) -> None:
@@ -46,10 +41,7 @@ async def followed(merging: Merging, mode: str) -> None:
 
 async def until_only(merging: Merging, *tables: str) -> None:
     """Wait until no other tables than these, which may be missing, differ from their shards."""
-    with anyio.move_on_after(PATIENCE):
-        while merging.differences(but=tables):
-            await anyio.sleep(LOOK_SECONDS)
-    assert merging.differences(but=tables) == {}
+    await settles(lambda: merging.differences(but=tables), {})
 
 
 def target(merging: Merging, table: str) -> Parts:
@@ -114,7 +106,7 @@ async def test_a_fault_of_a_target_lets_all_others_flow(
     await followed(merging, mode)
     merging.on(merging.target, *trouble.before)
     merging.do(*trouble.at_source, "INSERT INTO y_1 VALUES (1, 'c')", "INSERT INTO z_1 VALUES (1)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert (found.event, found.scope) == (trouble.event, target(merging, "x"))
     merging.blocked = found.scope or Parts()
     async with merging.running() as generation:
@@ -269,7 +261,7 @@ async def copied_but(merging: Merging, keyless: bool) -> None:
     merging.do("INSERT INTO y_1 VALUES (1, 'a')", "INSERT INTO z_1 VALUES (1), (1)")
     if keyless:
         merging.on(merging.target, "ALTER TABLE x DROP COLUMN v")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == ("rows.no-plan" if keyless else "copy.duplicate")
     assert found.scope == target(merging, "x")
     merging.blocked = found.scope or Parts()
@@ -341,7 +333,7 @@ async def test_others_are_strict_while_the_copy_of_a_blocked_target_waits(mergin
         merging.do("INSERT INTO y_1 VALUES (2, 'b')")
         await until_only(merging, "x")
     merging.do("INSERT INTO y_1 VALUES (70, 'a')", "INSERT INTO y_2 VALUES (70, 'b')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert (found.event, found.scope) == ("rows.duplicate", target(merging, "y"))
 
 
@@ -350,7 +342,7 @@ async def test_a_copied_target_that_was_dropped_is_not_made_anew(merging: Mergin
     await copied_but(merging, keyless=False)
     merging.on(merging.target, "DROP TABLE x")
     merging.blocked = Parts()
-    found = await fault(merging)
+    found = await merging.fault()
     assert (found.event, found.scope) == ("target.missing", target(merging, "x"))
 
 

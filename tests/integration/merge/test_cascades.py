@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
-from actors.faults import FatalError, Parts
+from actors.faults import Parts
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
@@ -30,6 +29,20 @@ def create(merging: Merging, table: str, parent: str, action: str, *, shards: in
                 server, f"CREATE TABLE {table}_{number} {child(action, f'{parent}_{number}')}"
             )
     merging.shards(table, shards)
+
+
+def family(merging: Merging, action: str = "ON DELETE CASCADE") -> None:
+    """A parent and its child."""
+    merging.create("p", PARENT)
+    create(merging, "c", "p", action)
+
+
+async def one_child(merging: Merging) -> None:
+    """A row of the parent and one of its child have been followed."""
+    family(merging)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
+        await merging.check(generation)
 
 
 @pytest.fixture
@@ -66,8 +79,7 @@ async def test_a_deleted_parent_takes_its_children_along(merging: Merging) -> No
 
 
 async def test_a_parent_that_comes_again_has_none_of_its_children(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
+    family(merging)
     async with merging.running() as generation:
         merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1), (2, 1)")
         await merging.check(generation)
@@ -91,8 +103,7 @@ async def test_a_parent_that_comes_again_has_none_of_its_children(merging: Mergi
     ["ON DELETE SET NULL", "ON DELETE SET NULL ON UPDATE CASCADE", "ON UPDATE SET NULL"],
 )
 async def test_children_lose_their_parent(merging: Merging, action: str) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", action)
+    family(merging, action)
     async with merging.running() as generation:
         merging.do(
             "INSERT INTO p_1 VALUES (1, 1), (2, 1), (3, 1)",
@@ -106,8 +117,7 @@ async def test_children_lose_their_parent(merging: Merging, action: str) -> None
 
 
 async def test_chains_and_a_table_that_refers_to_itself(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE ON UPDATE CASCADE")
+    family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     create(merging, "g", "c", "ON DELETE CASCADE ON UPDATE CASCADE")
     create(merging, "s", "s", "ON DELETE CASCADE")
     async with merging.running() as generation:
@@ -132,8 +142,7 @@ async def test_chains_and_a_table_that_refers_to_itself(merging: Merging) -> Non
 
 
 async def test_a_session_without_checks_changes_no_children(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
+    family(merging)
     async with merging.running() as generation:
         merging.do(
             "INSERT INTO p_1 VALUES (1, 1), (2, 1)",
@@ -148,14 +157,6 @@ async def test_a_session_without_checks_changes_no_children(merging: Merging) ->
         assert merging.on(merging.target, "SELECT id FROM c ORDER BY id") == ((1,), (3,))
 
 
-async def fault(merging: Merging) -> FatalError:
-    async def follow() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-
-    return await fault_of(follow())
-
-
 async def test_two_sources_whose_keys_do_not_meet(
     merging_from: Callable[..., Merging],
     mariadb_source: DatabaseServer,
@@ -163,8 +164,7 @@ async def test_two_sources_whose_keys_do_not_meet(
 ) -> None:
     merging = merging_from(mariadb_source, mysql56_source)
     merging.more["shard-mode"] = ""
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE ON UPDATE CASCADE")
+    family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     async with merging.running() as generation:
         for number, server in enumerate(merging.sources.values(), 1):
             merging.on(
@@ -177,14 +177,13 @@ async def test_two_sources_whose_keys_do_not_meet(
         await merging.check(generation)
     # A key that both have is told before rows of one go along with the other's.
     merging.on(mysql56_source, "INSERT INTO p_1 VALUES (15, 1)")
-    assert (await fault(merging)).event == "rows.duplicate"
+    assert (await merging.fault()).event == "rows.duplicate"
     assert merging.on(merging.target, "SELECT id, p FROM c ORDER BY id") == ((11, 15), (21, 25))
 
 
 async def test_what_is_copied_is_followed(merging: Merging) -> None:
     merging.mode = "all"
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE ON UPDATE CASCADE")
+    family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     merging.do(
         "INSERT INTO p_1 VALUES (1, 1), (2, 1), (3, 1)",
         "INSERT INTO c_1 VALUES (1, 1), (2, 2), (3, 3)",
@@ -198,8 +197,7 @@ async def test_what_is_copied_is_followed(merging: Merging) -> None:
 @pytest.mark.remedy("rows.cascade-in-safe-mode", "copy anew")
 async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Merging) -> None:
     merging.more["syncers"] = {"sync": {"safe-mode": True}}
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
+    family(merging)
     async with merging.running() as generation:
         merging.do(
             "INSERT INTO p_1 VALUES (1, 1), (2, 1)",
@@ -210,7 +208,7 @@ async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Mergin
         )
         await merging.check(generation)
     merging.do("DELETE FROM p_1 WHERE id = 1")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.cascade-in-safe-mode"
     assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((2,),)
     del merging.more["syncers"]
@@ -256,13 +254,9 @@ async def test_a_statement_that_changes_the_keys_is_a_fault(
 
 @pytest.mark.remedy("target.keys-differ", "resume")
 async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
-    async with merging.running() as generation:
-        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
-        await merging.check(generation)
+    await one_child(merging)
     drop_key(merging, merging.target, "c")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "target.keys-differ"
     statement = found.remedies[0].split(";")[0]
     merging.on(merging.target, statement)
@@ -272,11 +266,7 @@ async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> No
 
 
 async def test_where_one_is_blocked_those_that_it_is_tied_to_wait(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
-    async with merging.running() as generation:
-        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
-        await merging.check(generation)
+    await one_child(merging)
     merging.create("x", "(id INT PRIMARY KEY)")
     merging.blocked = Parts(frozenset({TableName(merging.database, "c")}))
     merging.do("INSERT INTO c_1 VALUES (2, 1)", "DELETE FROM p_1")
@@ -291,8 +281,7 @@ async def test_where_one_is_blocked_those_that_it_is_tied_to_wait(merging: Mergi
 async def test_a_key_that_the_target_lost_behind_a_schema_change_is_a_fault(
     merging: Merging,
 ) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
+    family(merging)
     async with merging.running() as generation:
         merging.do(
             "INSERT INTO p_1 VALUES (1, 1)",
@@ -304,20 +293,16 @@ async def test_a_key_that_the_target_lost_behind_a_schema_change_is_a_fault(
         await merging.check(generation)
     drop_key(merging, merging.target, "c")
     merging.do("DELETE FROM p_1")
-    assert (await fault(merging)).event == "target.keys-differ"
+    assert (await merging.fault()).event == "target.keys-differ"
 
 
 async def test_a_key_that_a_shard_lost_while_the_task_was_stopped_is_a_fault(
     merging: Merging,
 ) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
-    async with merging.running() as generation:
-        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
-        await merging.check(generation)
+    await one_child(merging)
     merging.do("DELETE FROM p_1")
     drop_key(merging, merging.sources["a"], "c_1")
-    assert (await fault(merging)).event == "target.keys-differ"
+    assert (await merging.fault()).event == "target.keys-differ"
 
 
 def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
@@ -330,11 +315,10 @@ def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
 
 @pytest.mark.parametrize("target_server", ["tidb"], indirect=True)
 async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) -> None:
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
+    family(merging)
     merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = OFF")
     try:
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        fault = await merging.fault()
     finally:
         merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = ON")
     assert "tidb_enable_foreign_key is OFF" in fault.message
@@ -343,9 +327,8 @@ async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) ->
 
 async def test_keys_that_act_are_refused_with_coordination_at_a_start(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
-    merging.create("p", PARENT)
-    create(merging, "c", "p", "ON DELETE CASCADE")
-    found = await fault(merging)
+    family(merging)
+    found = await merging.fault()
     assert found.event == "target.keys-differ"
     assert 'shard-mode: ""' in found.remedies[0]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import settles
 
 
 def filtered(merging: Merging, *rules: dict[str, object]) -> None:
@@ -25,10 +24,7 @@ def on_target(merging: Merging, sql: str) -> list[tuple[object, ...]]:
 
 async def arrives(merging: Merging, sql: str, expected: list[tuple[object, ...]]) -> None:
     """With coordination, rows behind a change arrive after their source was read again."""
-    with anyio.move_on_after(PATIENCE):
-        while on_target(merging, sql) != expected:
-            await anyio.sleep(LOOK_SECONDS)
-    assert on_target(merging, sql) == expected
+    await settles(lambda: on_target(merging, sql), expected)
 
 
 @pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
@@ -111,8 +107,7 @@ async def test_an_error_is_a_fault_until_the_rule_or_the_statement_is_changed(
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (1, 1)", "ALTER TABLE x_1 ADD w INT")
     merging.do("INSERT INTO x_1 VALUES (2, 2, 2)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.forbidden"
     assert "`f0`" in fault.message
     assert "ALTER TABLE x_1 ADD w INT" in fault.message
@@ -137,8 +132,7 @@ async def test_forbidden_statements_are_skipped_or_replaced(merging: Merging) ->
     merging.do("INSERT INTO x_1 VALUES (1, 1)", "ALTER TABLE x_1 ADD KEY (v)")
     merging.do("UPDATE x_1 SET v = 2", add, "INSERT INTO x_1 VALUES (2, 2, 2)")
     for action, statements in ((OverrideAction.SKIP, ()), (OverrideAction.REPLACE, (add,))):
-        with anyio.fail_after(PATIENCE):
-            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        fault = await merging.fault()
         assert fault.event == "ddl.forbidden"
         await override(merging, fault, action, *statements)
     async with merging.running() as generation:

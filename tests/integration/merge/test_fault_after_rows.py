@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
-from actors.faults import FatalError
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
 
 ROWS = [f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)]
 KEYLESS = [f"INSERT INTO y_1 VALUES ({n % 3})" for n in range(30)]
@@ -18,11 +15,6 @@ UNREADABLE = [
 ]
 """The rows stand in the binlog as those of a file."""
 UNDONE = ["SET binlog_format=ROW, sql_log_bin=0", "DELETE FROM x_1 WHERE id = 98"]
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 async def make(merging: Merging) -> None:
@@ -38,7 +30,7 @@ async def test_rows_before_a_statement_that_cannot_be_carried_over_are_applied(
 ) -> None:
     await make(merging)
     merging.do(*ROWS, *KEYLESS, "SET binlog_format=STATEMENT", "INSERT INTO x_1 VALUES (99, 'no')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     merging.do("SET binlog_format=ROW, sql_log_bin=0", "DELETE FROM x_1 WHERE id = 99")
     assert merging.differences() == {}
@@ -48,7 +40,7 @@ async def test_rows_before_a_change_that_a_group_refuses_are_applied(merging: Me
     merging.more["shard-mode"] = "pessimistic"
     await make(merging)
     merging.do(*ROWS, *KEYLESS, "RENAME TABLE x_1 TO x_9, y_1 TO x_1")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event.startswith("ddl."), found.event
     merging.do("SET sql_log_bin=0", "RENAME TABLE x_1 TO y_1, x_9 TO x_1")
     assert merging.differences() == {}
@@ -58,7 +50,7 @@ async def test_rows_before_a_change_that_a_group_refuses_are_applied(merging: Me
 async def test_rows_before_an_event_that_cannot_be_read_are_applied(merging: Merging) -> None:
     await make(merging)
     merging.do(*ROWS, *KEYLESS, *UNREADABLE)
-    found = await fault(merging)
+    found = await merging.fault()
     merging.do(*UNDONE)
     assert found.event == "source.unreadable"
     assert merging.differences() == {}
@@ -72,7 +64,7 @@ async def test_a_start_before_an_event_that_cannot_be_read_says_that_nothing_is_
     merging.generation()
     merging.do(*ROWS)
     merging.do(*UNREADABLE)
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "source.unreadable"
     assert "It has applied nothing behind the start yet" in found.message
     assert any("would lose the rows before it" in way for way in found.remedies)

@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from actors.reading import prepared_check, purge_watch
 from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
-from replicator.binlog.connection.prepared_at_source import PreparedAtSource
+from replicator.binlog.connection.source_server import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
 from tests.support.streams.binlog_streams import here, kill_dumps
 from tests.support.tasks.checking import purge
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 
 @contextmanager
@@ -205,8 +205,7 @@ async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
                 await merging.caught_up(generation)
         assert named("source.prepared-purged", logged)
         session.commit()
-        with anyio.fail_after(PATIENCE):
-            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        fault = await merging.fault()
     assert fault.event == "source.unreadable"
     assert "X'30',X'62',1 is committed at" in fault.message
     merging.do("SET sql_log_bin = 0", "DELETE FROM x_1 WHERE id = 1")
@@ -235,8 +234,7 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
             assert len(prepared(generation)) == 2
         lost.leave()
         merging.do("SET sql_log_bin = 0", f"XA ROLLBACK {lost.name}")
-        with anyio.fail_after(PATIENCE):
-            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        fault = await merging.fault()
         assert fault.event == "source.unreadable"
         assert "X'6100ff',X'63',1 (prepared at" in fault.message
         assert "X'62'" not in fault.message

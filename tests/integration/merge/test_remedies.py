@@ -16,25 +16,16 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew, override
-from tests.support.tasks.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of, settles
 from tests.support.tasks.task_files import endpoint, start_of
 
 MakeMerging = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v VARCHAR(9))"
 
 
-async def fault(merging: Merging) -> FatalError:
-    """The fault that ends the next run."""
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
-
-
 async def equal(merging: Merging) -> None:
     """Wait until the targets have the rows of the shards."""
-    with anyio.move_on_after(PATIENCE):
-        while merging.differences():
-            await anyio.sleep(LOOK_SECONDS)
-    assert merging.differences() == {}
+    await settles(merging.differences, {})
 
 
 def way(found: FatalError, words: str) -> str:
@@ -59,7 +50,7 @@ def not_empty(merging: Merging) -> None:
 
 
 async def empty_as_told(merging: Merging) -> None:
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "copy.duplicate"
     told = way(found, "TRUNCATE TABLE")
     [statement] = [part for part in told.split(": ") if part.startswith("TRUNCATE")]
@@ -91,7 +82,7 @@ async def test_rows_of_the_copy_replace_those_in_their_way(
     merging = merging_from(mariadb_source)
     merging.mode = "all"
     not_empty(merging)
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "copy.duplicate"
     assert way(found, "on-duplicate-logical")
     merging.more["loaders"] = {"mine": {"on-duplicate-logical": "replace"}}
@@ -146,7 +137,7 @@ async def test_a_target_that_keeps_rows_of_its_copy_is_not_copied_anew(
     merging = merging_from(mariadb_source)
     merging.mode = "all"
     not_empty(merging)
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "copy.duplicate"
     merging.on(merging.target, "DELETE FROM x WHERE v = 'old'")
     with capture_logs() as logs:
@@ -181,7 +172,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     merging.on(second, "INSERT INTO x_1 VALUES (1000, 'second')", "INSERT INTO y_1 VALUES (1)")
     merging.do("SET binlog_row_image=MINIMAL", "UPDATE x_1 SET v = 'part' WHERE id = 2")
     merging.do("INSERT INTO x_1 VALUES (500, 'after')", "INSERT INTO y_1 VALUES (1)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
     assert way(found, "copy all anew").endswith(COPY_ANEW)
@@ -206,7 +197,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     behind = start_of(merging.source)
     merging.do("INSERT INTO x_2 VALUES (500, 'after')")
     merging.on(second, "INSERT INTO x_2 VALUES (1001, 'second')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "source.unreadable"
     told = way(found, "start behind it")
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
@@ -235,7 +226,7 @@ async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     async with merging.running():
         pass
     merging.do("INSERT INTO x_1 VALUES (2, 'a,b')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.no-plan"
     [statement] = re.findall(r"ALTER TABLE .*?(?=\. Or leave)", found.message)
     merging.on(merging.target, statement)
@@ -302,7 +293,7 @@ async def test_a_shard_of_another_structure_is_created_again_like_the_others(
         "INSERT INTO x_3 VALUES (2, 'more', 7)",
         "INSERT INTO x_2 VALUES (3, 'after')",
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.create-differs"
     assert "DROP it and CREATE it like them" in way(found, "skip this statement")
     merging.do("DELETE FROM x_3", "DROP TABLE x_3", f"CREATE TABLE x_3 {X}")
@@ -324,7 +315,7 @@ async def test_all_is_copied_anew_behind_a_change_that_no_binlog_has(merging: Me
     merging.do("INSERT INTO x_1 VALUES (1, 'before')", "SET sql_log_bin=0")
     unseen = "SET sql_log_bin=0", "ALTER TABLE x_1 ADD w INT FIRST", "SET sql_log_bin=1"
     merging.do(*unseen, "INSERT INTO x_1 VALUES (7, 2, 'behind')")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.no-plan"
     assert COPY_ANEW in found.remedies
     for server, shard in [(merging.source, "x_2"), (second, "x_1"), (second, "x_2")]:
@@ -349,7 +340,7 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
     merging.changed(mode="incremental")
     merging.on(second, "INSERT INTO x_1 VALUES (1000, 'b')")
     merging.on(second, *(f"ALTER TABLE x_{n} ADD w INT" for n in (1, 2)))
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "source.missed-ddl"
     assert COPY_ANEW in found.remedies
     await copy_all_anew(merging, "x", "y", dropped=True)
@@ -359,7 +350,7 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
 async def test_a_source_gets_its_start_in_the_task_file(merging: Merging) -> None:
     merging.create("x", X, shards=2)
     merging.instance["meta"] = None
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "source.no-start"
     merging.instance.clear()
     merging.changed(mode="incremental")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import FatalError, Parts
+from actors.faults import Parts
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE
 
 COLUMNS = (
     "(id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id)"
@@ -48,11 +48,6 @@ STATEMENTS = {
 }
 
 
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
-
-
 FAST = ("a shard under extract-table gets another name", "a partition becomes a shard")
 
 
@@ -83,7 +78,7 @@ async def test_other_targets_of_the_source_go_on(
         await merging.caught_up(generation)
     first, later = STATEMENTS[case]
     merging.do(*first, "INSERT INTO y_1 VALUES (2, 2)")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.scope is not None
     assert not found.scope.sources, found.message
     assert {name.table for name in found.scope.targets} - {"elsewhere", "z"} == {"x"}

@@ -172,8 +172,7 @@ async def test_a_ghost_of_before_the_start_that_does_not_tell_its_change(
         await merging.caught_up(generation)
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO _x_1_gho VALUES (1, 'a')")
     merging.do(exchange)
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert "It was made before this task began to read" in fault.message
     assert "column v goes and w comes" in fault.message
@@ -270,8 +269,7 @@ async def test_a_table_whose_structure_is_not_the_one_followed(
     async with merging.running() as generation:
         await merging.caught_up(generation)
     merging.do(*steps, "INSERT INTO x_1 (id, a, b) VALUES (2, 10, 20)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert merging.on(merging.target, "SELECT * FROM x") == ()
 

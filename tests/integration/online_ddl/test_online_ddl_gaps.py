@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
-from actors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_steps import pt_osc_steps
 from tests.support.tasks.online_tools import until
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 *GHOST, _, _ = pt_osc_steps("x_1", "ADD COLUMN c INT DEFAULT 7", definition=COLUMNS)
 DROP, FILL = "DROP TABLE IF EXISTS x_1", "RENAME TABLE _x_1_new TO x_1"
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 def is_equal(merging: Merging) -> bool:
@@ -58,7 +50,7 @@ async def test_a_table_whose_ghost_has_not_come_yet(merging: Merging, mode: str)
         merging.do("INSERT INTO x_1 VALUES (1, 'a')", *GHOST)
         await merging.caught_up(generation)
     merging.do(DROP)
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "it is not known that the ghost takes its place next" in found.message
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
@@ -75,7 +67,7 @@ async def test_a_table_that_is_to_go_though_it_has_a_ghost(merging: Merging) -> 
         merging.do("INSERT INTO x_1 VALUES (1, 'a')", *GHOST)
         await merging.caught_up(generation)
     merging.do(DROP, "DROP TABLE _x_1_new", "ALTER TABLE x_2 ADD COLUMN d INT")
-    found = await fault(merging)
+    found = await merging.fault()
     assert "replace the statement by itself" in found.message
     await override(merging, found, OverrideAction.REPLACE, "DROP TABLE x_1")
     async with merging.running() as generation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -10,7 +9,6 @@ from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_steps import gh_ost_steps
 from tests.support.tasks.online_tools import until
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, fault_of
 
 LARGE = 3_000_000_000
 """A number that is another one where its column is read with a sign."""
@@ -30,8 +28,7 @@ async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(
     merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     merging.do(*gh_ost_steps("x_1", change, copied="id, a"))
     merging.do(f"INSERT INTO x_1 VALUES (2, {LARGE})")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     await override(merging, fault, OverrideAction.REPLACE, "ALTER TABLE x_1 MODIFY a BIGINT")
     async with merging.running() as generation:
@@ -51,8 +48,7 @@ async def test_an_exchange_that_is_skipped_counts_as_its_shards_change(merging: 
     merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
     change = "MODIFY a INT UNSIGNED"
     merging.do(*gh_ost_steps("x_1", change, copied="id, a"), f"ALTER TABLE x_2 {change}")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     await override(merging, fault, OverrideAction.SKIP)
     async with merging.running() as generation:
@@ -76,8 +72,7 @@ async def test_a_table_that_gets_the_name_of_a_ghost(merging: Merging, rename: s
         await merging.caught_up(generation)
     merging.source.execute(f"CREATE TABLE IF NOT EXISTS {merging.database}.y (id INT)")
     merging.do(rename, "INSERT INTO x_1 VALUES (2, 5)")
-    with anyio.fail_after(PATIENCE):
-        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert "which is the ghost of" in fault.message
     await override(merging, fault, OverrideAction.SKIP)

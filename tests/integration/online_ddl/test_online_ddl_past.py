@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
-from actors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_steps import gh_ost_steps
 from tests.support.tasks.online_tools import until
 from tests.support.tasks.overriding import override, tell_from_target
-from tests.support.tasks.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 CHANGE = "ADD COLUMN c INT DEFAULT 7, ADD INDEX iv (v)"
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 *BEFORE, EXCHANGE, _, DROP = gh_ost_steps("x_1", CHANGE)
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 def is_equal(merging: Merging) -> bool:
@@ -81,10 +73,10 @@ async def test_an_exchange_whose_former_table_is_gone(merging: Merging) -> None:
         DROP,
         "INSERT INTO x_1 VALUES (2, 'b', 9)",
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "rows.structure-unknown"
     await tell_from_target(merging, found)
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     await override(merging, found, OverrideAction.REPLACE, f"ALTER TABLE x_1 {CHANGE}")
     async with merging.running() as generation:
@@ -106,7 +98,7 @@ async def test_an_exchange_of_before_the_first_look_that_does_not_tell_its_chang
         exchange,
         "INSERT INTO x_1 VALUES (2, 'b')",
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "column v goes and w comes" in found.message
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import matrix
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
 
 
 def columns_of(server: DatabaseServer, database: str, table: str) -> list[str]:
@@ -186,8 +184,7 @@ async def test_a_shard_replaced_by_another_structure_is_found_at_once(
         merging.do("INSERT INTO t_1 VALUES (1, 1)")
         await merging.check(generation)
     merging.do("CREATE OR REPLACE TABLE t_1 (id INT PRIMARY KEY, other INT)")
-    with anyio.fail_after(PATIENCE):
-        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    found = await merging.fault()
     assert found.event == "ddl.create-differs"
     assert "column other does not exist" in found.message
     merging.on(merging.target, "ALTER TABLE t ADD other INT")

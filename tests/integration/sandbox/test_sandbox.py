@@ -13,16 +13,15 @@ from threading import Barrier
 import pymysql
 import pytest
 
-from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import (
+from replicator.sandbox.keeper import (
+    Keeper,
     SandboxError,
     ServerDiedError,
     ServerStartError,
     ServerUnavailableError,
 )
-from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.server import DatabaseServer, cached_folder
 from replicator.sandbox.tidb import TiDBServer
 from tests.conftest import StartServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server

@@ -13,7 +13,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers import apt_sources

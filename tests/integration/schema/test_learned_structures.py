@@ -19,8 +19,7 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
-from replicator.schema.registry.provenance import Held, Provenance
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.schema.structure.inspection import read_table
 from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address

@@ -9,7 +9,7 @@ import pytest
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE
 
 CREATED = "(id INT PRIMARY KEY, a INT, b VARCHAR(9))"
 FIRST = "INSERT INTO {t} (id, a, b) VALUES (1, 2, 'three')"
@@ -119,11 +119,7 @@ async def test_a_table_that_may_have_been_there_otherwise_is_no_guess(
     statements = (made, FIRST, *CHANGED["a column changed"])
     merging.do(*(sql.format(t="x0_1", o="x0_") for sql in statements))
 
-    async def follow() -> None:
-        async with merging.running() as generation:
-            await merging.caught_up(generation)
-
-    fault = await fault_of(follow())
+    fault = await merging.fault()
     assert fault.event == "rows.structure-unknown"
 
 

@@ -21,7 +21,6 @@ from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import start_of
 from tests.support.values.column_values import NUMBERS, STRINGS, TEMPORAL
@@ -186,7 +185,7 @@ async def test_transactions_that_the_mode_of_gtids_would_not_write(
     merging.do("INSERT INTO t_1 VALUES (1)")
     modes = ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF")
     merging.source.execute(*(f"SET GLOBAL gtid_mode = {mode}" for mode in modes))
-    fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    fault = await merging.fault()
     assert "gtid_mode=OFF_PERMISSIVE" in str(fault)
     merging.source.execute(READABLE)
     async with merging.running() as generation:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pymysql.err
 import pytest
@@ -23,13 +21,14 @@ from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.hostile_server import (
     Answer,
+    HostileServer,
     endless_columns,
     endless_event,
     endless_row,
     endless_rows,
-    hostile_server,
     long_error,
 )
+from tests.support.streams.guarded_memory import memory_below
 
 LIMIT = 2 * MIB
 TOLD = r"limits\.largest-event"
@@ -44,17 +43,6 @@ def _limit() -> Iterator[None]:
     set_largest_event(None)
 
 
-@contextmanager
-def memory_below(size: int) -> Iterator[None]:
-    tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < size
-
-
 def address(server: DatabaseServer, port: int) -> DatabaseAddress:
     return DatabaseAddress(server.host, port, server.user, server.password)
 
@@ -64,7 +52,7 @@ async def test_a_look_up_takes_no_endless_answer(
     mariadb_target: DatabaseServer, answer: Answer
 ) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), answer) as hostile:
+    with HostileServer(server.port, MARKER.encode(), answer) as hostile:
         connection = Connection(address(server, hostile.port))
         assert await connection.fetch("SELECT 1") == [(1,)]
         with memory_below(12 * LIMIT), pytest.raises(DatabaseUnavailableError, match=TOLD):
@@ -79,7 +67,7 @@ def test_a_blocking_look_up_takes_no_endless_answer(
     mariadb_target: DatabaseServer, answer: Answer
 ) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), answer) as hostile:
+    with HostileServer(server.port, MARKER.encode(), answer) as hostile:
         stream = SourceStream(address(server, hostile.port))
         with (
             memory_below(12 * LIMIT),
@@ -108,7 +96,7 @@ def test_a_copy_reads_more_than_a_look_up_may_and_no_endless_row(
     rows = sum(count for _, count in stream.blocks(many.encode()))
     assert rows == 2000
     stream.close()
-    with hostile_server(server.port, MARKER.encode(), endless_row) as hostile:
+    with HostileServer(server.port, MARKER.encode(), endless_row) as hostile:
         stream = SourceStream(address(server, hostile.port))
         blocks = stream.blocks(f"SELECT '{MARKER}'".encode())
         with memory_below(20 * LIMIT), pytest.raises(pymysql.err.OperationalError, match=TOLD):
@@ -118,7 +106,7 @@ def test_a_copy_reads_more_than_a_look_up_may_and_no_endless_row(
 
 async def test_of_a_long_error_message_little_is_kept(mariadb_target: DatabaseServer) -> None:
     server = mariadb_target
-    with hostile_server(server.port, MARKER.encode(), long_error) as hostile:
+    with HostileServer(server.port, MARKER.encode(), long_error) as hostile:
         connection = Connection(address(server, hostile.port))
         with pytest.raises(pymysql.err.MySQLError) as caught:
             await connection.fetch(f"SELECT '{MARKER}'")
@@ -139,7 +127,7 @@ def test_an_endless_event_ends_the_stream_with_its_place(
     server = mariadb_source
     set_largest_event(64 * MIB)
     start = GtidStart("") if by_gtid else SourcePosition(BinlogPosition("bin.000001", 4))
-    with hostile_server(server.port, b"\nreplicator", endless_event) as hostile:
+    with HostileServer(server.port, b"\nreplicator", endless_event) as hostile:
         stream = BinlogStream(
             SourceAddress(server.host, hostile.port, server.user, server.password),
             start,

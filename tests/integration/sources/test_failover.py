@@ -6,8 +6,7 @@ import anyio
 import pytest
 
 from actors.task.operator.structure_commands import list_structures
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer
 from tests.support.servers.mysql import MySQLServer

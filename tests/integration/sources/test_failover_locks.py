@@ -7,8 +7,7 @@ import pytest
 
 from actors.task.operator.operator_commands import give_override
 from actors.task_setup import address_of
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer

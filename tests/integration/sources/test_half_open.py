@@ -22,7 +22,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.errors import is_unavailable
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
-from tests.support.servers.faulty_proxy import Fault, FaultyLine, Trap, Way, faulty_line
+from tests.support.servers.faulty_proxy import Fault, FaultyLine, Trap, Way
 
 LOOK = 0.4
 NOTICED = 8.0
@@ -59,7 +59,7 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
 
 @pytest.fixture
 def line(server: DatabaseServer) -> Iterator[FaultyLine]:
-    with faulty_line(server.port) as line:
+    with FaultyLine(server.port) as line:
         yield line
 
 

@@ -17,7 +17,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers.binlog_ends import end_of
 from tests.support.servers.clock import next_second
-from tests.support.servers.faulty_proxy import faulty_line
+from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
@@ -103,7 +103,7 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
     begin(one, db, rows=0)
     begin(other, db, rows=30)
     values = task_dict(db, {"a": one}, target_server, schema=db, target_schema=db)
-    with faulty_line(one.port) as line:
+    with FaultyLine(one.port) as line:
         values["sources"][0]["from"]["port"] = line.port
         task = load(tmp_path, values)
 

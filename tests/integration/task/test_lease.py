@@ -15,8 +15,14 @@ from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, lock_chunk
 from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
-from replicator.downstream.meta.holder import LeaseHolder, this_process
-from replicator.downstream.meta.lease import LEASE_TABLE, Lease, LeaseHeldError, LeaseLostError
+from replicator.downstream.meta.lease import (
+    LEASE_TABLE,
+    Lease,
+    LeaseHeldError,
+    LeaseHolder,
+    LeaseLostError,
+    this_process,
+)
 from replicator.downstream.rows.watermark_table import BucketKey
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection

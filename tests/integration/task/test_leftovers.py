@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError
 from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
-from tests.support.tasks.running import PATIENCE, fault_of
 from tests.support.tasks.task_files import start_of
 
 ON_MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 SAVED = [table.suffix for table in META_TABLES if table is not LEASE_TABLE]
-
-
-async def fault(merging: Merging) -> FatalError:
-    with anyio.fail_after(PATIENCE):
-        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
 
 
 def meta(merging: Merging, suffix: str) -> str:
@@ -66,12 +58,12 @@ async def test_a_copy_that_is_recorded_without_a_checkpoint_is_not_taken_for_don
     merging.on(merging.target, "TRUNCATE TABLE x")
     merging.changed(mode="all")
     with gone(merging, *left):
-        found = await fault(merging)
+        found = await merging.fault()
         assert found.event == "task.leftovers"
         assert meta(merging, "checkpoint").partition(".")[2] in found.message
         assert any("replicator remove" in way for way in found.remedies)
     merging.target.execute(f"DELETE FROM {meta(merging, 'checkpoint')}")
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "task.leftovers"
     assert "rows of a were copied" in found.message
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
@@ -88,7 +80,7 @@ async def test_a_table_of_another_program_is_not_taken_for_ours(merging: Merging
         f"CREATE TABLE {meta(merging, 'onlineddl')} (id VARCHAR(32), ghost_schema VARCHAR(128),"
         " ghost_table VARCHAR(128), ddls TEXT)",
     )
-    found = await fault(merging)
+    found = await merging.fault()
     assert found.event == "task.other-tables"
     assert f"{merging.database}_onlineddl" in found.message
     merging.more["name"] = f"{merging.database}_2"
@@ -107,14 +99,14 @@ async def test_no_meta_table_may_be_missing_beside_the_others(merging: Merging) 
     merging.do("DELETE FROM x_1 WHERE id = 1")
     for suffix in SAVED:
         with gone(merging, suffix):
-            found = await fault(merging)
+            found = await merging.fault()
             assert found.event == "task.leftovers", suffix
             assert f"{merging.database}_{suffix} missing" in found.message
             # Nor does it help to try again: nothing was made in its place.
-            assert (await fault(merging)).event == "task.leftovers"
+            assert (await merging.fault()).event == "task.leftovers"
     with gone(merging, *SAVED):
         # Nothing is saved: it begins anew, and meets the rows in its target.
-        assert (await fault(merging)).event == "copy.duplicate"
+        assert (await merging.fault()).event == "copy.duplicate"
     async with merging.running() as generation:
         await merging.copied(generation)
         await merging.check(generation)
@@ -139,7 +131,7 @@ async def test_a_task_of_the_same_name_with_other_sources(
     merging.sources = others
     merging.changed(mode="all")
     if not kept:
-        found = await fault(merging)
+        found = await merging.fault()
         assert found.event == "task.other-sources"
         assert "other sources (a) than the task file has (b)" in found.message
         await copy_all_anew(merging, "x")

@@ -10,15 +10,13 @@ import pytest
 
 from replicator.downstream.meta.all_tables import create_tables, drop_tables
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.registry.provenance import Held, Provenance
-from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.registry.registry import Held, MemberRecord, Provenance
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.watermark import Watermark
 

@@ -13,8 +13,7 @@ from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
-from replicator.downstream.meta.holder import LeaseHolder, this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, LeaseHolder, this_process
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 
 APT_FOLDER = Path("/etc/apt")
 SUITES_OF_ANY_RELEASE = frozenset({"oldstable", "stable", "testing", "unstable", "sid"})

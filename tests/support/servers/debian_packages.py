@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replicator.sandbox.cache import cache_root, cached_folder
-from replicator.sandbox.errors import ServerUnavailableError
-from replicator.sandbox.keeper import Keeper
-from replicator.sandbox.server import tail
+from replicator.sandbox.keeper import Keeper, ServerUnavailableError
+from replicator.sandbox.server import cache_root, cached_folder, tail
 from tests.support.servers.apt_sources import machine_mirror
 
 MACHINE = "x86_64"

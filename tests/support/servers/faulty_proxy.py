@@ -14,10 +14,11 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
+
+from tests.support.servers.relay import Relay
 
 _CHUNK = 1 << 16
 _SO_ATTACH_FILTER = 26
@@ -95,24 +96,16 @@ class _Pair:
                 end.shutdown(socket.SHUT_RD if reset else socket.SHUT_RDWR)
 
 
-class FaultyLine:
-    """Listens on ``port`` and passes connections on to the server that listens on ``backend``.
-
-    That may change, as behind a virtual address that moves.
-    """
+class FaultyLine(Relay):
+    """A relay that breaks. Its server may change, as behind a virtual address that moves."""
 
     def __init__(self, backend: int) -> None:
-        self._backend = backend
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.accepted = 0
         self.bytes_per_second: float | None = None
         """For every connection, while it is set."""
         self._traps: list[Trap] = []
         self._pairs: list[_Pair] = []
-        self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
+        super().__init__(backend)
 
     def set(self, trap: Trap) -> Trap:
         """Break the next connection that the trap is for; the trap."""
@@ -134,38 +127,16 @@ class FaultyLine:
             self._backend = backend
         self.break_all(Fault.END)
 
-    def close(self) -> None:
-        """Listen no more, and close all connections."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join()
-        self._listener.close()
+    def end_all(self) -> None:
+        """End all connections."""
         for pair in self._pairs:
             pair.close()
-        for thread in self._threads:
-            thread.join()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            with self._lock:
-                try:
-                    server = socket.create_connection(("127.0.0.1", self._backend))
-                except OSError:
-                    client.close()
-                    continue
-                pair = _Pair(client, server)
-                self._pairs.append(pair)
-                self.accepted += 1
-            self._start(partial(self._serve, pair))
-
-    def _start(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    def _take(self, client: socket.socket, server: socket.socket) -> None:
+        pair = _Pair(client, server)
+        self._pairs.append(pair)
+        self.accepted += 1
+        self._start(partial(self._serve, pair))
 
     def _serve(self, pair: _Pair) -> None:
         client, server = pair.ends[Way.TO_SERVER]
@@ -229,13 +200,3 @@ def _drop_all(end: socket.socket) -> None:
     # struct sock_fprog: the number of instructions, and where they are.
     header = struct.pack("HxxxxxxP", 1, ctypes.addressof(program))
     end.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, header)
-
-
-@contextlib.contextmanager
-def faulty_line(backend: int) -> Iterator[FaultyLine]:
-    """A line to the server that listens on port ``backend``; closed in the end."""
-    line = FaultyLine(backend)
-    try:
-        yield line
-    finally:
-        line.close()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from replicator.binlog.connection.framing import FULL_PACKET
 from replicator.binlog.events.event_header import EventType
+from tests.support.servers.relay import Relay, shut
 
 Answer = Callable[[], Iterator[bytes]]
 
@@ -81,52 +81,25 @@ def endless_event() -> Iterator[bytes]:
         number += 1
 
 
-class HostileServer:
-    """Listens on ``port``. ``answered``: how often it gave its own answer, while ``armed``."""
+class HostileServer(Relay):
+    """A relay with an answer of its own. ``answered``: how often it gave it, while ``armed``."""
 
     def __init__(self, backend: int, marker: bytes, answer: Answer) -> None:
-        self._backend = backend
         self._marker = marker
         self._answer = answer
         self.answered = 0
         self.armed = True
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._ends: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
+        super().__init__(backend)
 
     def close(self) -> None:
         """Listen no more, and close all connections."""
-        self._shut(self._listener)
-        self._threads[0].join()
-        self._listener.close()
-        self.break_all()
-        for thread in self._threads:
-            thread.join()
+        super().close()
         for end in self._ends:
             end.close()
 
-    def break_all(self) -> None:
-        """End all connections."""
-        for end in self._ends:
-            self._shut(end)
-
-    def _start(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._backend))
-            self._ends += [client, server]
-            self._start(partial(self._serve, client, server))
-            self._start(partial(self._pump, server, client))
+    def _take(self, client: socket.socket, server: socket.socket) -> None:
+        self._start(partial(self._serve, client, server))
+        self._start(partial(self._pump, server, client))
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -137,25 +110,11 @@ class HostileServer:
                         client.sendall(piece)
                     continue
                 server.sendall(data)
-        self._shut(client)
-        self._shut(server)
+        shut(client)
+        shut(server)
 
     def _pump(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(_CHUNK):
                 client.sendall(data)
-        self._shut(client)
-
-    def _shut(self, end: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def hostile_server(backend: int, marker: bytes, answer: Answer) -> Iterator[HostileServer]:
-    """A hostile server before the one that listens on port ``backend``; closed in the end."""
-    server = HostileServer(backend, marker, answer)
-    try:
-        yield server
-    finally:
-        server.close()
+        shut(client)

@@ -13,14 +13,13 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError, ServerUnavailableError
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
     LOG_FILE_SIZE,
     BinlogServer,
     arguments,
+    cached_folder,
     give_to_server,
     program_environment,
     tail,

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import ServerStartError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
     BinlogServer,
     arguments,
+    cached_folder,
     give_to_server,
     program_environment,
     tail,

@@ -13,14 +13,12 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyspark
 
 from replicator.pipeline.spark.java import find_java_home
-from replicator.sandbox.errors import ServerStartError
-from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.keeper import Keeper, ServerStartError
 from replicator.sandbox.server import reserved_port, tail
 from tests.support.spark.executor_python import executor_python
 
@@ -60,12 +58,7 @@ class SparkCluster:
             self._resources = resources.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def settings(self, conf: Mapping[str, str] | None = None) -> dict[str, Any]:

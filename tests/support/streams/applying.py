@@ -24,12 +24,11 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import apply_batch
 from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import plan_list
 from replicator.pipeline.plans.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
-from tests.support.streams.row_columns import raw_events
+from tests.support.streams.row_columns import plan_list, raw_events
 
 BUCKETS = 4
 TOKEN = 7

@@ -24,8 +24,8 @@ from replicator.binlog.events.table_map import parse_table_map
 from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.copy.binary_rows import convert_binary, value_sizes
 from replicator.pipeline.copy.text_rows import OUTPUT_FACTOR, convert_rows
+from replicator.rows.decoder.block_decoder import CompiledDecoder
 from replicator.rows.decoder.event_spans import EventSpans
-from replicator.rows.decoder.row_decoder import CompiledDecoder
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from tests.support.streams.guarded_memory import guarded, guarded_copy

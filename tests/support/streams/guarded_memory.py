@@ -1,9 +1,12 @@
-"""Arrays behind which nobody may read or write: the process dies of it (Linux, mprotect(2))."""
+"""Arrays behind which nobody may read or write, and blocks that may have so much memory."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,7 +17,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(size: int) -> Bytes:
-    """An array of so many bytes that ends where a page begins that is not to be touched."""
+    """An array of so many bytes that ends where a page begins that is not to be touched.
+
+    The process dies of touching it (Linux, mprotect(2)).
+    """
     pages = -(-size // _PAGE)
     region = mmap.mmap(-1, (pages + 1) * _PAGE)
     place = ctypes.addressof(ctypes.c_char.from_buffer(region))
@@ -28,3 +34,15 @@ def guarded_copy(data: bytes) -> Bytes:
     found = guarded(len(data))
     found[:] = np.frombuffer(data, np.uint8)
     return found
+
+
+@contextmanager
+def memory_below(size: int) -> Iterator[None]:
+    """The block may not have more than so many bytes at once."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size

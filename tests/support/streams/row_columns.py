@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.kernels.compiled import Bytes, Integers
 from replicator.pipeline.apply.raw_events import RawEvents
+from replicator.pipeline.plans.plan import PlanCollector, PlanList, TablePlan
 
 
 def row_events(
@@ -64,3 +65,11 @@ def places(rows: RowEvents | None) -> list[tuple[int, int]]:
     if rows is None:
         return []
     return list(zip(rows.transaction.tolist(), rows.ordinal.tolist(), strict=True))
+
+
+def plan_list(plans: Iterable[TablePlan]) -> PlanList:
+    """Plans that are different objects, each with its own shard."""
+    collector = PlanCollector()
+    for plan in plans:
+        collector.number(plan, plan.member)
+    return collector.collected()

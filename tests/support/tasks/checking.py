@@ -11,8 +11,7 @@ from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToC
 from replicator.checks.result import CheckResult
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.sandbox.server import DatabaseServer
 
 OUR_ID = 4_000_001

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 from tests.support.tasks.shards import Shards
 
 
@@ -32,3 +37,22 @@ def rows_sent(server: DatabaseServer) -> int:
     """How many rows a server has sent to all its clients since it was started."""
     ((_, count),) = server.execute("SHOW GLOBAL STATUS LIKE 'Rows_sent'")
     return int(str(count))
+
+
+def slow_copy(merging: Merging, rows_per_second: int) -> Merging:
+    """Give a merge a full copy in small chunks, whose rows replace those in their way."""
+    merging.mode = "all"
+    merging.more |= {
+        "mydumpers": {"small": {"rows": 50, "threads": 1}},
+        "loaders": {"moving": {"on-duplicate-logical": "replace"}},
+        "copy": {"rows-per-second": rows_per_second},
+    }
+    merging.instance = {"mydumper-config-name": "small", "loader-config-name": "moving"}
+    return merging
+
+
+async def copied_some(generation: Generation, chunks: int) -> None:
+    """Wait until a full copy has copied so many chunks."""
+    with anyio.fail_after(PATIENCE):
+        while generation.copy is None or generation.copy.progress.chunks < chunks:
+            await anyio.sleep(LOOK_SECONDS)

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 import config
 from actors.faults import FatalError
 from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.support.servers.faulty_proxy import FaultyLine, faulty_line
+from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.replication import ReplicatedPair
 from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
 from tests.support.tasks.tables import rows_of
@@ -124,7 +124,7 @@ def estate(
     folder: Path,
     spark: SparkContext,
 ) -> Iterator[Estate]:
-    with faulty_line(pair.primary.port) as line:
+    with FaultyLine(pair.primary.port) as line:
         target.execute(
             f"CREATE DATABASE {database}",
             f"CREATE TABLE {database}.t {KEYED}",

@@ -11,6 +11,7 @@ from pyspark import SparkContext
 
 import config
 from actors.control.arguments import OnChangedRules
+from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.running import (
@@ -18,6 +19,7 @@ from tests.support.tasks.running import (
     NOTHING,
     PATIENCE,
     caught_up,
+    fault_of,
     generation_of,
     running,
 )
@@ -139,6 +141,11 @@ class Merging:
         generation = self.generation()
         await generation.run(anyio.Event(), anyio.Event())
         return generation
+
+    async def fault(self) -> FatalError:
+        """The one fault that ends the next run."""
+        with anyio.fail_after(PATIENCE):
+            return await fault_of(self.generation().run(anyio.Event(), anyio.Event()))
 
     async def caught_up(self, generation: Generation, patience: float = PATIENCE) -> None:
         await caught_up(generation, self.sources, patience)

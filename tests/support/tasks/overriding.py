@@ -10,8 +10,7 @@ from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
@@ -17,8 +17,7 @@ from actors.task.generation import Generation
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task_setup import source_setups
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.downstream.meta.holder import this_process
-from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.scratch.learned_structures import LearnedStructures
 from tests.support.servers.binlog_ends import end_of
@@ -70,6 +69,17 @@ async def caught_up(
     with anyio.fail_after(patience):
         while not all(reached(generation, source, end) for source, end in ends.items()):
             await anyio.sleep(LOOK_SECONDS)
+
+
+async def settles(look: Callable[[], object], wanted: object) -> None:
+    """Wait until a look gives what is wanted, which it must in the end.
+
+    With coordination, rows behind a change arrive after their source was read again.
+    """
+    with anyio.move_on_after(PATIENCE):
+        while look() != wanted:
+            await anyio.sleep(LOOK_SECONDS)
+    assert look() == wanted
 
 
 def reached(generation: Generation, source: str, end: BinlogPosition) -> bool:

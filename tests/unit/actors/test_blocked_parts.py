@@ -22,7 +22,7 @@ def steer(parts: BlockedParts, command: str, *targets: str, sources: tuple[str, 
 
 
 def test_the_operator_names_parts_as_they_are_shown() -> None:
-    parts = BlockedParts("orders")
+    parts = BlockedParts()
     steer(parts, "pause", "m.`a.b`", sources=("b",))
     assert parts.blocked == Parts(frozenset({DOTTED}), frozenset({"b"}))
     assert not parts.failed
@@ -41,16 +41,16 @@ def test_the_operator_names_parts_as_they_are_shown() -> None:
 )
 def test_what_can_not_be_meant_is_told(command: str, target: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        steer(BlockedParts("orders"), command, target)
+        steer(BlockedParts(), command, target)
 
 
 def test_before_all_sources_have_begun_only_the_whole_task_is_paused() -> None:
     with pytest.raises(ValueError, match="as a whole"):
-        BlockedParts("orders").steer("pause", {"targets": ["m.x"]}, TARGETS, SOURCES, begun=False)
+        BlockedParts().steer("pause", {"targets": ["m.x"]}, TARGETS, SOURCES, begun=False)
 
 
 def test_something_is_left_while_not_all_targets_and_not_all_sources_are_blocked() -> None:
-    parts = BlockedParts("orders")
+    parts = BlockedParts()
     parts.add(of_target(X, DOTTED), Block(now()))
     assert parts.leaves(TARGETS, SOURCES)
     parts.add(of_target(BASE), Block(now()))
@@ -63,7 +63,7 @@ def test_something_is_left_while_not_all_targets_and_not_all_sources_are_blocked
 
 
 def test_what_is_blocked_already_is_not_blocked_anew() -> None:
-    parts = BlockedParts("orders")
+    parts = BlockedParts()
     assert parts.add(of_target(X), Block(now()))
     assert not parts.add(of_target(X), Block(now()))
     assert parts.add(of_target(X, BASE), Block(now()))

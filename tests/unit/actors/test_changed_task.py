@@ -14,8 +14,7 @@ from replicator.downstream.meta.checkpoint import Checkpoint
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.schema.registry.provenance import UNSEEN
-from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.registry.registry import UNSEEN, MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.lock import Resolution
 from replicator.watermark import Place, Watermark

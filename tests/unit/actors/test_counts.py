@@ -16,7 +16,7 @@ from actors.task.status_report import RateMeter, task_status
 from replicator.downstream.meta.chunks import CopiedTables
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus, now
-from replicator.terminal.copy_bar import CopyBar
+from replicator.terminal.copy_progress import CopyBar
 
 ORDERS, ITEMS = TableName("m", "orders"), TableName("m", "items")
 
@@ -34,7 +34,7 @@ def test_a_task_that_starts_anew_shows_what_it_has_done_before() -> None:
     counts = TaskCounts(batches=3)
     counts.targets[ORDERS].inserted += 5
     status = task_status(
-        "x", "starting", now(), 1, None, BlockedParts("x"), None, counts, RateMeter(counts)
+        "x", "starting", now(), 1, None, BlockedParts(), None, counts, RateMeter(counts)
     )
     assert (status.writer.batches, status.writer.rows) == (3, 5)
 

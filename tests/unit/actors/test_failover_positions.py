@@ -12,7 +12,7 @@ from actors.lock_state import (
     load_decision,
 )
 from actors.lock_state import load_group as load
-from actors.task.failover.failed_over_locks import moved_decision, moved_group
+from actors.task.failover.failover import moved_decision, moved_group
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.failover_positions import FailoverPositions, UnknownPlaceError
 from replicator.mysql.names import TableName

@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from actors.faults import FatalError, Parts, of_target
+from actors.refusals import locked_fault
 from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.writing.ddl_runner import DDL_LOCK_SECONDS
-from actors.writing.locked_targets import locked_fault
 from replicator.downstream.rows.write_session import LOCK_SECONDS
 from replicator.mysql.names import TableName
 from replicator.status import now
@@ -22,7 +22,7 @@ class Parted:
 
     def __init__(self) -> None:
         self.seconds = 1000.0
-        self.parts = BlockedParts("orders")
+        self.parts = BlockedParts()
         self.busy = False
         self.aside = LockBackoff(self.parts, lambda: self.busy, lambda: self.seconds)
 
@@ -116,7 +116,7 @@ async def test_pauses_grow_however_long_an_attempt_takes() -> None:
 
 @pytest.mark.parametrize("passing", [True, False])
 def test_a_part_that_is_tried_again_by_itself_is_no_failure(*, passing: bool) -> None:
-    parts = BlockedParts("orders")
+    parts = BlockedParts()
     error = FatalError("e", "m", where="w", remedies=(), scope=of_target(X), passing=passing)
     parts.add(of_target(X), block_of("orders", error))
     assert parts.failed is not passing

@@ -10,7 +10,7 @@ from actors.reading.ruled_columns import refuse_ruled
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.checks.schema.agreement import Shard, check_counters
-from replicator.checks.schema.missing_target import check_missing
+from replicator.checks.schema.structures import check_missing
 from replicator.checks.schema.table_fit import member_differences
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
@@ -23,8 +23,14 @@ from replicator.routing.columns.column_mapping import (
     MappedColumn,
     MappingRule,
 )
-from replicator.routing.columns.extracted_columns import ExtractedColumn, Extraction, NamePart
-from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
+from replicator.routing.columns.member_columns import (
+    NO_COLUMN_RULES,
+    ColumnRules,
+    ExtractedColumn,
+    Extraction,
+    MemberColumns,
+    NamePart,
+)
 from replicator.routing.routes import RouteRule, Routes
 from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.rows.values.column_format import ColumnFormat

@@ -9,13 +9,13 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import lock_coordinator
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
+from actors.task_setup import columns_of
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry

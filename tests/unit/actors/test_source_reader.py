@@ -8,9 +8,9 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from actors.actor import Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
@@ -29,8 +29,7 @@ from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.routing.allow_list import AllowList
-from replicator.routing.router import Router
-from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.routes import Router, RouteRule, Routes
 from replicator.schema.registry.registry import SchemaRegistry
 
 ROUTER = Router(

@@ -13,11 +13,11 @@ import pytest
 
 from actors.backoff import Backoff
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
+from actors.refusals import locked_fault
 from actors.task import lock_backoff as lock_backoff
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, restart_fault
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
-from actors.writing.locked_targets import locked_fault
 from config.loading import load_task
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName

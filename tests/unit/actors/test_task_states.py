@@ -18,7 +18,6 @@ from actors.control import commands, task_records
 from actors.control.protocol import Reply, Request, socket_path
 from actors.control.server import ControlServer
 from actors.control.task_records import find_record, forget_record, note_begun
-from replicator.health import condition, needs_operator
 from replicator.status import (
     BlockedPart,
     Fault,
@@ -26,6 +25,8 @@ from replicator.status import (
     SourceStatus,
     TaskStatus,
     WriterStatus,
+    condition,
+    needs_operator,
     now,
 )
 from replicator.terminal.status import render

@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.lengths import packed_integer
-from replicator.binlog.events.table_map import OptionalMetadata, TableMap, parse_table_map
+from replicator.binlog.events.table_map import (
+    OptionalMetadata,
+    TableMap,
+    packed_integer,
+    parse_table_map,
+)
 
 INT, YEAR, VARCHAR, VECTOR, GEOMETRY = 3, 13, 15, 242, 255
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
-import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -26,6 +25,7 @@ from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.memory import MIB, set_largest_event
 from replicator.rows.values.mysql_json import json_text
 from tests.support.streams.binlog_events import Binlog
+from tests.support.streams.guarded_memory import memory_below
 from tests.support.streams.packets import feed, numbered
 from tests.support.streams.payloads import packed
 from tests.unit.binlog.test_binlog_assembler import assembler, read
@@ -39,18 +39,6 @@ def _limit() -> Iterator[None]:
     set_largest_event(LIMIT)
     yield
     set_largest_event(None)
-
-
-@contextmanager
-def memory_below(size: int) -> Iterator[None]:
-    """The block may not have more than so many bytes at once."""
-    tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < size
 
 
 def header(size: int, kind: int = EventType.WRITE_ROWS_V1) -> bytes:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from replicator.binlog.positions.position import BinlogPosition
-from replicator.binlog.positions.retention import BinlogFile, Distance, distance
+from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 
 FILES = [BinlogFile("bin.000009", 900), BinlogFile("bin.000010", 100), BinlogFile("bin.000011", 50)]
 

@@ -10,7 +10,7 @@ from replicator.checks.schema.agreement import (
     check_agreement,
     member_disagreements,
 )
-from replicator.checks.schema.missing_target import check_missing
+from replicator.checks.schema.structures import check_missing
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.checks.schema.table_fit import charset_misfit, type_misfit
-from replicator.schema.structure.column_text import labels_of
-from replicator.schema.structure.structure import Column
+from replicator.schema.structure.structure import Column, labels_of
 
 
 def column(text: str, charset: str = "") -> Column:

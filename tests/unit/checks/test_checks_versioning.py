@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replicator.checks.schema.agreement import Shard
-from replicator.checks.schema.versioning import check_versioning
+from replicator.checks.schema.structures import check_versioning
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Column, Table
 

@@ -6,25 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import config
 from config.processing import Mydumper
-
-TASK = """\
-name: merge
-task-mode: incremental
-target-database: {host: t, port: 4000, user: root, password: secret-t}
-sources:
-  - source-id: a
-    from: {host: a, port: 3306, user: repl, password: secret-a}
-mysql-instances:
-  - source-id: a
-"""
-
-
-def load(folder: Path, text: str) -> config.Task:
-    path = folder / "task.yaml"
-    path.write_text(text, encoding="utf-8")
-    return config.load_task(path)
+from tests.unit.config.test_config_loading import TASK, load
 
 
 @pytest.mark.parametrize("duration", ["60s", "0s", "10m", "1h0m0s"])

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 import config
-from config.keys import pattern_of, walk
+from config.base import pattern_of, walk
+from config.dm_keys import IGNORED, NO_EFFECT, RENAMED, UNSUPPORTED
 from config.loading import load_task
 from config.models import Task
-from config.no_effect import IGNORED, NO_EFFECT
-from config.old_spellings import RENAMED
 from config.reference import reference_page, supported
 from config.template import LEFT_OUT, template
-from config.unsupported import UNSUPPORTED
 
 PAGE = Path(config.__file__).parent.parent / "docs" / "task-file.md"
 PATTERNS = {pattern_of(place) for place, _ in walk(Task)}

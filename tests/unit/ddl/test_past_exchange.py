@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.online.online_ddl import Beside
-from replicator.ddl.online.past_exchange import exchanged_ghost
+from replicator.ddl.online.online_ddl import Beside, exchanged_ghost
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 

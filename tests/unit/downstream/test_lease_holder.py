@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.downstream.meta.holder import LeaseHolder, begun, is_gone, this_process
+from replicator.downstream.meta.lease import LeaseHolder, begun, is_gone, this_process
 
 HERE = LeaseHolder("db1", 17, "boot 1", "100")
 OTHER = LeaseHolder("db1", 23, "boot 1", "200")

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from replicator.events.check_warnings import CHECK_WARNINGS
-from replicator.events.event_table import EVENTS
-from replicator.events.reference import log_page, warnings_page
+from replicator.events.reference import EVENTS, log_page, warnings_page
 from replicator.logs import _TOLD_ONCE
 from tests.support.logged_events import ROOT, PutTogetherError, faults, logged, logged_in
 

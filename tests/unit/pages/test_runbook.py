@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from actors.writing.job_runner import _FAULTS
-from replicator.events.event_table import EVENTS
 from replicator.events.log_event import FaultSection
-from replicator.events.reference import faults_page
+from replicator.events.reference import EVENTS, faults_page
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.checks.target.cluster import check_cluster
+from replicator.checks.run.all_checks import check_cluster
 from replicator.pipeline.spark import probe
 from replicator.pipeline.spark.cluster import cluster_settings, cut_off, is_local, pack
 from replicator.pipeline.spark.probe import look_around

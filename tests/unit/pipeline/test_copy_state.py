@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.copy_state import CopyState
-from replicator.schema.registry.provenance import GONE, Held, Provenance
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import GONE, CopyState, Held, Provenance, SchemaRegistry
 from replicator.schema.structure.structure import Table
 
 TARGET = TableName("d", "t")

@@ -10,7 +10,7 @@ from rich.console import Console
 from structlog.testing import capture_logs
 
 from actors.counts import TaskCounts
-from actors.writing.left_out_rows import PACE, LeftOutRows
+from actors.writing.batched_writer import PACE, LeftOutRows
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.downstream.fence import Fence
@@ -20,7 +20,6 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult, LeftOut
 from replicator.pipeline.apply.job import BatchShare, Job, apply_part
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import plan_list
 from replicator.pipeline.plans.row_filter import row_filter, rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.rows.values.column_format import ColumnFormat
@@ -28,7 +27,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
-from tests.support.streams.row_columns import raw_events
+from tests.support.streams.row_columns import plan_list, raw_events
 from tests.unit.binlog.test_binlog_rows import event
 
 TARGET = TableName("d", "t")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.pipeline.workers.placement import spread
+from replicator.pipeline.apply.batch import spread
 
 TARGETS = st.dictionaries(
     st.integers(0, 50), st.tuples(st.integers(0, 10**9), st.integers(1, 16)), min_size=1

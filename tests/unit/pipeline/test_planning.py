@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,24 @@ import pytest
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.plans.plan import Literal, TablePlan
-from replicator.pipeline.plans.planning import PlanError, UnfitTargetError, plan_table
-from replicator.schema.structure.column_text import labels_of
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.pipeline.plans.plan import (
+    Literal,
+    PlanCollector,
+    TablePlan,
+    TargetColumn,
+    TargetTable,
+)
+from replicator.pipeline.plans.planning import (
+    MisfitError,
+    PlanCache,
+    PlanError,
+    UnfitTargetError,
+    plan_table,
+)
+from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.schema.structure.structure import Column, Table, UniqueKey, labels_of
+from tests.support.streams.row_columns import plan_list
 
 CODES = {
     "int": ColumnType.LONG,
@@ -245,3 +260,150 @@ def test_literals_follow_the_targets_type() -> None:
 )
 def test_labels_of_a_column_type(kind: str, labels: tuple[str, ...]) -> None:
     assert labels_of(Column("e", kind)) == labels
+
+
+ONE = TablePlan(
+    TargetTable(3, "s", "t", 4, replace=True),
+    Member("a", TableName("x", "t1")),
+    tuple(ColumnFormat(f"c{number}", 3, 0) for number in range(30)),
+    tuple(range(30)),
+    tuple(TargetColumn(f"c{number}", Literal.NUMBER) for number in range(30)),
+    (0,),
+    (0,),
+)
+TWO = replace(ONE, target=replace(ONE.target, number=9, table="u"))
+
+
+def member(number: int) -> Member:
+    return Member("b", TableName("x", f"t{number}"))
+
+
+def test_plans_are_numbered_by_what_they_are_and_by_their_shard() -> None:
+    collector = PlanCollector()
+    steps = [(ONE, 1), (TWO, 2), (ONE, 3), (ONE, 1), (TWO, 2), (TWO, 1)]
+    assert [collector.number(plan, member(m)) for plan, m in steps] == [0, 1, 2, 0, 1, 3]
+    plans = collector.collected()
+    assert plans.kinds == (ONE, TWO)
+    assert len(plans) == 4
+    assert [plans.plan(number) for number in range(4)] == [
+        replace(plan, member=member(m)) for plan, m in ((ONE, 1), (TWO, 2), (ONE, 3), (TWO, 1))
+    ]
+    assert plans.targets.tolist() == [3, 9, 3, 9]
+
+
+def test_plans_that_are_equal_and_no_one_object_stay_apart() -> None:
+    plans = plan_list([ONE, replace(ONE), replace(ONE, member=member(2))])
+    assert len(plans.kinds) == len(plans) == 3
+    assert [plans.member(number) for number in range(3)] == [ONE.member, ONE.member, member(2)]
+
+
+def test_another_shard_makes_hardly_more_to_send() -> None:
+    def size(shards: int) -> int:
+        collector = PlanCollector()
+        for number in range(shards):
+            collector.number(ONE, member(number))
+        return len(pickle.dumps(collector.collected(), 5))
+
+    assert size(1000) < size(1) + 1000 * 60
+
+
+def test_none() -> None:
+    plans = PlanCollector().collected()
+    assert (len(plans), plans.targets.tolist()) == (0, [])
+
+
+NAME = Column("name", "varchar(20)", "utf8mb4")
+KEYS = (UniqueKey("PRIMARY", ("id",)),)
+TARGET = Table("m", "t", (ID, NAME), KEYS, "CREATE TABLE `t` (…)")
+
+
+def shard(number: int) -> tuple[Member, Table, TableMap]:
+    name = f"t_{number}"
+    return (
+        Member("a", TableName("s", name)),
+        Table("s", name, (ID, NAME), KEYS, f"CREATE TABLE `{name}` (…)"),
+        TableMap(
+            *("s", name, (ColumnType.LONG, ColumnType.VARCHAR), (0, 80), (False, True)),
+            OptionalMetadata(),
+        ),
+    )
+
+
+def planned(plans: PlanCache, number: int, target: Table = TARGET) -> TablePlan:
+    member, structure, table_map = shard(number)
+    return plans.plan(member, structure, table_map, target, 7, 4, AS_THEY_ARE)
+
+
+def test_alike_shards_have_the_same_plan_but_for_their_names() -> None:
+    plans = PlanCache()
+    first, second = planned(plans, 1), planned(plans, 2)
+    assert first is second
+    for number in (1, 2):
+        member, structure, table_map = shard(number)
+        made = plan_table(member, structure, table_map, TARGET, 7, 4)
+        assert replace(first, member=member) == made
+
+
+def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
+    plans = PlanCache()
+    first = planned(plans, 1)
+    member, structure, table_map = shard(2)
+    other = Table("m", "other", (ID, NAME), KEYS, "CREATE TABLE `other` (…)")
+    second = plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE)
+    assert second == plan_table(member, structure, table_map, other, 8, 4)
+    assert second.columns is first.columns
+    assert second.target_columns is first.target_columns
+    assert plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE) is second
+    renamed = replace(other, schema="n")
+    third = plans.plan(member, structure, table_map, renamed, 8, 4, AS_THEY_ARE)
+    assert third == plan_table(member, structure, table_map, renamed, 8, 4)
+
+
+def test_a_target_whose_key_has_a_period_is_like_no_other() -> None:
+    plans = PlanCache()
+    member, structure, table_map = shard(1)
+    periods = replace(
+        TARGET, name="u", create_sql="  PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS)\n", keys=KEYS
+    )
+    for number, target in enumerate((TARGET, periods, TARGET)):
+        plan = plans.plan(member, structure, table_map, target, number, 4, AS_THEY_ARE)
+        assert plan == plan_table(member, structure, table_map, target, number, 4)
+        assert plan.target.replace is (target is TARGET)
+
+
+def test_what_makes_another_plan_is_told_apart() -> None:
+    plans = PlanCache()
+    member, structure, table_map = shard(1)
+    given = structure, table_map, TARGET, 7, 4, AS_THEY_ARE
+    plan = plans.plan(member, *given)
+    longer = replace(TARGET, columns=(ID, replace(NAME, type="varchar(40)")))
+    more = replace(TARGET, columns=(*TARGET.columns, Column("shard", "varchar(9)", "utf8mb4")))
+    extracted = MemberColumns((ExtractedColumn("shard", "1"),))
+    full = replace(table_map, optional=OptionalMetadata(names=("id", "name")))
+    others = [
+        (replace(structure, keys=()), *given[1:]),
+        (structure, full, *given[2:]),
+        (structure, table_map, longer, *given[3:]),
+        (structure, table_map, TARGET, 8, 4, AS_THEY_ARE),
+        (structure, table_map, TARGET, 7, 1, AS_THEY_ARE),
+        (structure, table_map, more, 7, 4, extracted),
+    ]
+    for other in others:
+        assert plans.plan(member, *other) == plan_table(member, *other)
+    assert plans.plan(member, *given) == plan
+
+
+def test_a_shard_that_does_not_fit_is_named_each_time() -> None:
+    plans = PlanCache()
+    for number in (1, 2):
+        member, structure, table_map = shard(number)
+        narrow = replace(table_map, types=(ColumnType.LONG,), metadata=(0,), nullable=(False,))
+        with pytest.raises(MisfitError, match=f"t_{number}: "):
+            plans.plan(member, structure, narrow, TARGET, 7, 4, AS_THEY_ARE)
+
+
+def test_forgotten_plans_are_made_anew() -> None:
+    plans = PlanCache()
+    first = planned(plans, 1)
+    plans.forget()
+    assert planned(plans, 1).columns is not first.columns

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
-from replicator.binlog.segments.row_columns import RowColumns
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
-from replicator.binlog.segments.table_map_arrays import KnownTables
-from replicator.binlog.segments.table_routes import RoutedTable
+from replicator.binlog.segments.segment_builder import RowColumns, SegmentBuilder, SegmentLimits
+from replicator.binlog.segments.table_routes import KnownTables, RoutedTable, TableRoutes
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
@@ -21,9 +23,15 @@ from replicator.pipeline.apply.apply import job_of
 from replicator.pipeline.apply.batch import ApplySettings, Batch
 from replicator.pipeline.apply.raw_events import joined
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.pipeline.plans.plan_list import plan_list
 from replicator.watermark import Place, Watermark
-from tests.support.streams.row_columns import places, raw_events, row_events, single, table_maps
+from tests.support.streams.row_columns import (
+    places,
+    plan_list,
+    raw_events,
+    row_events,
+    single,
+    table_maps,
+)
 
 
 def routed(number: int, target: int) -> RoutedTable:
@@ -146,3 +154,52 @@ def test_table_ids_are_found_whatever_else_there_is() -> None:
     known.forget_bodies()
     assert {int(row[3]) for row in known.ids} == {-1}
     assert {int(row[1]) for row in known.ids if row[0] >= 0} == set(range(len(ids)))
+
+
+LIMITS = SegmentLimits(1000, 4000, target_events=10, max_events=40, widest=8)
+END = SourcePosition(BinlogPosition("bin.000001", 4))
+
+
+def routes(targets: int) -> TableRoutes:
+    made = TableRoutes(lambda _schema, _table, _types: None)
+    for number in range(targets):
+        name = f"t{number}"
+        table_map = TableMap("s", name, (ColumnType.LONG,), (0,), (True,), OptionalMetadata())
+        made.tables.append(RoutedTable(table_map, RouteSlot(number, number)))
+    return made
+
+
+def fill(builder: SegmentBuilder, targets: int) -> None:
+    for number in range(targets):
+        builder.add(number, 1, number, memoryview(np.zeros(20, np.uint8).data))
+
+
+def test_limits_grow_with_targets_up_to_the_widest() -> None:
+    assert LIMITS.of_targets(1) is LIMITS
+    assert LIMITS.of_targets(31) is LIMITS
+    assert LIMITS.of_targets(32) == SegmentLimits(2000, 4000, 20, 40, widest=8)
+    assert LIMITS.of_targets(96) == SegmentLimits(6000, 6000, 60, 60, widest=8)
+    assert LIMITS.of_targets(10_000) == SegmentLimits(8000, 8000, 80, 80, widest=8)
+    assert SegmentLimits().of_targets(10_000) == SegmentLimits()
+
+
+def test_a_segment_is_as_large_as_the_targets_of_the_one_before_call_for() -> None:
+    builder, tables = SegmentBuilder(LIMITS), routes(64)
+    fill(builder, 64)
+    builder.bytes = 1000
+    assert builder.is_full()
+    assert len(builder.take(END, tables, complete=True).rows) == 64
+    fill(builder, 39)
+    builder.bytes = 3999
+    assert not builder.is_full()
+    builder.bytes = 4000
+    assert builder.is_full()
+    fill(builder, 1)
+    builder.take(END, tables, complete=True)
+    # Of 39 targets: twice as large.
+    builder.bytes = 1999
+    assert not builder.is_full()
+    fill(builder, 1)
+    builder.take(END, tables, complete=True)
+    builder.bytes = 1000
+    assert builder.is_full()

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from replicator.pipeline.apply.side_by_side import ABREAST, side_by_side
+from replicator.pipeline.apply.job import ABREAST, side_by_side
 
 SECONDS = 30.0
 

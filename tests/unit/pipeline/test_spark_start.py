@@ -68,14 +68,14 @@ def imported_by(*modules: str) -> set[str]:
 
 
 def test_what_starts_spark_loads_nothing_that_decodes_rows() -> None:
-    imported = imported_by("actors.task.resources.spark", "actors.task.startup.programs")
+    imported = imported_by("actors.task.resources.spark", "replicator.pipeline.spark.java")
     assert "pyspark" in imported
     assert imported & {"numba", "numpy", "pandas", "pyarrow", "aiomysql"} == set()
 
 
 def test_what_starts_java_loads_nothing_of_spark() -> None:
     imported = imported_by(
-        "actors.task.startup.programs", "replicator.pipeline.spark.direct_launch"
+        "replicator.pipeline.spark.java", "replicator.pipeline.spark.direct_launch"
     )
     assert "replicator" in imported
     assert imported & {"pyspark", "py4j", "numba", "numpy", "pandas", "aiomysql"} == set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.routing.columns.column_mapping import MappingRule
-from replicator.routing.columns.extracted_columns import Extraction, NamePart
+from replicator.routing.columns.member_columns import Extraction, NamePart
 from replicator.routing.columns.rule_set import (
     MemberRules,
     MemberRuleTexts,

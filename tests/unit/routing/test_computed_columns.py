@@ -7,8 +7,7 @@ import pytest
 from replicator.checks.schema.table_fit import member_differences
 from replicator.ddl.analysis.generated_columns import computed_columns
 from replicator.ddl.parser.classify import classify
-from replicator.downstream.rows.restated_columns import restated_columns
-from replicator.downstream.rows.target_columns import Restated
+from replicator.downstream.rows.target_columns import Restated, restated_columns
 from replicator.pipeline.plans.computed_columns import OWN_VALUE, computed_misfits
 from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns

@@ -13,11 +13,10 @@ from replicator.ddl.rewrite.retarget import retarget
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.names import TableName, folded
 from replicator.routing.allow_list import AllowList
-from replicator.routing.router import Router
-from replicator.routing.routes import Routes
+from replicator.routing.routes import Router, Routes
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.past_changes import past_changes
-from replicator.schema.structure.target_names import TargetNames
+from replicator.schema.registry.registry import TargetNames
 
 MEMBERS = [TableName("shop", "t1"), TableName("shop", "t2")]
 

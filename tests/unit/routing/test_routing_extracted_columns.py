@@ -3,8 +3,13 @@ from __future__ import annotations
 import pytest
 
 from replicator.routing.columns.column_mapping import ColumnMappings
-from replicator.routing.columns.extracted_columns import ExtractedColumn, Extraction, NamePart
-from replicator.routing.columns.member_columns import AS_THEY_ARE, ColumnRules
+from replicator.routing.columns.member_columns import (
+    AS_THEY_ARE,
+    ColumnRules,
+    ExtractedColumn,
+    Extraction,
+    NamePart,
+)
 from replicator.routing.routes import RouteError, RouteRule, Routes
 
 SHARDS = RouteRule("shards", "test_*", "t*", "all", "t")

@@ -12,11 +12,9 @@ import pytest
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
-from replicator.rows.decoder.block_decoder import BlockDecoder
-from replicator.rows.decoder.own_buckets import OwnBuckets
+from replicator.rows.decoder.block_decoder import BlockDecoder, CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
 from replicator.rows.decoder.row_block import RowBlock, block_of_images
-from replicator.rows.decoder.row_decoder import CompiledDecoder
 from replicator.rows.decoder.row_format import extent
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.float_text import Doubles, float_text

@@ -12,8 +12,15 @@ from replicator.downstream.meta.checkpoint import Checkpoint
 from replicator.downstream.meta.declared_structures import DeclaredStructure, is_needed
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry.registry import MemberRecord, SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    UNSEEN,
+    Held,
+    MemberRecord,
+    Provenance,
+    SchemaRegistry,
+    guess,
+)
 from replicator.schema.structure.structure import Column, Table
 
 MEMBER = Member("a", TableName("s", "t1"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.schema.structure.further_keys import only_row_key_collides
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey, only_row_key_collides
 
 COLUMNS = (
     Column("id", "int", nullable=False),

@@ -3,8 +3,16 @@ from __future__ import annotations
 import pytest
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry.registry import SchemaRegistry, dump_structure, load_structure
+from replicator.schema.registry.registry import (
+    GONE,
+    UNSEEN,
+    Held,
+    Provenance,
+    SchemaRegistry,
+    dump_structure,
+    guess,
+    load_structure,
+)
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 TARGET = TableName("m", "t")

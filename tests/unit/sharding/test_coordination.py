@@ -11,9 +11,8 @@ import anyio
 import pytest
 from rich.console import Console
 
+from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.sharding.coordination import Coordination, CoordinationTools
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
@@ -21,8 +20,9 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
+from actors.task_setup import columns_of
+from config.dm_keys import UNSUPPORTED
 from config.models import Task
-from config.unsupported import UNSUPPORTED
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import anyio
 
+from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
+from actors.task_setup import columns_of
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
 from replicator.binlog.segments.segment import Statement

@@ -6,22 +6,21 @@ from typing import cast
 
 import anyio
 
+from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
-from actors.mailbox import Mailbox
-from actors.member_columns import columns_of
 from actors.messages import TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import LockMessage
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.task_setup import columns_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, effects_of
-from replicator.schema.registry.provenance import UNSEEN, Held
-from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.registry.registry import UNSEEN, Held, SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock

@@ -10,8 +10,8 @@ from typing import Any, NoReturn, cast
 import numpy as np
 import pytest
 
+from actors.actor import Mailbox
 from actors.faults import FatalError
-from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.coordination import Unit
 from actors.sharding.uncoordinated.change_entries import plain_entry

@@ -12,9 +12,9 @@ import config
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo import show
 from replicator.demo.estate import Estate
+from replicator.demo.process import write_task_file
 from replicator.demo.proof import unmatched
 from replicator.demo.tables import ENTITIES, SOURCES, Entity
-from replicator.demo.task_file import write_task_file
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.status import SourceStatus, TaskStatus, now
 

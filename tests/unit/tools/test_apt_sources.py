@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.sandbox.errors import ServerUnavailableError
+from replicator.sandbox.keeper import ServerUnavailableError
 from tests.support.servers.apt_sources import Mirror, find_mirror
 
 OTHER_MAKER = """\

@@ -1,15 +1,57 @@
-"""DM's keys that are accepted and do nothing here: each is answered with a warning."""
+"""DM's keys: their old spellings, those that do nothing here, and those that can't be used yet.
+
+Old spellings are brought to the present ones before anything is checked. A key without effect is
+answered with a warning.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from config.old_spellings import NOT_GIVEN
 from config.paths import Path, select
+from config.yaml_lines import Document
 
 MODES = ("full", "incremental", "all")
 """The values of ``task-mode``."""
+
+
+RENAMED: tuple[tuple[str, str, str], ...] = (
+    ("", "black-white-list", "block-allow-list"),
+    ("mysql-instances.*", "black-white-list", "block-allow-list"),
+    ("loaders.*", "on-duplicate", "on-duplicate-logical"),
+    ("mysql-instances.*.loader", "on-duplicate", "on-duplicate-logical"),
+)
+"""Section (a pattern), old key and present key."""
+
+NOT_GIVEN: tuple[object, ...] = (None, "", [], {})
+"""What stands where nothing is given: DM prints both spellings of a key, one of them empty."""
+
+
+def replace_old_spellings(document: Document) -> None:
+    """Rename old keys in the data; what is said about them still names the key as written."""
+    for pattern, old, new in RENAMED:
+        for path, section in list(select(document.data, pattern)):
+            if not isinstance(section, dict) or old not in section:
+                continue
+            if section[old] in NOT_GIVEN:
+                pass
+            elif section.get(new) not in NOT_GIVEN:
+                message = f"is the old spelling of `{new}`, which is there too; keep `{new}` alone"
+                document.problems.append(document.problem((*path, old), message))
+            else:
+                section[new] = section[old]
+                document.copy_places((*path, old), (*path, new))
+            del section[old]
+    _replace_is_sharding(document)
+
+
+def _replace_is_sharding(document: Document) -> None:
+    """DM: ``is-sharding: true`` is pessimistic where ``shard-mode`` says nothing."""
+    data = document.data
+    if isinstance(data, dict) and data.get("is-sharding") is True and not data.get("shard-mode"):
+        data["shard-mode"] = "pessimistic"
+        document.copy_places(("is-sharding",), ("shard-mode",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +223,62 @@ def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
         for path, value in select(data, entry.pattern):
             if entry.applies(value):
                 yield path, f"has no effect: {entry.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A key that can't be used yet: any value but an empty one, or only the values named."""
+
+    pattern: str
+    """Keys joined by dots, `*` for any name or index (`config.paths.select`)."""
+    what: str
+    """What is not supported, as the subject of a sentence."""
+    instead: str = ""
+    """What to write instead, as a full clause."""
+    values: tuple[object, ...] = ()
+    """The values that are not supported; none: every value that is not empty."""
+    modes: tuple[str, ...] = ()
+    """The values of ``task-mode`` with which it is not; none: with each."""
+
+    def applies(self, value: object) -> bool:
+        """Whether this value of the key is not supported."""
+        return value in self.values if self.values else bool(value)
+
+
+_COPIES = ("full", "all")
+_WHERE = (
+    "copying only the rows that meet a condition",
+    "delete the key; rows that changed later would come from the binlog, whatever they hold",
+)
+
+UNSUPPORTED: tuple[Unsupported, ...] = (
+    Unsupported(
+        "shard-mode",
+        "optimistic coordination of shard DDL",
+        "use `pessimistic`, or leave `shard-mode` empty",
+        ("optimistic",),
+    ),
+    Unsupported(
+        "sources.*.enable",
+        "a source that is switched off",
+        "delete the key, or leave the source out of mysql-instances",
+        (False,),
+    ),
+    Unsupported("mydumpers.*.where", *_WHERE, modes=_COPIES),
+    Unsupported("mysql-instances.*.mydumper.where", *_WHERE, modes=_COPIES),
+)
+"""What DM's task file can ask for and this program can't do yet: the one list of it. When something
+becomes supported, delete its entry here; the reference page follows by itself."""
+
+
+def find_unsupported(data: object) -> Iterator[tuple[Path, str]]:
+    """The path and the message of everything in the file that is not supported yet."""
+    mode = data.get("task-mode") if isinstance(data, dict) else None
+    for entry in UNSUPPORTED:
+        if entry.modes and mode not in entry.modes:
+            continue
+        for path, value in select(data, entry.pattern):
+            if entry.applies(value):
+                named = f" (`{value}`)" if isinstance(value, str) else ""
+                instead = f"; {entry.instead}" if entry.instead else ""
+                yield path, f"not supported yet{named}: {entry.what}{instead}"

@@ -1,0 +1,121 @@
+"""Columns whose defaults may be other values on the target than in the shards.
+
+The rows that are there get the default, and the server logs none of them: those of the target get
+others than their shards have. The functions: "Information Functions", "Miscellaneous Functions" and
+"Mathematical Functions" of MySQL's manual; MariaDB's pages of the same names, UUID_v4 and "Sequence
+Functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.tokens import Token, tokenise
+
+_FUNCTIONS = frozenset(
+    {"UUID", "UUID_SHORT", "UUIDV4", "UUIDV7", "UUID_V4", "UUID_V7", "SYS_GUID"}
+    | {"RAND", "RANDOM_BYTES"}
+    # What belongs to the session or the server that adds the column.
+    | {"CONNECTION_ID", "LAST_INSERT_ID", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION"}
+    | {"DATABASE", "SCHEMA", "NEXTVAL", "LASTVAL"}
+)
+_WORDS = frozenset({"CURRENT_USER", "CURRENT_ROLE", "NEXT", "PREVIOUS"})
+"""What needs no parentheses."""
+
+
+def nondeterministic_defaults(statement: ParsedStatement) -> str:
+    """What gives the rows that are there a value of its own in a new column; empty: nothing.
+
+    No two executions give the same values. What depends on the moment alone: `fixes_the_time`.
+    """
+    if statement.kind is StatementKind.ALTER_TABLE:
+        for action in alter_actions(statement):
+            if action[0].keyword == "ADD" and (found := _in_defaults(action)):
+                return found
+    return ""
+
+
+def _in_defaults(action: Sequence[Token]) -> str:
+    for first, token in enumerate(action):
+        if token.keyword == "DEFAULT":
+            depth = 0
+            for number in range(first + 1, len(action)):
+                word, following = action[number], action[number + 1 : number + 2]
+                called = bool(following) and following[0].text == "("
+                if word.keyword in _WORDS or (called and word.keyword in _FUNCTIONS):
+                    return f"{word.text}()" if called else word.text
+                depth += {"(": 1, ")": -1}.get(word.text, 0)
+                if depth < 0 or (depth == 0 and not called):
+                    break
+    return ""
+
+
+_DECIDED = frozenset({"DEFAULT", "AS"})
+_KEYS = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
+"""What may stand before the name of a key."""
+
+
+def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
+    """The TIMESTAMP columns an ALTER TABLE adds or defines anew that leave to a mode what they are.
+
+    With explicit_defaults_for_timestamp=OFF a TIMESTAMP that says neither NULL nor DEFAULT is NOT
+    NULL and gets a default, with ON it is as any other column (MySQL's manual, "Server System
+    Variables"). Rows that are there get the one or the other value.
+    """
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return ()
+    found = []
+    for action in alter_actions(statement):
+        if action[0].keyword not in DEFINING:
+            continue
+        for name, definition in of_action(action):
+            words = [token.keyword for token in outside_brackets(definition)]
+            nullable = any(
+                word == "NULL" and words[place - 1 : place] != ["NOT"]
+                for place, word in enumerate(words)
+            )
+            open_type = words[:1] == ["TIMESTAMP"] and _DECIDED.isdisjoint(words)
+            if open_type and not nullable and name.keyword not in _KEYS:
+                found.append(name.name)
+    return tuple(found)
+
+
+_MOMENTS = frozenset(
+    {"now", "current_timestamp", "localtime", "localtimestamp", "current_date", "current_time"}
+    | {"curdate", "curtime", "sysdate", "utc_timestamp", "utc_date", "utc_time"}
+    | {"unix_timestamp"}
+)
+_TIMES = frozenset({"timestamp", "datetime", "date", "time", "year"})
+
+
+def converts_times(sql: str) -> bool:
+    """Whether a statement may convert times of rows, which the session's time zone decides on.
+
+    A TIMESTAMP is kept in UTC: what becomes one, or is made from one, is converted.
+    """
+    words = {token.keyword.lower() for token in tokenise(sql)}
+    return not words.isdisjoint(("modify", "change")) and not words.isdisjoint(_TIMES)
+
+
+def fixes_the_time(text: str) -> bool:
+    """Whether a normalised statement adds a column whose default depends on the moment.
+
+    The rows that are there already get that value: the target's need not be those of the shards.
+    What is another value at each execution is not meant (`nondeterministic_defaults`).
+    """
+    words = text.split()
+    return "add" in words and any(not _MOMENTS.isdisjoint(found) for found in _defaults(words))
+
+
+def _defaults(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """What stands behind DEFAULT: a word, and what is in parentheses behind it or around it."""
+    for first in (place + 1 for place, word in enumerate(words) if word == "default"):
+        depth, last = 0, first
+        for last in range(first, len(words)):
+            depth += (words[last] == "(") - (words[last] == ")")
+            opens = last == first and words[last + 1 : last + 2] == ["("]
+            if depth <= 0 and not opens:
+                break
+        yield words[first : last + 1]

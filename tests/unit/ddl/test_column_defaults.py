@@ -1,0 +1,108 @@
+"""Columns whose defaults may be other values on the target than in the shards."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.analysis.column_defaults import (
+    converts_times,
+    fixes_the_time,
+    implicit_timestamps,
+    nondeterministic_defaults,
+)
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.normalise import normalise
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("ADD d DATETIME DEFAULT NOW()", True),
+        ("ADD COLUMN d TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", True),
+        ("ADD d DATETIME DEFAULT (now() + INTERVAL 1 DAY)", True),
+        ("ADD u VARCHAR(60) DEFAULT (upper(concat('a', now())))", True),
+        ("ADD u CHAR(36) DEFAULT uuid()", False),
+        ("ADD u VARCHAR(60) DEFAULT concat('a', uuid())", False),
+        ("ADD u VARCHAR(60) DEFAULT (upper(concat('a', rand())))", False),
+        ("ADD u INT, ADD v BIGINT DEFAULT connection_id()", False),
+        ("ADD v BIGINT DEFAULT (NEXT VALUE FOR s)", False),
+        ("ADD v BIGINT DEFAULT nextval(s)", False),
+        ("ADD v INT DEFAULT (1 + 2), ADD `user` INT", False),
+        ("ADD v INT DEFAULT 1 ON UPDATE CURRENT_TIMESTAMP", False),
+        ("ADD d DATETIME", False),
+        ("ADD d DATETIME NULL ON UPDATE CURRENT_TIMESTAMP", False),
+        ("ADD s VARCHAR(30) DEFAULT 'not now'", False),
+        ("MODIFY d DATETIME DEFAULT NOW()", False),
+        ("ADD `now` INT", False),
+    ],
+)
+def test_fills_in_moment(action: str, expected: bool) -> None:
+    statement = classify(f"ALTER TABLE t {action}", default_schema="s")
+    assert fixes_the_time(normalise(statement)) is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t MODIFY v TIMESTAMP", True),
+        ("ALTER TABLE t change v v date", True),
+        ("ALTER TABLE t ADD v DATETIME", False),
+        ("ALTER TABLE t MODIFY v INT COMMENT 'timestamp', ADD `time` INT", False),
+        ("CREATE TABLE t (v TIMESTAMP)", False),
+    ],
+)
+def test_converts_times(sql: str, expected: bool) -> None:
+    assert converts_times(sql) is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t ADD a TIMESTAMP", ("a",)),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a TIMESTAMP(3) NOT NULL AFTER b", ("a",)),
+        ("ALTER TABLE t ADD (a TIMESTAMP, b INT, c TIMESTAMP NOT NULL), DROP d", ("a", "c")),
+        ("ALTER TABLE t CHANGE timestamp b TIMESTAMP COMMENT 'NULL'", ("b",)),
+        ("ALTER TABLE t MODIFY a TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", ("a",)),
+        ("ALTER TABLE t ADD a TIMESTAMP NULL", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP(6) NULL DEFAULT NULL", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP DEFAULT '2020-01-01'", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP AS (b) STORED", ()),
+        ("ALTER TABLE t ADD timestamp INT, ADD KEY timestamp (timestamp)", ()),
+        ("ALTER TABLE t DROP timestamp", ()),
+        ("CREATE TABLE t (a TIMESTAMP)", ()),
+    ],
+)
+def test_implicit_timestamps(sql: str, expected: tuple[str, ...]) -> None:
+    assert implicit_timestamps(classify(sql, default_schema="s")) == expected
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("ADD u CHAR(36) DEFAULT uuid()", "uuid()"),
+        ("ADD (a INT, u CHAR(36) NOT NULL DEFAULT (uuid()), b INT)", "uuid()"),
+        ("ADD COLUMN u BINARY(16) DEFAULT (uuid_to_bin(UUID())) FIRST", "UUID()"),
+        ("ADD u VARCHAR(60) DEFAULT concat('a', rand(3))", "rand()"),
+        ("DROP a, ADD v BIGINT DEFAULT connection_id()", "connection_id()"),
+        ("ADD v BIGINT DEFAULT (NEXT VALUE FOR s)", "NEXT"),
+        ("ADD v VARCHAR(99) DEFAULT current_user", "current_user"),
+        ("ADD v VARCHAR(99) DEFAULT 'a', ADD w VARCHAR(99) DEFAULT user()", "user()"),
+        ("ADD d DATETIME DEFAULT now()", ""),
+        ("ADD d DATETIME DEFAULT (now() + INTERVAL 1 DAY)", ""),
+        ("ADD u CHAR(36) DEFAULT 'uuid()'", ""),
+        ("ADD u CHAR(36) DEFAULT (uuid)", ""),
+        ("ADD u CHAR(36) DEFAULT NULL COMMENT 'x' CHECK (length(uuid(a)) > 1)", ""),
+        ("ADD u CHAR(36), ALTER v SET DEFAULT (uuid())", ""),
+        ("MODIFY u CHAR(36) DEFAULT uuid()", ""),
+        ("ADD u CHAR(36) DEFAULT", ""),
+    ],
+)
+def test_nondeterministic_defaults(action: str, expected: str) -> None:
+    statement = classify(f"ALTER TABLE t {action}", default_schema="s")
+    assert nondeterministic_defaults(statement) == expected
+
+
+def test_a_new_table_has_no_rows() -> None:
+    sql = "CREATE TABLE t (u CHAR(36) DEFAULT uuid())"
+    assert nondeterministic_defaults(classify(sql, default_schema="s")) == ""
