@@ -82,7 +82,8 @@ class SchemaTracker:
         there = before not in (UNSEEN, GONE)
         match effect.kind:
             case EffectKind.MOVE_IN:
-                after = self._copy(source, effect.origin, effect.table, at)
+                (origin,) = effect.origins
+                after = self._copy(source, origin, effect.table, at)
             case EffectKind.CREATE if effect.statement.only_if_missing and there:
                 # MySQL logs it for a table that is there, too, where it does nothing.
                 if before.known or before.structure is None:

@@ -194,7 +194,7 @@ class StatementReader:
         for _, effects in found:
             for effect in effects:
                 self._refuse_uncopied(effect, statement)
-                self._note(effect)
+            self._note(effects)
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
         found = [(processed, wave) for processed, effects in found for wave in one_by_one(effects)]
@@ -361,14 +361,15 @@ class StatementReader:
             f"source {self._source}, at {statement.position}: {statement.sql[:500]}",
         )
 
-    def _note(self, effect: Effect) -> None:
-        """Add and remove members."""
-        if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
-            self.members.add(effect.table)
-        elif effect.kind in (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME):
-            self.members.discard(effect.table)
-        if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
-            self.members.add(effect.renamed_to)
+    def _note(self, effects: tuple[Effect, ...]) -> None:
+        """Add and remove members; some may take the names of others at one moment."""
+        gone = (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME)
+        self.members -= {effect.table for effect in effects if effect.kind in gone}
+        for effect in effects:
+            if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+                self.members.add(effect.table)
+            elif effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
+                self.members.add(effect.renamed_to)
 
     def _tell(self, sequences: Iterable[TableName]) -> None:
         """Log once that these are not replicated, if tables with their names would be."""

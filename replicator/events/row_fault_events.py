@@ -208,14 +208,18 @@ DDL_FAULTS = (
         "ddl.several-tables",
         "target",
         "A statement changes several tables of one target",
-        "The task can't tell in which order the changes count.",
-        "`binlog replace` it by several statements.",
+        "With coordination, one RENAME gives several shards of a target other names. Without it, "
+        "shards that change places among several targets are skipped in one statement.",
+        "`binlog replace` it by several statements. Each gives one table a name that is free then "
+        "and goes to the same target.",
     ),
     fault(
         "ddl.move-in",
         "target",
         "A rename would move a shard to another target",
-        "Without coordination, it is a fault only where one of the two targets has other shards.",
+        "Without coordination, it is a fault only where the rows can't move alone: one of the two "
+        "targets has shards that the statement does not move along, or the shards of one do not "
+        "stay together, or some of several have not brought all schema changes of their target.",
         "When all rows that the shard had before are on its former target (no lock holds any): "
         "move them by hand to the new one, and `binlog skip`. The shard belongs there "
         "from then on. Without the move, changes of these rows would find nothing.",

@@ -109,6 +109,7 @@ class PessimisticGroup(GroupActor):
         ddl: DdlItem | None = None
         for effect in message.effects:
             assert message.statement is not None
+            self._refuse_several(message.effects, message.statement)
             ddl = await self._take(effect, message.statement) or ddl
         self.cutover_segment()
         changed = bool(message.effects) or base != self.group.base
@@ -416,9 +417,9 @@ class PessimisticGroup(GroupActor):
         """The structure that a member has for certain."""
         return self.registry.held(self._numbers[name], at.transaction).certain
 
-    def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
-        assert effect.renamed_to is not None
-        if len(effect.statement.renames) > 1:
+    def _refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
+        """Raise FatalError where several members get other names at one moment."""
+        if sum(effect.kind is EffectKind.RENAME for effect in effects) > 1:
             where, ways = self._details(statement)
             raise FatalError(
                 "ddl.several-tables",
@@ -429,6 +430,9 @@ class PessimisticGroup(GroupActor):
                 remedies=ways,
                 ddl_event=self._event(statement, OverrideAction.REPLACE),
             )
+
+    def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
+        assert effect.renamed_to is not None
         old, new = effect.table, effect.renamed_to
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction

@@ -50,7 +50,7 @@ def plain_entry(member: Member, effect: Effect) -> Entry[Member] | None:
                 for old, new in effect.statement.renames
             )
             return Entry(member, ran=False, renamed=pairs)
-        case EffectKind.MOVE_IN:
+        case EffectKind.MOVE_IN if effect.moved_along or not effect.skipped:
             return Entry(member, reset=True)
         case EffectKind.DROP if effect.discards_rows:
             return Entry(member, reset=True)
@@ -68,6 +68,11 @@ def created_entry(
         scene = Scene(ChangeHistory(()), None)
     entry = joined_entry(member, change.after, scene)
     return replace(entry, ran=not effect.skipped, reset=replaced)
+
+
+def moved_entry(member: Member, change: MemberChange, scene: Scene) -> Entry[Member]:
+    """The entry of a member that comes from another target, its rows moved by the operator."""
+    return replace(joined_entry(member, change.after, scene), ran=False)
 
 
 def joined_entry(member: Member, structure: Table | None, scene: Scene) -> Entry[Member]:

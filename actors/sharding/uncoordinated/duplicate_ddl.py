@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     Scene,
     altered_entry,
     created_entry,
+    moved_entry,
     plain_entry,
 )
 from actors.sharding.uncoordinated.change_histories import ChangeHistories, dump_entry, load_entry
@@ -26,12 +27,12 @@ from actors.writing.ddl_runner import (
 )
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
-from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import column_part, columns_of, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
@@ -43,6 +44,8 @@ from replicator.sharding.uncoordinated.change_history import (
     Reading,
     StatementVerdict,
 )
+
+_LOOKED_AT = (EffectKind.ALTER, EffectKind.CREATE, EffectKind.MOVE_IN)
 
 
 class DuplicateDdl:
@@ -73,7 +76,9 @@ class DuplicateDdl:
         saved = await self._executor.entry(execution)
         if saved is None:
             entry = plain_entry(execution.member, item.effect)
-            if item.effect.kind in (EffectKind.ALTER, EffectKind.CREATE):
+            if item.effect.kind is EffectKind.MOVE_IN:
+                await self._refuse_uneven(item)
+            if entry is None and item.effect.kind in _LOOKED_AT:
                 entry = await self._looked_at(item, change, execution)
             if entry is None:
                 return execution
@@ -83,6 +88,37 @@ class DuplicateDdl:
         else:
             entry = load_entry(saved)
         return execution if entry.ran else replace(execution, instead=())
+
+    async def _refuse_uneven(self, item: DdlItem) -> None:
+        """Raise FatalError where shards that move together have not brought the same changes.
+
+        The history of their new target begins with the move, and would take a change that one of
+        them still brings for a new one.
+        """
+        if item.effect.skipped:
+            return
+        registry, moved = self._registry, dict[TableName, set[Member]]()
+        for names in renamed_tables(item.effect.statement):
+            tables = [Member(item.source, name) for name in names]
+            numbers = [number for m in tables if (number := registry.number(m)) is not None]
+            targets = [registry.target_name(registry.target_of(number)) for number in numbers]
+            if len(set(targets)) > 1:
+                moved.setdefault(targets[0], set()).add(tables[0])
+        for target, members in sorted(moved.items()):
+            if len(members) > 1 and not (await self._histories.of(target)).have_all(members):
+                raise FatalError(
+                    "ddl.move-in",
+                    f"a RENAME moves several shards of {target} to another target, and some of them"
+                    " have not brought all schema changes that others have made there. Behind the"
+                    " move nobody could tell their statements for these changes from new ones"
+                    f"\n  statement: {item.statement.sql[:2000]}",
+                    where=f"source {item.source}, target {item.effect.target}",
+                    scope=of_target(target, item.effect.target),
+                    remedies=(MOVED_ROWS, COPY_ANEW),
+                    ddl_event=DdlEvent(
+                        item.source, item.statement.position, (OverrideAction.SKIP.value,)
+                    ),
+                )
 
     async def _looked_at(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
@@ -95,6 +131,8 @@ class DuplicateDdl:
             if effect.clears and effect.instead is None and scene.present is not None:
                 _refuse_unlike(item, member, change, scene.present, self._columns(member))
             entry = created_entry(member, effect, change, scene)
+        elif effect.kind is EffectKind.MOVE_IN:
+            entry = moved_entry(member, change, scene)
         else:
             entry, verdict = altered_entry(member, effect, change, scene)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:

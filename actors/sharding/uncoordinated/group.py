@@ -9,7 +9,7 @@ from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import GONE, SchemaRegistry
@@ -50,20 +50,28 @@ class UncoordinatedGroup(GroupActor):
     async def decide(self, message: TargetRows) -> TargetSegment:
         """Forward the rows of a segment, and its DDL as a barrier after them."""
         rows = self.after_low_watermark(message.rows) if message.rows else None
-        version = self.version
+        version, statement = self.version, message.statement
         ddl: DdlItem | None = None
-        for effect in message.effects:
-            assert message.statement is not None
-            item = self._decide(effect, message.statement)
-            if item is not None:
-                if ddl is not None:
-                    raise self._ambiguous(effect, message.statement)
-                ddl = item
         renames = [e for e in message.effects if e.kind is EffectKind.RENAME]
-        if renames and message.statement is not None:
+        if statement is not None:
+            self._check_moves(message.effects, statement)
+        for effect in message.effects:
+            assert statement is not None
+            if effect.kind is EffectKind.RENAME:
+                if effect is renames[0]:
+                    self._rename(renames, statement.transaction)
+                continue
+            item = self._decide(effect, statement)
+            if item is not None and (ddl is None or _goes_along(ddl)):
+                ddl = item
+            elif item is not None and not _goes_along(item):
+                raise self._ambiguous(effect, statement)
+        if renames and statement is not None:
+            if ddl is not None:
+                raise self._ambiguous(renames[0], statement)
             # Executes nothing: the history of the target follows its members by name.
             effect = replace(renames[0], instead=())
-            ddl = DdlItem(self.source, self.target, self.version, effect, message.statement)
+            ddl = DdlItem(self.source, self.target, self.version, effect, statement)
         return TargetSegment(
             source=self.source,
             epoch=message.epoch,
@@ -80,8 +88,6 @@ class UncoordinatedGroup(GroupActor):
         """What to execute for an effect; adds and removes members."""
         member = Member(self.source, effect.table)
         moves_in = effect.kind is EffectKind.MOVE_IN
-        if effect.kind in _MOVES and effect.renamed_to is not None:
-            self._check_move(effect, statement)
         shared = effect.discards_rows and self._others(member, effect)
         self._move_members(effect, statement.transaction)
         # What moves in without a statement of its own is moved by that of another.
@@ -95,7 +101,7 @@ class UncoordinatedGroup(GroupActor):
             )
         if moves_in and not effect.sql:
             # The history of its target begins anew, too.
-            effect = replace(effect, instead=())
+            effect = replace(effect, instead=(), moved_along=not effect.skipped)
             return DdlItem(self.source, self.target, self.version, effect, statement)
         if not effect.sql:
             return None
@@ -123,25 +129,48 @@ class UncoordinatedGroup(GroupActor):
         names = {self.registry.member(m) for m in self.registry.members_of(self.target)}
         return bool(names - {member})
 
-    def _check_move(self, effect: Effect, statement: Statement) -> None:
-        """Raise FatalError where a table with rows of other members would move with this one.
+    def _check_moves(self, effects: tuple[Effect, ...], statement: Statement) -> None:
+        """Raise FatalError where a table that gets another target would take other rows along.
 
-        The groups of both targets look, each at its own: that which it leaves and that which it
-        moves to. Those that the same statement renames move along.
+        A target's rows can move only all together. The groups of all targets look, each at its
+        own: those that tables leave and those that they come to.
         """
-        along = {Member(self.source, TableName(t.schema, t.table)) for t in effect.statement.tables}
-        members = {self.registry.member(m) for m in self.registry.members_of(self.target)}
-        if effect.skipped or not members - along:
+        moves = [e for e in effects if e.kind in _MOVES and not e.skipped]
+        if not any(e.kind is EffectKind.MOVE_IN or e.other is not None for e in moves):
+            return
+        gone = {Member(self.source, e.table) for e in moves if e.kind is EffectKind.MOVE_OUT}
+        to = {e.other for e in moves if e.kind is EffectKind.MOVE_OUT}
+        origins = {e.other for e in moves if e.kind is EffectKind.MOVE_IN}
+        others = {self.registry.member(m) for m in self.registry.members_of(self.target)} - gone
+        target = moves[0].target
+        if others:
+            reason = f"other shards share {target}: {min(others).name}"
+        elif len(to) > 1:
+            reason = f"the shards of {target}, whose rows are in one table, do not stay together"
+        elif len(origins) > 1:
+            reason = f"shards of several targets come to {target}"
+        else:
             return
         raise FatalError(
             "ddl.move-in",
-            f"a RENAME would move a shard to another target, and other shards share"
-            f" {effect.target}: {statement.sql[:500]}",
-            where=f"source {self.source}, {effect.table}, target {effect.target}",
-            scope=of_target(effect.target),
+            f"a RENAME would move shards to another target, and {reason}: {statement.sql[:500]}",
+            where=f"source {self.source}, {moves[0].table}, target {target}",
+            scope=of_target(target),
             remedies=(MOVED_ROWS, COPY_ANEW),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
+
+    def _rename(self, renames: list[Effect], at: int) -> None:
+        """Give members other names, all at one moment: some may take those of others."""
+        registry = self.registry
+        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
+        for number in old.values():
+            registry.leave(number)
+            registry.learn(number, at, GONE)
+        for effect in renames:
+            assert effect.renamed_to is not None
+            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
+            registry.inherit(new, at, old[effect.table])
 
     def _move_members(self, effect: Effect, at: int) -> None:
         registry = self.registry
@@ -153,17 +182,10 @@ class UncoordinatedGroup(GroupActor):
             if number is not None:
                 registry.leave(number)
                 registry.learn(number, at, GONE)
-        elif effect.kind is EffectKind.RENAME:
-            assert effect.renamed_to is not None
-            old = registry.join(member, effect.target)
-            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            origin = registry.number(Member(self.source, effect.origin))
-            registry.inherit(new, at, old if origin is None else origin)
-            registry.leave(old)
-            registry.learn(old, at, GONE)
         elif effect.kind is EffectKind.MOVE_IN:
+            assert effect.renamed_to is not None
             new = registry.join(member, effect.target)
-            origin = registry.number(Member(self.source, effect.origin))
+            origin = registry.number(Member(self.source, effect.renamed_to))
             if origin is not None:
                 registry.inherit(new, at, origin)
         elif effect.kind is EffectKind.CREATE:
@@ -186,6 +208,11 @@ class UncoordinatedGroup(GroupActor):
             remedies=(COPY_ANEW,),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
+
+
+def _goes_along(item: DdlItem) -> bool:
+    """Whether a table has moved with the statement of another one."""
+    return item.effect.moved_along
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:

@@ -165,14 +165,3 @@ class ParsedStatement:
         """Whether it is a CREATE OR REPLACE TABLE."""
         guard = self.guard if self.kind is StatementKind.CREATE_TABLE else None
         return guard is not None and guard.replaces is not None
-
-    def origin(self, old: tuple[str, str], new: tuple[str, str]) -> tuple[str, str]:
-        """Schema and name that a table of `renames` had before the statement.
-
-        That is another one than ``old`` where an earlier pair gave it that name: ``RENAME TABLE a
-        TO b, b TO c`` renames ``a`` to ``c``.
-        """
-        pairs = [((o.schema, o.table), (n.schema, n.table)) for o, n in self.renames]
-        for earlier, given in reversed(pairs[: pairs.index((old, new))]):
-            old = earlier if given == old else old
-        return old

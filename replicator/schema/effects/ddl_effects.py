@@ -67,7 +67,9 @@ class Effect:
     ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
     the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
-    MOVE_IN. ``instead``: what the operator wants
+    MOVE_IN, whatever names the statement uses on the way. ``other``: the target that a table moves
+    out to (None where it is not replicated any more), or comes from. ``moved_along``: the rows of
+    a MOVE_IN come with the statement of another one. ``instead``: what the operator wants
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
@@ -82,6 +84,8 @@ class Effect:
     sql: str
     statement: ParsedStatement
     renamed_to: TableName | None = None
+    other: TableName | None = None
+    moved_along: bool = False
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False
@@ -107,23 +111,17 @@ class Effect:
         return self.instead == ()
 
     @property
-    def origin(self) -> TableName:
-        """What the table of a RENAME or MOVE_IN was called before the whole statement."""
-        assert self.renamed_to is not None
-        if self.kind is EffectKind.MOVE_IN:
-            return self.renamed_to
-        old, new = self.table, self.renamed_to
-        pair = ((old.schema, old.table), (new.schema, new.table))
-        return TableName(*self.statement.origin(*pair))
-
-    @property
     def origins(self) -> tuple[TableName, ...]:
         """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""
         if self.kind is EffectKind.MOVE_IN:
-            return (self.origin,)
+            assert self.renamed_to is not None
+            return (self.renamed_to,)
         like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
         return tuple(map(_name, like))
 
+
+_NAME_LENGTH = 57
+"""What a name of ours may have of a table's: of 64 characters, which servers allow."""
 
 _PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
 
@@ -157,10 +155,12 @@ def effects_of(
 
 
 def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
-    """The same effects, those of a DROP TABLE so that each target has one at a time.
+    """The same effects, so that each target has one of a DROP TABLE or a skipped move at a time.
 
     The tables of one statement may be shards of one target, and whether that goes with the last of
-    them is decided table by table, as if there had been a statement for each.
+    them is decided table by table, as if there had been a statement for each. Tables that get other
+    targets, of which the operator answers for the rows, leave and join one by one, too; but those
+    that take one another's names do so at one moment.
     """
     rounds: list[list[Effect]] = []
     if all(e.kind is EffectKind.DROP and e.statement.kind in _DROPS_TABLES for e in effects):
@@ -170,7 +170,25 @@ def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
             if number == len(rounds):
                 rounds.append([])
             rounds[number].append(effect)
+    elif any(e.kind is EffectKind.MOVE_IN and e.skipped for e in effects):
+        yield from _moves_apart(effects)
+        return
     yield from map(tuple, rounds) if rounds else (effects,)
+
+
+def _moves_apart(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
+    """The effects of a RENAME, each with that part of it that its table's names are in."""
+    names: dict[TableName, set[TableName]] = {}
+    statement = effects[0].statement
+    for pair in statement.renames:
+        joined = set[TableName]().union(*(names.get(_name(t), {_name(t)}) for t in pair))
+        names |= dict.fromkeys(joined, joined)
+    for part in {id(part): part for part in names.values()}.values():
+        tables = tuple(t for pair in statement.renames for t in pair if _name(t) in part)
+        own = replace(statement, tables=tables)
+        wave = tuple(replace(e, statement=own) for e in effects if e.table in part)
+        if wave:
+            yield wave
 
 
 def _effects_of(
@@ -294,65 +312,98 @@ def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
 
 
 def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
+    """Tables that get other names, all at one moment.
+
+    Each comes from the name that it had before the statement, whatever names are used on the way.
+    Those that leave a target come first, those that come to one last.
+    """
     alter = statement.kind is StatementKind.ALTER_TABLE
     if alter and not _ONLY_RENAMES.fullmatch(normalise(statement)):
         raise DdlError(
             "ALTER TABLE renames the table and changes it in one statement: use two statements"
         )
-    named = [(_name(old), _name(new)) for old, new in statement.renames]
-    # Servers let an ALTER rename a table to itself, do nothing, and log it.
-    pairs = [(name, renamed) for name, renamed in named if name != renamed]
-    for name, renamed in pairs:
-        if route(name) is None and route(renamed) is not None:
+    moved = []
+    for name, renamed in renamed_tables(statement):
+        left, gained = route(name), route(renamed)
+        if left is None and gained is not None:
             raise DdlError(
                 f"{name}, which is not replicated, is renamed to {renamed}, which is:"
                 " the rows that it holds already are not known here"
             )
-    if any(route(name) != route(renamed) for name, renamed in pairs):
-        yield from _moves(statement, pairs, route)
-        return
-    for name, renamed in pairs:
-        target = route(name)
-        if target is not None:
-            yield Effect(EffectKind.RENAME, name, target, "", statement, renamed)
-
-
-def _moves(
-    statement: ParsedStatement, pairs: Iterable[tuple[TableName, TableName]], route: Route
-) -> Iterator[Effect]:
-    """Tables that get other targets, all at one moment.
-
-    Each comes from the name that it had before the statement, whatever names are used on the way.
-    The whole statement is the ``sql`` of the first that moves in. Where a table comes to the target
-    of one that is replicated no longer, that one's rows are dropped before it (``clears``).
-    """
-    origins: dict[TableName, TableName] = {}
-    steps = []
-    for name, renamed in pairs:
-        origins[renamed] = origins.pop(name, name)
-        left, gained = route(name), route(renamed)
-        if left is not None and gained is not None and left != gained:
-            steps.append(f"{left.quoted} TO {gained.quoted}")
-    moved = [(old, new, route(old), route(new)) for new, old in origins.items() if new != old]
-    if any(left == gained is not None for _, _, left, gained in moved):
-        raise DdlError(
-            "one RENAME moves a table to another target and gives one that stays in its target"
-            " another name: use a statement for each"
-        )
-    for old, new, left, gained in moved:
         if left is not None:
-            to = None if gained is None else new
-            yield Effect(EffectKind.MOVE_OUT, old, left, "", statement, to)
-    sql = f"RENAME TABLE {', '.join(steps)}"
-    given_up = {left for _, _, left, gained in moved if gained is None}
-    taken = [
-        gained.quoted for _, _, _, gained in moved if gained is not None and gained in given_up
-    ]
+            moved.append(_RenamedShard(name, renamed, left, gained))
+    for move in moved:
+        if move.left != move.gained:
+            to = None if move.gained is None else move.new
+            kind = EffectKind.MOVE_OUT
+            yield Effect(kind, move.old, move.left, "", statement, to, move.gained)
+    for move in moved:
+        if move.left == move.gained:
+            yield Effect(EffectKind.RENAME, move.old, move.left, "", statement, move.new)
+    yield from _moves_in(statement, moved)
+
+
+def renamed_tables(statement: ParsedStatement) -> list[tuple[TableName, TableName]]:
+    """The tables that a statement gives other names: as they were called before and behind it."""
+    origins: dict[TableName, TableName] = {}
+    for old, new in statement.renames:
+        # Servers let an ALTER rename a table to itself, do nothing, and log it.
+        origins[_name(new)] = origins.pop(_name(old), _name(old))
+    return [(old, new) for new, old in origins.items() if old != new]
+
+
+@dataclass(frozen=True, slots=True)
+class _RenamedShard:
+    """A replicated table that gets another name, and its targets before and behind that."""
+
+    old: TableName
+    new: TableName
+    left: TableName
+    gained: TableName | None
+
+
+def _moves_in(statement: ParsedStatement, moved: Iterable[_RenamedShard]) -> Iterator[Effect]:
+    """The tables that get other targets.
+
+    One statement for the targets of them all is the ``sql`` of the first. Where a table comes to
+    the target of one that is replicated no longer, that one's rows are dropped before it
+    (``clears``).
+    """
+    came = [(move.left, gained) for move in moved if (gained := _gained(move)) is not None]
+    given_up = {move.left for move in moved if move.gained is None}
+    taken = dict.fromkeys(gained.quoted for _, gained in came if gained in given_up)
+    sql = f"RENAME TABLE {', '.join(_target_renames(came))}"
     clears = f"DROP TABLE IF EXISTS {', '.join(taken)}" if taken else ""
-    for old, new, left, gained in moved:
-        if left is not None and gained is not None:
-            yield Effect(EffectKind.MOVE_IN, new, gained, sql, statement, old, clears=clears)
+    for move in moved:
+        gained = _gained(move)
+        if gained is not None:
+            kind = EffectKind.MOVE_IN
+            yield Effect(kind, move.new, gained, sql, statement, move.old, move.left, clears=clears)
             sql = clears = ""
+
+
+def _gained(move: _RenamedShard) -> TableName | None:
+    """The target that a table comes to from another one."""
+    return None if move.gained == move.left else move.gained
+
+
+def _target_renames(came: Iterable[tuple[TableName, TableName]]) -> Iterator[str]:
+    """What gives targets their new names: none takes a name before that is free.
+
+    Targets that change places in a round take one another's names by way of a name of ours. Where
+    a target is to get two names, or two are to get one, groups refuse it.
+    """
+    left = dict(came)
+    while left:
+        free = [old for old, new in left.items() if new not in left]
+        if free:
+            yield f"{free[0].quoted} TO {left.pop(free[0]).quoted}"
+        else:
+            old, new = next(iter(left.items()))
+            between = TableName(old.schema, f"{old.table[:_NAME_LENGTH]}_moving")
+            yield f"{old.quoted} TO {between.quoted}"
+            del left[old]
+            left[between] = new
 
 
 def _schema_effect(

@@ -200,6 +200,11 @@ class ChangeHistory(Generic[Name]):
             for n, entry in self._changes.items()
         )
 
+    def have_all(self, members: Iterable[Name]) -> bool:
+        """Whether these members have brought all that the target has had."""
+        tops = self._tops.items()
+        return all(self.level(member, part) == top for member in members for part, top in tops)
+
     def knows(self, member: Name) -> bool:
         """Whether a member's levels are known: it was there first, or has joined since."""
         return self.first is None or member in self._known

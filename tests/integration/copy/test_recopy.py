@@ -192,3 +192,36 @@ async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it
         await equal(merging, generation)
         await on(merging.source, merging, ["UPDATE x_1 SET n = 7 WHERE id = 1100"])
         await merging.check(generation)
+
+
+@pytest.mark.not_on_tidb("it can't drop a clustered key")
+@pytest.mark.parametrize(
+    "server",
+    ["mysql56_source", pytest.param("mysql_source", marks=pytest.mark.slow)],
+)
+async def test_a_shard_of_mysql_gets_its_key_back_during_the_copy(
+    request: pytest.FixtureRequest, merging_from: MakeMerging, server: str
+) -> None:
+    merging = merging_from(request.getfixturevalue(server))
+    slow(merging, "", speed=60)
+    merging.create("x", NUMBERS, with_target=False)
+    numbers(merging, "x_1", 1000)
+    async with copying(merging, 1) as generation:
+        await on(
+            merging.source,
+            merging,
+            [
+                *WRITTEN,
+                DROPPED,
+                "INSERT INTO x_1 VALUES (1600, 1, 1), (1601, 1, 1), (1601, 1, 1)",
+                "UPDATE x_1 SET n = -2 WHERE id IN (1003, 1145)",
+                "DELETE FROM x_1 WHERE id IN (1006, 1146, 1601)",
+                "ALTER TABLE x_1 ADD PRIMARY KEY (id)",
+                "UPDATE x_1 SET n = 7 WHERE id IN (1100, 1003)",
+            ],
+        )
+        await merging.copied(generation, LONG)
+    # The target is copied anew.
+    async with merging.running() as generation:
+        await equal(merging, generation)
+        await merging.check(generation)

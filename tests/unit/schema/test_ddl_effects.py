@@ -35,6 +35,20 @@ def test_the_shards_that_one_statement_drops_come_one_after_the_other() -> None:
     assert names == [["t1", "x"], ["t2"], ["t9"]]
 
 
+def test_shards_whose_move_is_skipped_leave_one_after_the_other() -> None:
+    """Those that take one another's names do so at one moment."""
+    found = effects("RENAME TABLE t1 TO y1, t2 TO mid, x TO t2, mid TO x, t3 TO t5")
+    waves = list(one_by_one(tuple(replace(effect, instead=()) for effect in found)))
+    assert [[(e.kind.value, e.table.table) for e in wave] for wave in waves] == [
+        [("move out", "t1"), ("move in", "y1")],
+        [("move out", "x"), ("move out", "t2"), ("move in", "t2"), ("move in", "x")],
+        [("rename", "t3")],
+    ]
+    names = [[(a.table, b.table) for a, b in wave[0].statement.renames] for wave in waves]
+    assert names[1:] == [[("t2", "mid"), ("x", "t2"), ("mid", "x")], [("t3", "t5")]]
+    assert list(one_by_one(found)) == [found]
+
+
 @pytest.mark.parametrize(
     "sql", ["DROP DATABASE s", "DROP TABLE nowhere.y", "RENAME TABLE t1 TO t9"]
 )
@@ -96,7 +110,8 @@ def test_other_effects_stay_together(sql: str) -> None:
                     "move in",
                     "s.x",
                     "m.x",
-                    "RENAME TABLE `m`.`x` TO `m`.`mid`, `m`.`y` TO `m`.`x`, `m`.`mid` TO `m`.`y`",
+                    "RENAME TABLE `m`.`y` TO `m`.`y_moving`, `m`.`x` TO `m`.`y`,"
+                    " `m`.`y_moving` TO `m`.`x`",
                 ),
                 ("move in", "s.y", "m.y", ""),
             ],
@@ -115,12 +130,7 @@ def test_other_effects_stay_together(sql: str) -> None:
             "RENAME TABLE IF EXISTS y TO z, x TO mid, mid TO v, t3 TO t1",
             [
                 ("move out", "s.x", "m.x", ""),
-                (
-                    "move in",
-                    "s.v",
-                    "m.v",
-                    "RENAME TABLE `m`.`x` TO `m`.`mid`, `m`.`mid` TO `m`.`v`",
-                ),
+                ("move in", "s.v", "m.v", "RENAME TABLE `m`.`x` TO `m`.`v`"),
             ],
         ),
         ("RENAME TABLE IF EXISTS y TO z", []),
@@ -134,6 +144,38 @@ def test_other_effects_stay_together(sql: str) -> None:
         (
             "RENAME TABLE t1 TO t9, t2 TO t1",
             [("rename", "s.t1", "m.t", ""), ("rename", "s.t2", "m.t", "")],
+        ),
+        (
+            "RENAME TABLE t1 TO t9, t2 TO t1, t9 TO t2",
+            [("rename", "s.t2", "m.t", ""), ("rename", "s.t1", "m.t", "")],
+        ),
+        (
+            "RENAME TABLE t1 TO s2.old, t2 TO t1",
+            [("move out", "s.t1", "m.t", ""), ("rename", "s.t2", "m.t", "")],
+        ),
+        (
+            "RENAME TABLE x TO y, t1 TO t9",
+            [
+                ("move out", "s.x", "m.x", ""),
+                ("rename", "s.t1", "m.t", ""),
+                ("move in", "s.y", "m.y", "RENAME TABLE `m`.`x` TO `m`.`y`"),
+            ],
+        ),
+        (
+            "RENAME TABLE t1 TO s2.a, x TO t1, t2 TO s2.b, s2.a TO x, s2.b TO s2.c",
+            [
+                ("move out", "s.x", "m.x", ""),
+                ("move out", "s.t1", "m.t", ""),
+                ("move out", "s.t2", "m.t", ""),
+                (
+                    "move in",
+                    "s.t1",
+                    "m.t",
+                    "RENAME TABLE `m`.`x` TO `m`.`x_moving`, `m`.`t` TO `m`.`x`,"
+                    " `m`.`x_moving` TO `m`.`t`",
+                ),
+                ("move in", "s.x", "m.x", ""),
+            ],
         ),
         ("RENAME TABLE x TO s2.x", [("move out", "s.x", "m.x", "")]),
         ("ALTER TABLE s2.y ADD c INT", []),
@@ -249,8 +291,7 @@ def test_a_rename_says_the_new_name() -> None:
         ("ALTER TABLE t1 ENGINE = InnoDB, RENAME AS t9", "two statements"),
         ("RENAME TABLE IF EXISTS s2.y TO t9", "not known here"),
         ("RENAME TABLE s2.y TO t9", "not known here"),
-        ("RENAME TABLE x TO s2.tmp, y TO x, s2.tmp TO y", "not known here"),
-        ("RENAME TABLE x TO y, t1 TO t9", "a statement for each"),
+        ("RENAME TABLE x TO s2.tmp, s2.y TO x, s2.tmp TO y", "not known here"),
         ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
         ("ALTER TABLE t1 IMPORT TABLESPACE", "imports a tablespace"),
         ("ALTER TABLE x SEQUENCE=1", "becomes a sequence"),

@@ -1,0 +1,266 @@
+"""One RENAME that gives several shards other targets: all rows of a target move, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from actors.faults import FatalError
+from replicator.downstream.ddl import ddl_execution
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.tables import rows_of, union_of
+
+X = "(id INT PRIMARY KEY, a INT)"
+Shards = dict[str, tuple[str, ...]]
+MOVES: dict[str, tuple[str, Shards]] = {
+    "another target": (
+        "RENAME TABLE x_1 TO y_1, x_2 TO y_2",
+        {"y": ("y_1", "y_2"), "z": ("z_1", "z_2")},
+    ),
+    "and another name": (
+        "RENAME TABLE x_1 TO y_1, z_1 TO z_3, x_2 TO y_2",
+        {"y": ("y_1", "y_2"), "z": ("z_3", "z_2")},
+    ),
+    "exchange": (
+        "RENAME TABLE x_1 TO aside, z_1 TO x_1, aside TO z_1,"
+        " x_2 TO aside, z_2 TO x_2, aside TO z_2",
+        {"x": ("x_1", "x_2"), "z": ("z_1", "z_2")},
+    ),
+    "by a name that is left out": (
+        "RENAME TABLE x_1 TO {away}.a, x_2 TO {away}.b, z_1 TO x_1, z_2 TO x_2,"
+        " {away}.a TO z_1, {away}.b TO z_2",
+        {"x": ("x_1", "x_2"), "z": ("z_1", "z_2")},
+    ),
+    "row": (
+        "RENAME TABLE x_1 TO y_1, x_2 TO y_2, z_1 TO x_1, z_2 TO x_2",
+        {"y": ("y_1", "y_2"), "x": ("x_1", "x_2")},
+    ),
+    "place of those left out": (
+        "RENAME TABLE x_1 TO {away}.x_1, x_2 TO {away}.x_2, z_1 TO x_1, z_2 TO x_3",
+        {"x": ("x_1", "x_3")},
+    ),
+}
+
+
+def make(merging: Merging) -> None:
+    """Shards of x and of z, with rows in both; y has none yet."""
+    merging.create("x", X, shards=2)
+    merging.create("z", X, shards=2)
+    merging.create("y", X, shards=0, with_target=False)
+    merging.source.execute(f"CREATE DATABASE {merging.database}_away")
+    merging.generation()
+    merging.do(*(f"INSERT INTO x_{n} VALUES ({n}, 1), ({n + 10}, 1)" for n in (1, 2)))
+    merging.do(*(f"INSERT INTO z_{n - 2} VALUES ({n}, 2), ({n + 10}, 2)" for n in (3, 4)))
+
+
+def move(merging: Merging, kind: str) -> Shards:
+    statement, now = MOVES[kind]
+    merging.do("UPDATE x_1 SET a = 3", statement.format(away=f"{merging.database}_away"))
+    return now
+
+
+def change(merging: Merging, now: Shards) -> None:
+    """Changes behind the move: of rows from before, of structures, of new rows."""
+    shards = [shard for shards in now.values() for shard in shards]
+    merging.do(*(f"UPDATE {shard} SET a = a + 10 WHERE id < 10" for shard in shards))
+    merging.do(*(f"DELETE FROM {shard} WHERE id > 10" for shard in shards[1:]))
+    merging.do(*(f"ALTER TABLE {shard} ADD b INT DEFAULT 5" for shard in shards))
+    merging.do(*(f"INSERT INTO {s} VALUES ({100 + n}, 1, 1)" for n, s in enumerate(shards)))
+
+
+def unequal(merging: Merging, now: Shards) -> list[str]:
+    """The targets that have other rows than their shards."""
+    found, db = [], merging.database
+    for target, shards in now.items():
+        wanted = union_of([(merging.source, f"{db}.{shard}") for shard in shards], "*")
+        if rows_of(merging.target, f"{db}.{target}", "*") != wanted:
+            found.append(target)
+    return found
+
+
+async def settle(merging: Merging, now: Shards) -> None:
+    """Follow what comes until the targets are equal to their shards."""
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        with anyio.move_on_after(PATIENCE):
+            while unequal(merging, now):
+                await anyio.sleep(LOOK_SECONDS)
+    assert unequal(merging, now) == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["followed", "read again"])
+@pytest.mark.parametrize("kind", MOVES)
+async def test_all_shards_of_a_target_move(merging: Merging, kind: str, *, again: bool) -> None:
+    make(merging)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        now = move(merging, kind)
+        if not again:
+            await merging.caught_up(generation)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        change(merging, now)
+        await merging.caught_up(generation)
+    assert unequal(merging, now) == []
+
+
+@pytest.mark.parametrize(
+    "point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED]
+)
+@pytest.mark.parametrize("kind", ["another target", "exchange", "place of those left out"])
+async def test_a_move_that_breaks_off_is_made_once(
+    merging: Merging, kind: str, point: Failpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(merging)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    now = move(merging, kind)
+
+    def die(here: Failpoint) -> None:
+        if here is point:
+            raise ZeroDivisionError(here)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", die)
+        with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as caught:
+            await merging.generation().run(anyio.Event(), anyio.Event())
+        assert caught.group_contains(ZeroDivisionError), caught.value
+    change(merging, now)
+    await settle(merging, now)
+
+
+async def fault(merging: Merging) -> FatalError:
+    """The fault of the next run; several targets may have it."""
+    with anyio.fail_after(PATIENCE), pytest.raises((FatalError, ExceptionGroup)) as caught:
+        await merging.generation().run(anyio.Event(), anyio.Event())
+    error: BaseException = caught.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, FatalError), repr(error)
+    return error
+
+
+async def follow(merging: Merging) -> None:
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+
+
+REFUSED = {
+    "one of two": "RENAME TABLE x_1 TO y_1",
+    "one of two, another name for the other": "RENAME TABLE x_1 TO y_1, x_2 TO x_3",
+    "to two targets": "RENAME TABLE x_1 TO y_1, x_2 TO z_3",
+    "one is left out": "RENAME TABLE x_1 TO {away}.x_1, x_2 TO y_1",
+    "two targets to one": "RENAME TABLE x_1 TO y_1, x_2 TO y_2, z_1 TO y_3, z_2 TO y_4",
+    "to one that has shards": "RENAME TABLE x_1 TO z_3, x_2 TO z_4",
+}
+
+
+@pytest.mark.remedy("ddl.move-in", "skip")
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_rows_that_cannot_move_alone_are_moved_by_the_operator(
+    merging: Merging, kind: str, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    make(merging)
+    merging.on(merging.target, f"CREATE TABLE IF NOT EXISTS y {X}")
+    await follow(merging)
+    away = f"{merging.database}_away"
+    merging.do("UPDATE x_1 SET a = 3", REFUSED[kind].format(away=away))
+    found = await fault(merging)
+    assert found.event == "ddl.move-in", found
+    names = [pair.split(" TO ") for pair in REFUSED[kind][13:].format(away=away).split(", ")]
+    now: Shards = {"x": (), "y": (), "z": ()}
+    new = dict(names)
+    for shard in ("x_1", "x_2", "z_1", "z_2"):
+        called = new.get(shard, shard)
+        if called.startswith(away):
+            merging.on(merging.target, "DELETE FROM x WHERE id IN (1, 11)")
+            continue
+        now[called[0]] += (called,)
+        if called[0] != shard[0]:
+            keys = ",".join(
+                str(row[0]) for row in merging.on(merging.source, f"SELECT id FROM {called}")
+            )
+            merging.on(
+                merging.target,
+                f"INSERT INTO {called[0]} SELECT * FROM {shard[0]} WHERE id IN ({keys})",
+                f"DELETE FROM {shard[0]} WHERE id IN ({keys})",
+            )
+    await override(merging, found, OverrideAction.SKIP)
+    await follow(merging)
+    change(merging, now)
+    await settle(merging, now)
+
+
+async def test_shards_that_have_not_brought_the_same_changes_do_not_move(merging: Merging) -> None:
+    """Behind the move the second shard's changes would remove what the first has written."""
+    make(merging)
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE x_1 DROP a", "ALTER TABLE x_1 ADD a INT", "UPDATE x_1 SET a = 7")
+        await merging.caught_up(generation)
+    merging.do("RENAME TABLE x_1 TO y_1, x_2 TO y_2")
+    found = await fault(merging)
+    assert found.event == "ddl.move-in", found
+    assert "have not brought all schema changes" in found.message
+    assert merging.on(merging.target, "SELECT id, a FROM x WHERE id = 1") == ((1, 7),)
+
+
+async def test_a_shard_that_moves_in_leaves_the_history_of_its_target(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+) -> None:
+    """What another shard has still to bring there is told from a change of its own."""
+    merging = merging_from(mariadb_source, mariadb_source_full)
+    merging.create("x", X, shards=2)
+    merging.create("y", X)
+    merging.generation()
+    other = merging.sources["b"]
+    merging.do("INSERT INTO x_2 VALUES (1, 1)", "INSERT INTO y_1 VALUES (2, 2)")
+    merging.on(other, "INSERT INTO y_1 VALUES (3, 3)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        merging.do("ALTER TABLE y_1 DROP a", "ALTER TABLE y_1 ADD a INT", "UPDATE y_1 SET a = 20")
+        await merging.caught_up(generation)
+    merging.do("RENAME TABLE x_2 TO y_2")
+    found = await fault(merging)
+    assert found.event == "ddl.move-in", found
+    merging.on(merging.target, "INSERT INTO y SELECT * FROM x", "DELETE FROM x")
+    await override(merging, found, OverrideAction.SKIP)
+    await follow(merging)
+    merging.on(
+        other, "ALTER TABLE y_1 DROP a", "ALTER TABLE y_1 ADD a INT", "UPDATE y_1 SET a = 30"
+    )
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        merging.do("UPDATE y_2 SET a = 10")
+        await merging.caught_up(generation)
+    assert merging.on(merging.target, "SELECT id, a FROM y ORDER BY id") == (
+        (1, 10),
+        (2, 20),
+        (3, 30),
+    )
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_shard_takes_the_place_of_one_that_is_left_out(merging: Merging, mode: str) -> None:
+    merging.more["shard-mode"] = mode
+    make(merging)
+    await follow(merging)
+    merging.do(f"RENAME TABLE x_1 TO {merging.database}_away.x_1, x_2 TO x_1, z_2 TO z_4")
+    now: Shards = {"x": ("x_1",), "z": ("z_1", "z_4")}
+    await follow(merging)
+    # The rows of the one that is left out stay on the target.
+    kept = merging.on(merging.target, "SELECT id FROM x WHERE id IN (1, 11)")
+    assert sorted(kept) == [(1,), (11,)]
+    merging.on(merging.target, "DELETE FROM x WHERE id IN (1, 11)")
+    change(merging, now)
+    await settle(merging, now)
