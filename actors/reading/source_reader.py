@@ -6,7 +6,7 @@ How far the reader of a source is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Never
@@ -20,10 +20,8 @@ from actors.actor import Actor, Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
 from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
-from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
-from actors.reading.online_ddl import OnlineDdl
 from actors.reading.prepared_check import PreparedCheck
 from actors.reading.prepared_transactions import PreparedBefore
 from actors.reading.side_effects import SideEffects
@@ -45,9 +43,6 @@ from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
-from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
-from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.routes import Router
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place
@@ -91,25 +86,30 @@ RETRY_WAIT = (0.1, 15.0)
 class SourceSettings:
     """One source: its address, and the server id to register with.
 
-    ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
     ``by_gtid``: its place can be looked for on another one.
-    ``accepts_cascades``, ``copied`` and ``tied`` as in `StatementReader`. ``columns``: the rules
-    about them.
     """
 
     source: str
     address: SourceAddress
     server_id: int
     limits: SegmentLimits
-    event_filter: EventFilter = NO_FILTER
-    target_collations: Set[str] | None = None
     upstream: ServerIdentity | None = None
-    accepts_cascades: bool = False
-    columns: ColumnRules = NO_COLUMN_RULES
-    copied: bool = False
     by_gtid: bool = False
-    tied: frozenset[TableName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderTools:
+    """What the reader of a source works with in every incarnation.
+
+    What is read is added to ``counts``.
+    """
+
+    registry: SchemaRegistry
+    writer: Mailbox[WriterMessage]
+    counts: SourceCounts
+    side_effects: SideEffects
+    statement_gtids: StatementGtidStore
 
 
 class SourceReader(Actor[Never]):
@@ -118,25 +118,18 @@ class SourceReader(Actor[Never]):
     A lost connection is reopened indefinitely, with growing pauses, and reading continues after
     the last event that was sent; so is a damaged one, once. Anything unreadable is fatal.
 
-    ``members`` are those of the source at the start, ``held`` the targets of which nothing is
-    handed on. What is read is added to ``counts``.
+    ``group_of`` gives the group of a target, by its number; of the targets that are ``held``
+    nothing is handed on.
     """
 
     def __init__(
         self,
         settings: SourceSettings,
         start: SourcePosition | GtidStart,
-        router: Router,
-        registry: SchemaRegistry,
-        overrides: DdlOverrides,
-        online: OnlineDdl,
-        writer: Mailbox[WriterMessage],
+        statements: StatementReader,
+        tools: ReaderTools,
         group_of: Callable[[int], GroupActor],
-        members: Iterable[TableName],
-        counts: SourceCounts,
-        side_effects: SideEffects,
         held: HeldTargets,
-        statement_gtids: StatementGtidStore,
         *,
         epoch: int,
     ) -> None:
@@ -145,26 +138,13 @@ class SourceReader(Actor[Never]):
         self.progress = ReaderProgress()
         self.held = held
         self._start = start
-        self._statements = StatementReader(
-            settings.source,
-            router,
-            registry,
-            overrides,
-            members,
-            settings.event_filter,
-            settings.columns,
-            online,
-            settings.target_collations,
-            accepts_cascades=settings.accepts_cascades,
-            copied=settings.copied,
-            tied=settings.tied,
-        )
-        self._registry = registry
-        self._writer = writer
+        self._statements = statements
+        self._registry = tools.registry
+        self._writer = tools.writer
         self._group_of = group_of
-        self._counts = counts
-        self._side_effects = side_effects
-        self._statement_gtids = statement_gtids
+        self._counts = tools.counts
+        self._side_effects = tools.side_effects
+        self._statement_gtids = tools.statement_gtids
         self._epoch = epoch
         self._next_segment = 0
         self._resume_after: Place | None = None
@@ -448,7 +428,8 @@ class SourceReader(Actor[Never]):
         else:
             self._uncopied = {name: target}
             raise UncopiedMemberError(f"rows of {name}, which was never copied")
-        left_out = self.settings.event_filter.rows_left_out(name.schema, name.table)
+        event_filter = self._statements.settings.event_filter
+        left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
     def _lost(self, error: StreamLostError) -> None:

@@ -24,8 +24,8 @@ from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
-from replicator.routing.columns.member_columns import ColumnRules
-from replicator.routing.event_filter import EventFilter
+from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
+from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import (
     DdlError,
@@ -58,50 +58,60 @@ _ANY_TABLE = (StatementKind.UNKNOWN, StatementKind.XA, StatementKind.DML)
 """Which tables they change, their text does not tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class StatementSettings:
+    """What the statements of one source are read by.
+
+    ``target_collations`` are all that the target has; None where that is not known.
+    ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
+    takes care. ``copied``: the rows of all members were, those of any other table were not.
+    ``tied``: the targets that foreign keys tie. ``columns``: the task file's rules about them.
+    """
+
+    source: str
+    router: Router
+    event_filter: EventFilter = NO_FILTER
+    target_collations: Set[str] | None = None
+    accepts_cascades: bool = False
+    columns: ColumnRules = NO_COLUMN_RULES
+    copied: bool = False
+    tied: frozenset[TableName] = frozenset()
+
+
 class StatementReader:
     """Turns the statements of one source into effects.
 
     ``online`` must be saved before what follows its steps is handed on.
     ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
-    registry, may lag. ``sequences`` are its sequences, which are left out. ``accepts_cascades``:
-    foreign keys may change rows that the source does not log, the application takes care.
-    ``copied``: the rows of all members were, those of any other table were not. ``tied``: the
-    targets that foreign keys tie.
+    registry, may lag. ``sequences`` are its sequences, which are left out.
     """
 
     def __init__(
         self,
-        source: str,
-        router: Router,
+        settings: StatementSettings,
         registry: SchemaRegistry,
         overrides: DdlOverrides,
         members: Iterable[TableName],
-        event_filter: EventFilter,
-        columns: ColumnRules,
         online: OnlineDdl,
-        target_collations: Set[str] | None = None,
-        *,
-        accepts_cascades: bool,
-        copied: bool = False,
-        tied: frozenset[TableName] = frozenset(),
     ) -> None:
+        self.settings = settings
         self.members = set(members)
         self.online = online
-        self._columns = columns
-        self._filter = StatementFilter(source, event_filter)
+        self._columns = settings.columns
+        self._filter = StatementFilter(settings.source, settings.event_filter)
         self.sequences = Sequences()
         self._told: set[TableName] = set()
-        self._collations = DefaultCollations(target_collations)
-        self._accepts_cascades = accepts_cascades
-        self._copied = copied
-        self._tied = tied
+        self._collations = DefaultCollations(settings.target_collations)
+        self._accepts_cascades = settings.accepts_cascades
+        self._copied = settings.copied
+        self._tied = settings.tied
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
-        self._source = source
-        self._router = router
+        self._source = settings.source
+        self._router = settings.router
         self._registry = registry
         self._overrides = overrides
-        self._log = structlog.get_logger().bind(source=source)
+        self._log = structlog.get_logger().bind(source=settings.source)
 
     def follow(self, server: ServerInfo) -> None:
         """Take this as the source, from the next statement on."""

@@ -16,7 +16,8 @@ from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.side_effects import SideEffects
-from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
+from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
@@ -335,41 +336,51 @@ def _reader(
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
     setup, registry = resources.setups[unit.source], resources.registry
+    source = unit.source
+    members = [
+        registry.member(number).name
+        for group in unit.state.groups.values()
+        for number, _ in group.members
+    ]
     return SourceReader(
         SourceSettings(
-            source=unit.source,
+            source=source,
             address=source_address(setup),
             server_id=setup.server_id,
             limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
-            event_filter=setup.event_filter,
-            target_collations=collations,
             upstream=upstream,
-            accepts_cascades=setup.accepts_cascades,
-            columns=setup.columns,
-            copied=copied,
             by_gtid=setup.use_gtid,
-            tied=tied,
         ),
         start,
-        setup.router,
-        registry,
-        overrides,
-        online,
-        writer.mailbox,
+        StatementReader(
+            StatementSettings(
+                source=source,
+                router=setup.router,
+                event_filter=setup.event_filter,
+                target_collations=collations,
+                accepts_cascades=setup.accepts_cascades,
+                columns=setup.columns,
+                copied=copied,
+                tied=tied,
+            ),
+            registry,
+            overrides,
+            members,
+            online,
+        ),
+        ReaderTools(
+            registry,
+            writer.mailbox,
+            resources.counts.sources[source],
+            SideEffects(setup, upstream),
+            StatementGtidStore(resources.meta),
+        ),
         unit.group,
-        [
-            registry.member(number).name
-            for group in unit.state.groups.values()
-            for number, _ in group.members
-        ],
-        resources.counts.sources[unit.source],
-        SideEffects(setup, upstream),
         HeldTargets(
             registry,
             resources.blocked.targets,
             drops_databases=SHARD_MODES[resources.task.shard_mode].drops_databases,
         ),
-        StatementGtidStore(resources.meta),
         epoch=unit.epoch,
     )
 

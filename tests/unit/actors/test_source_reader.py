@@ -16,7 +16,8 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
-from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
+from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import SourceAddress
@@ -77,17 +78,24 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     reader = SourceReader(
         SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
-        ROUTER,
-        registry,
-        DdlOverrides(),
-        OnlineDdl("a", ROUTER, GhostHistory(), None, cast(TableGaps, SimpleNamespace(readings=0))),
-        writer,
+        StatementReader(
+            StatementSettings("a", ROUTER),
+            registry,
+            DdlOverrides(),
+            (),
+            OnlineDdl(
+                "a", ROUTER, GhostHistory(), None, cast(TableGaps, SimpleNamespace(readings=0))
+            ),
+        ),
+        ReaderTools(
+            registry,
+            writer,
+            SourceCounts(),
+            cast(SideEffects, SimpleNamespace(readings=0, close=lambda: None)),
+            cast(StatementGtidStore, None),
+        ),
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
-        (),
-        SourceCounts(),
-        cast(SideEffects, SimpleNamespace(readings=0, close=lambda: None)),
         HeldTargets(registry, frozenset(), drops_databases=True),
-        cast(StatementGtidStore, None),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):
