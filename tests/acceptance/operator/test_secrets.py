@@ -138,6 +138,7 @@ def assert_hidden(places: Iterator[tuple[str, str]], secrets: Mapping[str, str])
             assert not found, f"the secret of {whose} stands in {place}"
 
 
+@pytest.mark.remedy("server.refused", "run")
 def test_no_secret_is_shown_by_a_task_that_runs_fails_and_ends(
     mariadb_source: DatabaseServer,
     mysql_source: DatabaseServer,
@@ -187,3 +188,7 @@ def test_no_secret_is_shown_by_a_task_that_runs_fails_and_ends(
     assert "Access denied" in json.dumps(refused)
     assert_hidden(files(shown), theirs)
     assert_hidden(told(task, name, file), secrets)
+    with task_process(file, shown, env={VARIABLE: "xyzzy-new"}) as task:
+        task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()

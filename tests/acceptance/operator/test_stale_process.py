@@ -17,6 +17,7 @@ from tests.support.tasks.task_files import write_task
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.remedy("task.lease-lost", "run")
 def test_a_process_that_slept_through_its_lease_ends_without_having_written(
     mariadb_source: DatabaseServer,
     target_server: DatabaseServer,
@@ -51,3 +52,10 @@ def test_a_process_that_slept_through_its_lease_ends_without_having_written(
             shards.change(rows=60)
             second.until_applied(database_name, shards.sources)
             shards.assert_equal()
+            assert second.cli("stop", database_name).returncode == 0
+            assert second.process.wait(PATIENCE) == 0
+    shards.change(rows=60)
+    with task_process(file, here) as again:
+        again.until_state(database_name, "running")
+        again.until_applied(database_name, shards.sources)
+        shards.assert_equal()

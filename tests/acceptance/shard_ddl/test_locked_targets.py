@@ -98,6 +98,19 @@ def test_rows_that_are_locked(estate: ManyTargets) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.remedy("target.locked", "resume")
+def test_a_target_is_resumed_when_the_session_has_ended(estate: ManyTargets) -> None:
+    with running(estate) as task:
+        estate.do("a", "INSERT INTO x VALUES (1, 1)", "INSERT INTO y VALUES (1, 1)")
+        estate.until_equal(task)
+        with in_use(estate, "UPDATE x SET a = 5"):
+            estate.do("a", "UPDATE x SET a = 2", "UPDATE y SET a = 2")
+            lock_backoff(estate, task)
+        resumed = task.cli("resume", estate.name, "--target", estate.shown("x"))
+        assert resumed.returncode == 0, resumed
+
+
+@pytest.mark.slow
 def test_a_table_that_is_read_when_its_structure_is_to_change(estate: ManyTargets) -> None:
     with running(estate) as task:
         for source, number in (("a", 1), ("b", 2)):

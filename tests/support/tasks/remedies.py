@@ -32,7 +32,6 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "ddl.create-differs": {"replace"},
     "ddl.history": {"skip"},
     "rows.moved-unknown": {"copy anew"},
-    "server.refused": {"run"},
     "source.changed": {"copy anew", "resume", "run"},
     "source.failover-in-copy": {"copy anew"},
     "source.lacks-transactions": {"copy anew"},
@@ -43,8 +42,6 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "spark.executors": {"resume"},
     "spark.failing": {"resume"},
     "spark.not-started": {"resume", "run"},
-    "target.locked": {"resume"},
-    "task.lease-lost": {"run"},
     "task.removed": {"run"},
     "task.unexpected": {"resume"},
 }
