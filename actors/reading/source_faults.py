@@ -89,7 +89,8 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
     go_on = (
         "if it is a replica of the former one (or the other way round) and has GTIDs: set"
         f" `enable-gtid: true` for source {source}, `replicator stop`, `replicator run`; the place"
-        " to go on from is found there by them",
+        " to go on from is found there by them. On MySQL, the task must have started once with that"
+        " setting at the former server before",
     )
     return FatalError(
         "source.changed",

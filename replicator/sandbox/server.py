@@ -67,7 +67,8 @@ class DatabaseServer(ABC):
     password = ""  # nosec B105
 
     def __init__(self, options: Mapping[str, str | None] | None = None) -> None:
-        self._wanted = {name.replace("-", "_"): value for name, value in (options or {}).items()}
+        self._wanted: dict[str, str | None] = {}
+        self.reconfigure(options or {})
         self._resources = contextlib.ExitStack()
         self._keeper: Keeper | None = None
         self._wanted_running = False
@@ -91,6 +92,10 @@ class DatabaseServer(ABC):
     @abstractmethod
     def _argv(self) -> list[str]:
         """The command that starts the server."""
+
+    def reconfigure(self, options: Mapping[str, str | None]) -> None:
+        """Have these options, and none that were given before, from the next start on."""
+        self._wanted = {name.replace("-", "_"): value for name, value in options.items()}
 
     @property
     def port(self) -> int:

@@ -11,6 +11,7 @@ import pytest
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
@@ -230,6 +231,7 @@ async def test_shards_that_go_are_not_waited_for(single: Merging) -> None:
         await single.check(generation)
 
 
+@pytest.mark.remedy("copy.shard-changed", "copy anew")
 async def test_what_no_statement_tells_of_stops_the_copy_and_says_why(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:
@@ -246,3 +248,5 @@ async def test_what_no_statement_tells_of_stops_the_copy_and_says_why(
     fault = await fault_of(run())
     assert fault.event == "copy.shard-changed"
     assert "its column n is gone, and no statement tells of it" in fault.message
+    merging.changed(mode="all")
+    await copy_all_anew(merging, "x", dropped=True)

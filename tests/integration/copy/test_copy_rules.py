@@ -351,6 +351,24 @@ async def test_without_a_binlog_a_source_is_copied_and_not_followed(
         assert (await fault_of(merging.copy())).event == "source.no-start"
 
 
+@pytest.mark.remedy("source.no-binlog", "resume")
+async def test_a_source_is_followed_when_it_has_got_a_binlog(
+    start_server: StartServer, merging_from: MakeMerging
+) -> None:
+    server = start_server(MariaDBServer, {"skip_log_bin": None, "log_bin": "0"})
+    merging = merging_from(server)
+    merging.mode = "all"
+    merging.create("x", NUMBERS, with_target=False)
+    fill(merging, "x_1", 20)
+    assert (await merging.fault()).event == "source.no-binlog"
+    server.reconfigure({})
+    server.restart()
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        fill(merging, "x_1", 5, 50)
+        await merging.check(generation)
+
+
 async def test_what_was_copied_once_can_be_followed_later(merging: Merging) -> None:
     merging.create("x", NUMBERS, with_target=False)
     merging.create("bag", "(a INT, b INT)", with_target=False)

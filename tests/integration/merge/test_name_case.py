@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -11,14 +11,17 @@ import pymysql.err
 import pytest
 from pyspark import SparkContext
 
+from actors.task.operator.removal import remove_task
 from replicator.mysql.names import folded
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.conftest import started
+from tests.conftest import StartServer, started
 from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.tables import union_of
+from tests.support.tasks.task_files import start_of
 
 LOWERING = {"lower_case_table_names": "1"}
 SHARD = "(id DECIMAL(9) PRIMARY KEY, a DECIMAL(9), b DECIMAL(9))"
@@ -229,6 +232,34 @@ async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
     estate.put("A1", "{}")
     async with estate.merging():
         await estate.settled()
+
+
+@pytest.mark.remedy("source.name-case", "start behind")
+async def test_a_source_keeps_its_new_case_of_names(
+    start_server: StartServer, merging_from: Callable[..., Merging]
+) -> None:
+    server = start_server(MariaDBServer)
+    merging = merging_from(server)
+    merging.create("x", "(id INT PRIMARY KEY)", shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1)")
+        await merging.check(generation)
+    merging.do("INSERT INTO x_2 VALUES (2)")
+    for options in (LOWERING, {}):
+        server.reconfigure(options)
+        server.restart()
+        if options:
+            assert (await merging.fault()).event == "source.name-case"
+    async with merging.running() as generation:
+        await merging.check(generation)
+    server.reconfigure(LOWERING)
+    server.restart()
+    merging.instances = {"a": {"meta": start_of(server)}}
+    merging.do("INSERT INTO X_1 VALUES (3)", "INSERT INTO x_2 VALUES (4)")
+    await remove_task(merging.task)
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        await merging.check(generation)
 
 
 @pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])

@@ -12,6 +12,7 @@ from replicator.sandbox.server import BinlogServer
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.failover import FailingOver
 from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.task_files import start_of
 
 PAIRS = [MySQLServer, MariaDBServer]
 KEYED = "(id INT PRIMARY KEY, n INT)"
@@ -88,7 +89,49 @@ async def test_another_server_is_noticed_while_the_task_runs(
     assert any("enable-gtid: true" in way for way in fault.remedies)
 
 
-@pytest.mark.remedy("source.lacks-transactions", "resume")
+@pytest.mark.remedy("source.changed", "resume", "run", "copy anew")
+@pytest.mark.parametrize("kind", PAIRS)
+async def test_a_task_that_follows_by_position_has_three_ways(
+    kind: type[BinlogServer], failing_over: FailingOver
+) -> None:
+    it = failing_over(kind)
+    pair, source = it.pair, it.values["sources"][0]
+    it.values["mysql-instances"][0]["meta"] = start_of(pair.primary)
+    source["enable-gtid"] = False
+    async with running(it.task, it.spark) as generation:
+        it.write(pair.primary)
+        await caught_up(generation, {"a": pair.primary})
+    pair.until_replicated()
+    it.line.switch(pair.replica.port)
+    assert (await it.until_fault()).event == "source.changed"
+    it.line.switch(pair.primary.port)
+    it.write(pair.primary)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.primary})
+        it.assert_equal(pair.primary)
+    new = it.fail_over(kill=False)
+    fault = await it.until_fault()
+    assert fault.event == "source.changed"
+    source["enable-gtid"] = True
+    if kind is MySQLServer:
+        assert any("started once with that setting at the former" in way for way in fault.remedies)
+        it.line.switch(pair.primary.port)
+        async with running(it.task, it.spark) as generation:
+            await caught_up(generation, {"a": pair.primary})
+        it.line.switch(new.port)
+    it.write(new)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": new})
+        it.assert_equal(new)
+    it.rebuild()
+    pair.until_replicated()
+    former = it.fail_over()
+    source["enable-gtid"] = False
+    assert (await it.until_fault()).event == "source.changed"
+    await it.copy_anew(former)
+
+
+@pytest.mark.remedy("source.lacks-transactions", "resume", "copy anew")
 @pytest.mark.parametrize("kind", PAIRS)
 async def test_transactions_that_the_new_server_lacks_are_listed(
     kind: type[BinlogServer], failing_over: FailingOver
@@ -113,9 +156,13 @@ async def test_transactions_that_the_new_server_lacks_are_listed(
         it.write(pair.primary, times=1)
         await caught_up(generation, {"a": pair.primary})
         it.assert_equal(pair.primary)
+    it.line.switch(pair.replica.port)
+    assert (await it.until_fault()).event == "source.lacks-transactions"
+    await it.copy_anew(pair.replica)
 
 
 @pytest.mark.slow
+@pytest.mark.remedy("source.failover-in-copy", "copy anew")
 async def test_a_copy_that_is_done_is_gone_on_from(failing_over: FailingOver) -> None:
     """Also of tables without a key, and of one that is under way: that is refused."""
     it = failing_over(MySQLServer)
@@ -138,9 +185,10 @@ async def test_a_copy_that_is_done_is_gone_on_from(failing_over: FailingOver) ->
         await caught_up(generation, {"a": new})
         it.assert_equal(new)
     it.rebuild()
-    it.fail_over()
+    former = it.fail_over()
     it.target.execute(f"UPDATE {db}_meta.{db}_copy SET done = 0")
     assert (await it.until_fault()).event == "source.failover-in-copy"
+    await it.copy_anew(former)
 
 
 @pytest.mark.slow

@@ -105,6 +105,15 @@ async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
         it.assert_equal(new)
 
 
+@pytest.mark.remedy("source.failover-position-unknown", "copy anew")
+async def test_without_the_former_server_all_is_copied_anew(failing_over: FailingOver) -> None:
+    it = failing_over(MySQLServer)
+    await it.follow_by_position()
+    new = it.fail_over()
+    assert (await it.until_fault()).event == "source.failover-position-unknown"
+    await it.copy_anew(new)
+
+
 async def test_a_replica_that_was_made_from_a_backup_takes_over(failing_over: FailingOver) -> None:
     """No file of its binlog tells of what was in the backup."""
     it = failing_over(MySQLServer)

@@ -14,10 +14,11 @@ from pyspark import SparkContext
 
 import config
 from actors.faults import FatalError
+from actors.task.operator.removal import remove_task
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.replication import ReplicatedPair
-from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import endpoint, load, start_of, task_dict
 
@@ -106,6 +107,19 @@ class Estate:
                 await caught_up(generation, {"a": self.pair.primary})
             self.line.switch(self.pair.replica.port)
             yield cursor
+
+    async def copy_anew(self, server: DatabaseServer) -> None:
+        """What `COPY_ANEW` says, with this server behind the address; then all must be equal."""
+        await remove_task(self.task)
+        self.target.execute("TRUNCATE TABLE t", "TRUNCATE TABLE bag", database=self.database)
+        self.values["task-mode"] = "all"
+        async with running(self.task, self.spark) as generation:
+            with anyio.fail_after(PATIENCE):
+                while generation.running is None:
+                    await anyio.sleep(LOOK_SECONDS)
+            self.write(server)
+            await caught_up(generation, {"a": server})
+            self.assert_equal(server)
 
     async def until_fault(self) -> FatalError:
         async def run() -> None:

@@ -28,17 +28,10 @@ BY_HAND = "by hand"
 
 NOT_EXECUTED: dict[str, set[str]] = {
     "copy.no-room": {"copy anew"},
-    "copy.shard-changed": {"copy anew"},
     "ddl.create-differs": {"replace"},
     "ddl.history": {"skip"},
     "rows.moved-unknown": {"copy anew"},
-    "source.changed": {"copy anew", "resume", "run"},
-    "source.failover-in-copy": {"copy anew"},
-    "source.lacks-transactions": {"copy anew"},
-    "source.name-case": {"start behind"},
-    "source.no-binlog": {"resume"},
     "source.other-order": {"copy anew", "resume"},
-    "source.failover-position-unknown": {"copy anew"},
     "spark.executors": {"resume"},
     "spark.failing": {"resume"},
     "spark.not-started": {"resume", "run"},
