@@ -86,6 +86,7 @@ def test_a_task_is_removed_only_where_nobody_runs_it(shards: Shards, tmp_path: P
         shards.assert_equal()
 
 
+@pytest.mark.remedy("task.removed", "run")
 def test_a_start_waits_for_a_removal_and_begins_anew(shards: Shards, tmp_path: Path) -> None:
     name = shards.database
     here, there = tmp_path / "here", tmp_path / "there"
@@ -122,3 +123,8 @@ def test_a_start_waits_for_a_removal_and_begins_anew(shards: Shards, tmp_path: P
             assert other.process.wait(PATIENCE) == 1
             assert "task.removed" in {event["event"] for event in other.events()}
             assert meta_tables(shards) == []
+    empty_targets(shards)
+    with task_process(file, here) as task:
+        task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()

@@ -17,7 +17,7 @@ import pytest
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.copying import copy_task
-from tests.support.tasks.processes import LOOK_SECONDS, PATIENCE, TaskProcess
+from tests.support.tasks.processes import LOOK_SECONDS, PATIENCE, TaskProcess, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -193,3 +193,21 @@ def test_a_terminal_that_goes_away_ends_the_task_in_order(
     assert [e["signal"] for e in found if e["event"] == "task.signal"] == ["SIGHUP"]
     assert found[-1]["event"] == "task.stopped"
     assert [e for e in found if e["level"] == "error" or e["event"] == "task.restart"] == []
+
+
+@pytest.mark.remedy("spark.not-started", "run")
+def test_a_task_whose_spark_does_not_start_runs_when_its_settings_are_corrected(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name, values = shards.database, copy_task(shards)
+    values["spark"] = {"master": "local[2]", "conf": {"spark.serializer": "no.such.Serializer"}}
+    with task_process(write_task(tmp_path, values), tmp_path) as task:
+        task.until_state(name, "paused")
+        assert "spark.not-started" in {event["event"] for event in task.events()}
+        assert task.cli("stop", name).returncode == 0
+        task.process.wait(PATIENCE)
+    del values["spark"]["conf"]
+    with task_process(write_task(tmp_path, values), tmp_path) as task:
+        task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()

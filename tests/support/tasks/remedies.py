@@ -34,8 +34,7 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "source.other-order": {"copy anew", "resume"},
     "spark.executors": {"resume"},
     "spark.failing": {"resume"},
-    "spark.not-started": {"resume", "run"},
-    "task.removed": {"run"},
+    "spark.not-started": {"resume"},
     "task.unexpected": {"resume"},
 }
 """The remedies that no test executes yet. A test that executes one removes it from here; nothing
