@@ -240,7 +240,8 @@ DDL_FAULTS = (
         "shards (CREATE OR REPLACE). The message says where they differ. Resume if a DDL of "
         "another shard, still to be read, brings the structure.",
         "To keep the structure: make the target fit and `binlog skip`, and the shard joins as it "
-        "is; or `binlog replace`.",
+        "is. Or `binlog replace` by the ALTER that makes the other shards like it, and run that on "
+        "them: it is a schema change that waits for all shards.",
         "To have the shard like the others: drop it, create it like them, and `binlog skip` the "
         "first CREATE, which stays in the binlog. Rows that it got before must fit the target by "
         "column name; give the target their columns until they have passed.",

@@ -358,3 +358,34 @@ async def test_a_source_gets_its_start_in_the_task_file(merging: Merging) -> Non
     merging.do("INSERT INTO x_1 VALUES (1, 'a')")
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+@pytest.mark.remedy("ddl.create-differs", "replace")
+async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwise(
+    merging: Merging,
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", X, shards=2)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.shards("x", 3)
+    second = list(merging.sources.values())[1]
+    merging.on(second, "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
+    merging.do(
+        "INSERT INTO x_1 VALUES (1, 'before')",
+        "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)",
+        "INSERT INTO x_3 VALUES (2, 'more', 7)",
+        "INSERT INTO x_2 VALUES (3, 'after')",
+    )
+    merging.on(second, "INSERT INTO x_3 VALUES (1002, 'more', 8)")
+    found = await merging.fault()
+    assert found.event == "ddl.create-differs"
+    await override(merging, found, OverrideAction.REPLACE, "ALTER TABLE x_3 ADD w INT")
+    async with merging.running():
+        for server in merging.sources.values():
+            merging.on(server, "ALTER TABLE x_1 ADD w INT", "ALTER TABLE x_2 ADD w INT")
+        await equal(merging)
+    assert merging.on(merging.target, "SELECT w FROM x WHERE w IS NOT NULL ORDER BY w") == (
+        (7,),
+        (8,),
+    )

@@ -28,7 +28,6 @@ BY_HAND = "by hand"
 
 NOT_EXECUTED: dict[str, set[str]] = {
     "copy.no-room": {"copy anew"},
-    "ddl.create-differs": {"replace"},
     "ddl.history": {"skip"},
     "rows.moved-unknown": {"copy anew"},
     "source.other-order": {"copy anew", "resume"},
