@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pymysqlreplication.constants import BINLOG, FIELD_TYPE
 
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
+from replicator.mysql.column_types import ColumnType
 
 EVENT_NAMES = {
     "START_EVENT_V3": "START_V3",
