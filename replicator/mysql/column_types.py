@@ -18,49 +18,51 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum, auto
 
+from pymysqlreplication.constants import FIELD_TYPE
+
 
 class ColumnType(IntEnum):
-    """The type codes that a TABLE_MAP_EVENT can hold.
+    """The type codes that a TABLE_MAP_EVENT can hold; mysql-replication lacks some.
 
     The ``…_2`` codes are the temporal formats since MySQL 5.6 / MariaDB 10.1. ENUM and SET stand
     in a table map as STRING with the real type in the metadata; `parse_table_map` unpacks them.
     """
 
-    DECIMAL_OLD = 0
-    TINY = 1
-    SHORT = 2
-    LONG = 3
-    FLOAT = 4
-    DOUBLE = 5
-    NULL = 6
-    TIMESTAMP = 7
-    LONGLONG = 8
-    INT24 = 9
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    YEAR = 13
-    NEWDATE = 14
-    VARCHAR = 15
-    BIT = 16
-    TIMESTAMP_2 = 17
-    DATETIME_2 = 18
-    TIME_2 = 19
+    DECIMAL_OLD = FIELD_TYPE.DECIMAL
+    TINY = FIELD_TYPE.TINY
+    SHORT = FIELD_TYPE.SHORT
+    LONG = FIELD_TYPE.LONG
+    FLOAT = FIELD_TYPE.FLOAT
+    DOUBLE = FIELD_TYPE.DOUBLE
+    NULL = FIELD_TYPE.NULL
+    TIMESTAMP = FIELD_TYPE.TIMESTAMP
+    LONGLONG = FIELD_TYPE.LONGLONG
+    INT24 = FIELD_TYPE.INT24
+    DATE = FIELD_TYPE.DATE
+    TIME = FIELD_TYPE.TIME
+    DATETIME = FIELD_TYPE.DATETIME
+    YEAR = FIELD_TYPE.YEAR
+    NEWDATE = FIELD_TYPE.NEWDATE
+    VARCHAR = FIELD_TYPE.VARCHAR
+    BIT = FIELD_TYPE.BIT
+    TIMESTAMP_2 = FIELD_TYPE.TIMESTAMP2
+    DATETIME_2 = FIELD_TYPE.DATETIME2
+    TIME_2 = FIELD_TYPE.TIME2
     BLOB_COMPRESSED = 140
     VARCHAR_COMPRESSED = 141
     VECTOR = 242
     TYPED_ARRAY = 244
-    JSON = 245
-    DECIMAL = 246
-    ENUM = 247
-    SET = 248
-    TINY_BLOB = 249
-    MEDIUM_BLOB = 250
-    LONG_BLOB = 251
-    BLOB = 252
-    VAR_STRING = 253
-    STRING = 254
-    GEOMETRY = 255
+    JSON = FIELD_TYPE.JSON
+    DECIMAL = FIELD_TYPE.NEWDECIMAL
+    ENUM = FIELD_TYPE.ENUM
+    SET = FIELD_TYPE.SET
+    TINY_BLOB = FIELD_TYPE.TINY_BLOB
+    MEDIUM_BLOB = FIELD_TYPE.MEDIUM_BLOB
+    LONG_BLOB = FIELD_TYPE.LONG_BLOB
+    BLOB = FIELD_TYPE.BLOB
+    VAR_STRING = FIELD_TYPE.VAR_STRING
+    STRING = FIELD_TYPE.STRING
+    GEOMETRY = FIELD_TYPE.GEOMETRY
 
 
 class Metadata(Enum):
