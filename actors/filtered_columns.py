@@ -27,10 +27,6 @@ from replicator.schema.effects.touched_parts import Touched, column_part, touche
 from replicator.schema.structure.conversions import Fit, conversion
 from replicator.schema.structure.structure import Column, Table
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_TEXTS = frozenset({"varchar", "tinytext", "text", "mediumtext", "longtext"})
-_BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-
 
 class FilteredColumns:
     """The rules by source. ``copies``: the task copies, and so can copy a target anew."""
@@ -164,5 +160,7 @@ def _keeps_values(before: Column, after: Column, *, strict: bool) -> bool:
     if (before.charset, before.collation) != (after.charset, after.collation):
         return False
     kinds = {before.base_type, after.base_type}
-    alike = len(kinds) == 1 or any(kinds <= kind for kind in (_INTEGERS, _TEXTS, _BYTES))
+    families = {before.sql_type.family, after.sql_type.family}
+    # CHAR and BINARY change the ends of values.
+    alike = len(kinds) == 1 or (len(families) == 1 and kinds.isdisjoint(("char", "binary")))
     return alike and conversion(before, after).fit is Fit.ALL

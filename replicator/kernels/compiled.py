@@ -63,6 +63,7 @@ _SHARED = (
     Path(__file__),
     Path(__file__).with_name("crc32.py"),
     Path(__file__).with_name("gather.py"),
+    _ROOMS / "mysql" / "column_types.py",
     *sorted((_ROOMS / "rows").rglob("*.py")),
     *sorted((_ROOMS / "binlog" / "events").glob("*.py")),
 )

@@ -12,59 +12,12 @@ from itertools import chain, combinations
 from typing import TypeVar
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import BLOB_TYPES, ColumnType, is_possible
+from replicator.mysql.column_types import BINLOG_TYPES, ColumnType, Metadata
 
 _T = TypeVar("_T")
 
-_ONE_BYTE_METADATA = BLOB_TYPES | {
-    ColumnType.FLOAT,
-    ColumnType.DOUBLE,
-    ColumnType.TIMESTAMP_2,
-    ColumnType.DATETIME_2,
-    ColumnType.TIME_2,
-    ColumnType.GEOMETRY,
-    ColumnType.JSON,
-    ColumnType.VECTOR,
-    ColumnType.BLOB_COMPRESSED,
-}
-_TWO_BYTE_METADATA = {
-    ColumnType.VARCHAR,
-    ColumnType.VAR_STRING,
-    ColumnType.VARCHAR_COMPRESSED,
-    ColumnType.BIT,
-}
-_BIG_ENDIAN_METADATA = {ColumnType.STRING, ColumnType.ENUM, ColumnType.SET, ColumnType.DECIMAL}
-_NO_METADATA = {
-    ColumnType.TINY,
-    ColumnType.SHORT,
-    ColumnType.INT24,
-    ColumnType.LONG,
-    ColumnType.LONGLONG,
-    ColumnType.TIMESTAMP,
-    ColumnType.DATE,
-    ColumnType.TIME,
-    ColumnType.DATETIME,
-    ColumnType.YEAR,
-    ColumnType.NEWDATE,
-    ColumnType.NULL,
-}
-_NUMERIC = {
-    ColumnType.TINY,
-    ColumnType.SHORT,
-    ColumnType.INT24,
-    ColumnType.LONG,
-    ColumnType.LONGLONG,
-    ColumnType.DECIMAL,
-    ColumnType.FLOAT,
-    ColumnType.DOUBLE,
-}
-_CHARACTER = BLOB_TYPES | {
-    ColumnType.STRING,
-    ColumnType.VAR_STRING,
-    ColumnType.VARCHAR,
-    ColumnType.VARCHAR_COMPRESSED,
-    ColumnType.BLOB_COMPRESSED,
-}
+_NUMERIC = frozenset(found.code for found in BINLOG_TYPES.values() if found.numeric)
+_CHARACTER = frozenset(found.code for found in BINLOG_TYPES.values() if found.character)
 _COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
 """Without text, but counted among the columns of text by some servers."""
 MOST_COLUMNS = 4096
@@ -174,24 +127,25 @@ def _column_metadata(codes: bytes, block: bytes) -> tuple[tuple[int, ...], tuple
     metadata: list[int] = []
     at = 0
     for code in codes:
-        kind = code
-        if code in _BIG_ENDIAN_METADATA:
-            first, second = _take(block, at, 2)
-            at += 2
-            value = first << 8 | second
-            if code != ColumnType.DECIMAL:
-                kind, value = _unpack_string(first, second)
-        elif code in _TWO_BYTE_METADATA:
-            value = int.from_bytes(_take(block, at, 2), "little")
-            at += 2
-        elif code in _ONE_BYTE_METADATA:
-            value = _take(block, at, 1)[0]
-            at += 1
-        elif code in _NO_METADATA:
-            value = 0
-        else:
-            raise BinlogError(f"column {len(types) + 1} has the unknown type code {code}")
-        if not is_possible(kind, value):
+        kind, value = code, 0
+        match BINLOG_TYPES[code].metadata if code in BINLOG_TYPES else None:
+            case Metadata.NONE:
+                pass
+            case Metadata.BYTE:
+                value = _take(block, at, 1)[0]
+                at += 1
+            case Metadata.LITTLE:
+                value = int.from_bytes(_take(block, at, 2), "little")
+                at += 2
+            case Metadata.BIG:
+                first, second = _take(block, at, 2)
+                at += 2
+                value = first << 8 | second
+                if code != ColumnType.DECIMAL:
+                    kind, value = _unpack_string(first, second)
+        if kind not in BINLOG_TYPES:
+            raise BinlogError(f"column {len(types) + 1} has the unknown type code {kind}")
+        if not BINLOG_TYPES[kind].is_possible(value):
             raise BinlogError(
                 f"column {len(types) + 1} has the metadata {value:#x}, which no column of type"
                 f" {kind} has"

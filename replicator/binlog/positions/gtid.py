@@ -14,6 +14,8 @@ from itertools import groupby
 from struct import Struct
 from uuid import UUID
 
+from pymysqlreplication.gtid import Gtid
+
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.positions.tagged_gtid import TAG, PackedReader, packed_tag
@@ -309,9 +311,6 @@ def _by_tag(parts: list[str]) -> list[tuple[str, list[str]]]:
 
 def _parsed(name: str, ranges: list[str]) -> tuple[bytes, list[tuple[int, int]]]:
     """The bytes of a UUID and the half-open intervals behind it. Raises ValueError."""
-    # Here, since it loads a whole replication client, which no other command line should wait for.
-    from pymysqlreplication.gtid import Gtid
-
     _, intervals = Gtid.parse(":".join([str(UUID(name)), *ranges]))
     return UUID(name).bytes, intervals
 

@@ -14,8 +14,6 @@ _PLACE = CheckedPart("target")
 _SHOWN = 5
 """Values and members that are named."""
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-
 
 @dataclass(slots=True)
 class KeyFinding:
@@ -112,7 +110,7 @@ def _example(shared: SharedValue) -> str:
 def _remedies(finding: KeyFinding, member: Member) -> list[str]:
     """What to do; ``member`` is one with a shared value."""
     columns = [finding.target.column(name) for name in finding.key.columns]
-    numbers = [c.name for c in columns if c is not None and c.base_type in _INTEGERS]
+    numbers = [c.name for c in columns if c is not None and c.sql_type.family == "integer"]
     ways = []
     if numbers:
         column = quote(numbers[-1])

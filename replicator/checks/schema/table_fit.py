@@ -22,7 +22,6 @@ from replicator.schema.structure.column_rules import (
     mapped_misfit,
 )
 from replicator.schema.structure.conversions import (
-    TEXT_LENGTHS,
     Fit,
     charset_conversion,
     conversion,
@@ -136,7 +135,8 @@ def _modified(member: Table, column: Column, table: str) -> str:
     way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
     if column.generated:
         return f"{way_out} Or leave it to the shards: ALTER TABLE {table} DROP COLUMN {name};"
-    if length := TEXT_LENGTHS.get(column.base_type):
+    if column.sql_type.family == "special":
+        length = column.sql_type.size
         text = f"ALTER TABLE {table} MODIFY COLUMN {name} varchar({length});"
         return f"{way_out} Where the server lacks that type: {text}"
     return way_out

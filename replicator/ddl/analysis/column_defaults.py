@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token, tokenise
+from replicator.mysql.column_types import SQL_TYPES, Literal
 
 _FUNCTIONS = frozenset(
     {"UUID", "UUID_SHORT", "UUIDV4", "UUIDV7", "UUID_V4", "UUID_V7", "SYS_GUID"}
@@ -87,7 +88,7 @@ _MOMENTS = frozenset(
     | {"curdate", "curtime", "sysdate", "utc_timestamp", "utc_date", "utc_time"}
     | {"unix_timestamp"}
 )
-_TIMES = frozenset({"timestamp", "datetime", "date", "time", "year"})
+_TIMES = frozenset(found.name for found in SQL_TYPES.values() if found.literal is Literal.QUOTED)
 
 
 def converts_times(sql: str) -> bool:

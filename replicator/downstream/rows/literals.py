@@ -12,7 +12,8 @@ import re
 import struct
 from collections.abc import Sequence
 
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import quote
 from replicator.rows.decoder.lines import block_of
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.literals import needs_introducer
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Buffer, Session
+from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import ErrorCode, is_contention, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.rows.decoder.lines import block_of

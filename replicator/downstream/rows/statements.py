@@ -22,8 +22,9 @@ from replicator.downstream.rows.literals import (
     row_values,
 )
 from replicator.downstream.rows.load_data import HARMLESS_WARNINGS
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import LENIENT_MODE, STRICT_MODE, Session
+from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
 from replicator.mysql.names import Member, folded
 from replicator.mysql.row_values import without_values

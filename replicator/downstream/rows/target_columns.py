@@ -11,39 +11,10 @@ from enum import StrEnum
 from itertools import pairwise
 
 from replicator.ddl.parser.alter_actions import outside_brackets
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_values import definition_of, value_clause, value_columns
 from replicator.schema.structure.structure import Column, Table
-
-
-class Literal(StrEnum):
-    """What kind of value a column holds: how it is loaded, and how a predicate matches it."""
-
-    NUMBER = "number"
-    """Integers and DECIMAL: as they are."""
-    FLOAT = "float"
-    """FLOAT: compared as the double that the single precision number is."""
-    DOUBLE = "double"
-    """DOUBLE: compared as a double, not as the decimal of the same digits."""
-    BIT = "bit"
-    """BIT: rows carry its raw bytes, predicates the integer."""
-    QUOTED = "quoted"
-    """Temporal types and YEAR: compared as quoted text."""
-    PARSED = "parsed"
-    """UUID, INET4, INET6: text that the server parses, but takes for raw bytes when it comes in
-    the charset ``binary`` (a 16-character IPv6 address is then stored as another address)."""
-    JSON = "json"
-    """JSON as a type of its own (MySQL, TiDB): refused in the charset ``binary``."""
-    TEXT = "text"
-    """Character types and SET: the column's charset as introducer before a hex string."""
-    ENUM = "enum"
-    """ENUM: as TEXT; its value without a label (index 0) is refused in strict mode."""
-    BINARY = "binary"
-    """BINARY, VARBINARY, BLOB types: a hex string."""
-    GEOMETRY = "geometry"
-    """Geometry: compared by its bytes."""
-    VECTOR = "vector"
-    """Vectors: MySQL compares them by a function of their bytes only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +75,6 @@ class TargetTable:
         return str(self.name)
 
 
-_IMPLICIT = {
-    **dict.fromkeys(
-        ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit"),
-        "0",
-    ),
-    **dict.fromkeys(
-        ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "set", "binary"), "''"
-    ),
-    **dict.fromkeys(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "''"),
-    "date": "'0000-00-00'",
-    "datetime": "'0000-00-00 00:00:00'",
-    "timestamp": "'0000-00-00 00:00:00'",
-    "time": "'00:00:00'",
-    # As a text of four digits: the number 0 and '0' are read in several ways.
-    "year": "'0000'",
-    "json": "CONVERT('null' USING utf8mb4)",
-    "uuid": "CONVERT('00000000-0000-0000-0000-000000000000' USING utf8mb4)",
-    "inet4": "CONVERT('0.0.0.0' USING utf8mb4)",
-    "inet6": "CONVERT('::' USING utf8mb4)",
-}
-"""The literal of each type's default. Without ENUM, whose first label servers give even in strict
-mode, and types that have none (geometry, vectors)."""
-
-
 def filled_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Columns that a new row must be given a value for among those that are not ``written``.
 
@@ -139,15 +86,13 @@ def filled_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, 
     names = set(map(folded, written))
     left = (column for column in target.columns if folded(column.name) not in names)
     return tuple(
-        (column.name, _IMPLICIT[column.base_type])
-        for column in left
-        if _needs_value(target, column)
+        (column.name, column.sql_type.implicit) for column in left if _needs_value(target, column)
     )
 
 
 def _needs_value(target: Table, column: Column) -> bool:
     given = column.nullable or column.generated or column.auto_increment
-    return not given and column.base_type in _IMPLICIT and not value_clause(target, column.name)
+    return not given and bool(column.sql_type.implicit) and not value_clause(target, column.name)
 
 
 def restated_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, Restated], ...]:

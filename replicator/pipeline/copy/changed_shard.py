@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from replicator.mysql.column_types import sizes
 from replicator.mysql.names import TableName, folded, quote
 from replicator.rows.values.charsets import encode_label
 from replicator.schema.effects.traced_columns import Traced, family
@@ -24,9 +25,7 @@ from replicator.schema.structure.structure import (
     numbers_of,
 )
 
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_LONGEST = {"tiny": (1 << 8) - 1, "": (1 << 16) - 1, "medium": (1 << 24) - 1, "long": (1 << 32) - 1}
-_BYTES = {f"{size}{kind}": n for size, n in _LONGEST.items() for kind in ("text", "blob")}
+_BYTES = sizes("text") | sizes("bytes")
 _IN_UNICODE = frozenset({"ascii", "latin1", "utf8", "utf8mb3"})
 _WIDER = {"utf8mb4": _IN_UNICODE, "utf8mb3": frozenset({"ascii", "latin1"})}
 _WIDER["utf8"] = _WIDER["utf8mb3"]
@@ -114,27 +113,11 @@ def filler(column: Column) -> bytes:
         return b"NULL"
     if column.base_type == "enum":
         return b"x'%s'" % encode_label(labels_of(column)[0], column.charset).hex().encode()
-    for kinds, value in _FILLERS.items():
-        if column.base_type in kinds:
-            return value
+    if column.sql_type.filler:
+        return column.sql_type.filler.encode()
     raise ChangedTooMuchError(
         f"its column {column.name} is dropped, and the target's needs a value of {column.type}"
     )
-
-
-_FILLERS: dict[tuple[str, ...], bytes] = {
-    (*_INTEGER_BITS, "decimal", "float", "double"): b"0",
-    ("char", "varchar", "binary", "varbinary", *_BYTES, "set"): b"''",
-    ("date",): b"'1970-01-02'",
-    ("datetime", "timestamp"): b"'1970-01-02 00:00:00'",
-    ("time",): b"'00:00:00'",
-    ("year",): b"'1970'",
-    ("bit",): b"x'00'",
-    ("json",): b"'{}'",
-    ("uuid",): b"'00000000-0000-0000-0000-000000000000'",
-    ("inet4",): b"'0.0.0.0'",
-    ("inet6",): b"'::'",
-}
 
 
 def _check_keys(
@@ -208,7 +191,7 @@ def _of_family(former: Column, now: Column, name: bytes) -> tuple[bytes, list[by
     numbers = numbers_of(former)
     match family(former.base_type):
         case "integer":
-            bits = _INTEGER_BITS[former.base_type]
+            bits = 8 * former.sql_type.size
             low, high = (0, 1 << bits) if former.unsigned else (-(1 << bits - 1), 1 << bits - 1)
             return name, [b"%s BETWEEN %d AND %d" % (name, low, high - 1)]
         case "decimal":

@@ -16,15 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.literals import key_predicate, needs_introducer
-from replicator.downstream.rows.target_columns import (
-    Literal,
-    TargetColumn,
-    TargetTable,
-    filled_columns,
-)
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable, filled_columns
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, filler
-from replicator.pipeline.plans.column_types import WIRE_TYPES
 from replicator.pipeline.plans.planning import (
     PlanError,
     charset_change,
@@ -43,29 +38,22 @@ from replicator.schema.structure.structure import (
     only_row_key_collides,
 )
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-
-_OTHERS = frozenset(
-    {
-        *("decimal", "float", "double", "bit"),
-        *("date", "time", "datetime", "timestamp", "year"),
-        *("char", "varchar", "tinytext", "text", "enum", "set"),
-        *("binary", "varbinary", "tinyblob", "blob"),
-    }
-)
-"""Not those that may be larger than a statement: long texts, and JSON."""
+_OTHERS = frozenset(Literal) - {Literal.PARSED, Literal.JSON, Literal.GEOMETRY, Literal.VECTOR}
+_MOST_BYTES = 65535
+"""Of texts: longer ones may be larger than a statement, as a JSON may be."""
 
 
 def same_type(column: Column, counterpart: Column) -> bool:
     """Whether values of a shard's column may pass to the target's as they are."""
     name = column.base_type
-    if name in _INTEGERS:
+    kind = column.sql_type
+    if kind.family == "integer":
         # Newer servers do not show how wide integers are displayed.
         return name == counterpart.base_type and column.unsigned == counterpart.unsigned
     if name == "year":
         return {column.type.lower(), counterpart.type.lower()} <= {"year", "year(4)"}
     same = column.type == counterpart.type and _charset(column) == _charset(counterpart)
-    return same and name in _OTHERS
+    return same and kind.literal in _OTHERS and bool(kind.stored) and kind.size <= _MOST_BYTES
 
 
 def _charset(column: Column) -> str:
@@ -263,7 +251,7 @@ def _transcodes(
     transcodes = []
     for place, (index, counterpart) in enumerate(pairs.items()):
         column = structure.columns[index]
-        if column.base_type not in WIRE_TYPES:
+        if not column.sql_type.stored:
             raise PlanError(
                 f"{member}: column {column.name} has the type {column.type}, which is not known."
                 " Leave the table out (block-allow-list), or change the column's type"

@@ -16,10 +16,10 @@ from decimal import Context, Decimal, InvalidOperation
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.rows.literals import field_value, key_predicate
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_connection import BlockingSession
-from replicator.pipeline.plans.column_types import literal_of
 from replicator.rows.values.charsets import codec
 from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Column
@@ -36,7 +36,7 @@ _EXACT = Context(prec=200)
 
 def is_number(target: Column) -> bool:
     """Whether a target's column holds exact numbers, whatever their digits look like."""
-    return literal_of(target) in (Literal.NUMBER, Literal.BIT) or target.base_type == "year"
+    return target.sql_type.literal in (Literal.NUMBER, Literal.BIT) or target.base_type == "year"
 
 
 def key_form(target: Column) -> Callable[[bytes], bytes]:
@@ -50,7 +50,7 @@ def key_form(target: Column) -> Callable[[bytes], bytes]:
         return _padded
     if target.base_type == "set":
         return _labels
-    return _FORMS.get(literal_of(target), _value)
+    return _FORMS.get(target.sql_type.literal, _value)
 
 
 def _value(field: bytes) -> bytes:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.rows.literals import field_value
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.copy.copy_plan import Bound, cutting_columns, key_range
 from replicator.pipeline.duplicate_keys.key_equality import Comparing, is_number, key_form
-from replicator.pipeline.plans.column_types import literal_of
 from replicator.pipeline.plans.planning import charset_change
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.rows.values.charsets import codec
@@ -211,7 +211,7 @@ def _constant(member: Member, its: Column, value: str) -> KeyColumn:
 
 
 def _compared(member: Member, column: Column, its: Column, selected: bytes) -> KeyColumn:
-    text = literal_of(its) in (Literal.TEXT, Literal.ENUM) and bool(its.charset)
+    text = its.sql_type.literal in (Literal.TEXT, Literal.ENUM) and bool(its.charset)
     shard = f"{member.source}: {member.name.table}"
     return KeyColumn(
         selected=selected,

@@ -17,7 +17,8 @@ from operator import itemgetter
 from pymysql.err import MySQLError
 
 from replicator.binlog.errors import BinlogError
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import Member, folded
 from replicator.pipeline.copy.copy_plan import Bound

@@ -18,7 +18,6 @@ from replicator.schema.structure.structure import Column, Table
 OWN_VALUE = VALUE_LIMIT - 1
 """The bits of a mapped value that are the shard's own."""
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _INEXACT = frozenset({"float", "double", "decimal", "bit", "year", "json"})
 
 
@@ -65,7 +64,7 @@ def _computes_otherwise(own: Column, its: Column) -> bool:
     if own.generated or its.generated:
         return False
     kinds = {own.base_type, its.base_type}
-    if kinds <= _INTEGERS:
+    if own.sql_type.family == its.sql_type.family == "integer":
         return own.unsigned != its.unsigned and its.base_type != "bigint"
     if len(kinds) > 1:
         return True

@@ -8,6 +8,7 @@ from functools import partial
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.rows.literals import field_value
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import quote
 from replicator.routing.expression.collation_folding import (
     GENERAL,
@@ -25,9 +26,6 @@ from replicator.schema.structure.structure import Column, numbers_of
 
 ReadField = Callable[[bytes], Value]
 
-_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _BIGINT_DIGITS = 20
 _MOST_SCALE = 30
 _UTF8 = ("utf8mb4", "utf8mb3", "utf8")
@@ -149,7 +147,7 @@ def _microseconds(field: bytes) -> Value:
 
 def _type_of(column: Column, mariadb: bool) -> ValueType:
     base, numbers = column.base_type, numbers_of(column)
-    if base in _WHOLE:
+    if column.sql_type.family == "integer":
         return ValueType(Kind.INTEGER, column.unsigned, whole=_BIGINT_DIGITS)
     if base == "bit":
         return ValueType(Kind.INTEGER, True, whole=_BIGINT_DIGITS)
@@ -164,11 +162,11 @@ def _type_of(column: Column, mariadb: bool) -> ValueType:
                 f"{column.name} is {column.type}, whose values are compared with a tolerance"
             )
         return ValueType(Kind.DOUBLE)
-    if base in ("year", "date", "datetime", "timestamp", "time"):
+    if column.sql_type.literal is Literal.QUOTED:
         return ValueType(Kind(base))
-    if base in _BYTES:
+    if column.sql_type.family == "bytes":
         return ValueType(Kind.BINARY)
-    if base in _TEXTS:
+    if column.sql_type.literal in (Literal.TEXT, Literal.ENUM):
         return _text_type(column, mariadb)
     return _other(f"{column.name} is {column.type}")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.binlog.events.column_types import ColumnType
+from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.pipeline.plans.filter_columns import ReadField
 from replicator.routing.expression.column_evaluation import Coded
 from replicator.routing.expression.types import Kind
@@ -18,14 +18,6 @@ from replicator.rows.values.decimals import stored_groups
 from replicator.rows.values.fields import Read
 
 _NUMERIC = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.YEAR, Kind.TIME})
-_WHOLE = {
-    ColumnType.TINY: 1,
-    ColumnType.SHORT: 2,
-    ColumnType.INT24: 3,
-    ColumnType.LONG: 4,
-    ColumnType.LONGLONG: 8,
-}
-_REAL = {ColumnType.FLOAT: "<f4", ColumnType.DOUBLE: "<f8"}
 _MOST_DIGITS = 18
 """So many digits of a DECIMAL an int64 holds, whichever they are."""
 
@@ -65,14 +57,14 @@ class ImageColumn:
 
     @cached_property
     def _numbers(self) -> Numbers:
-        code = self._layout.type_code
-        if code in _WHOLE:
-            return Numbers(self._whole(_WHOLE[ColumnType(code)]), self._null)
-        if code in _REAL:
-            layout = np.dtype(_REAL[ColumnType(code)])
+        stored = BINLOG_TYPES[self._layout.type_code]
+        if stored.decoder is Decoder.INTEGER:
+            return Numbers(self._whole(stored.sizes[0]), self._null)
+        if stored.decoder is Decoder.REAL:
+            layout = np.dtype(f"<f{stored.sizes[0]}")
             values = self._bytes(layout.itemsize).view(layout).ravel()
             return Numbers(values.astype(np.float64), self._null)
-        if code == ColumnType.DECIMAL and self._layout.metadata >> 8 <= _MOST_DIGITS:
+        if stored.decoder is Decoder.DECIMAL and self._layout.metadata >> 8 <= _MOST_DIGITS:
             return Numbers(self._decimal(), self._null)
         coded = self.coded()
         found = numbers_of(coded.values)

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import TableMap
+from replicator.mysql.column_types import BINLOG_TYPES, Literal, Width
 from replicator.mysql.names import folded
-from replicator.pipeline.plans.column_types import OLD_TEMPORAL
 from replicator.rows.values.charsets import charset_of
 from replicator.schema.structure.structure import Column, Table, binary_length
 
-_UNTOLD = frozenset({"uuid", "inet4", "inet6"})
-"""Types that table maps tell as BINARY(n)."""
-
 _MARIADB_LENGTHS = frozenset({4, 16})
-"""Lengths of BINARY(n) that may be one of `_UNTOLD`."""
-
-_NUMERIC = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"}
-)
-
-_TEXTS = frozenset(
-    {
-        *(ColumnType.STRING, ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.BLOB),
-        *(ColumnType.VARCHAR_COMPRESSED, ColumnType.BLOB_COMPRESSED, ColumnType.ENUM),
-        *(ColumnType.SET, ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB),
-    }
-)
+"""Lengths of BINARY(n) that may be a type that table maps tell as BINARY(n)."""
 
 
 def told_by_event(structure: Table, table_map: TableMap) -> bool:
@@ -47,9 +31,10 @@ def _told(column: Column, table_map: TableMap, place: int) -> bool:
     optional, code = table_map.optional, table_map.types[place]
     if not optional.names or folded(optional.names[place]) != folded(column.name):
         return False
-    if column.generated or column.base_type in _UNTOLD or code in OLD_TEMPORAL:
+    stored, literal = BINLOG_TYPES[code], column.sql_type.literal
+    if column.generated or literal is Literal.PARSED or stored.untold_fraction:
         return False
-    if column.base_type in _NUMERIC:
+    if literal in (Literal.NUMBER, Literal.FLOAT, Literal.DOUBLE):
         return optional.unsigned is not None and optional.unsigned[place] is not None
     if column.base_type in ("enum", "set") and not (optional.labels and optional.labels[place]):
         return False
@@ -59,7 +44,7 @@ def _told(column: Column, table_map: TableMap, place: int) -> bool:
     collation = optional.collations[place] if optional.collations else None
     if collation is None:
         # Of a JSON and of types that are not text. All texts and binary strings have one.
-        return not column.charset and code not in _TEXTS
+        return not (column.charset or stored.character or stored.width is Width.NUMBER)
     return charset_of(collation) == _plain(column.charset)
 
 

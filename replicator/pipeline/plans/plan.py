@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from replicator.downstream.rows.target_columns import Literal, Restated, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import Restated, TargetColumn, TargetTable
 from replicator.kernels.compiled import Integers
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.row_filter import RowFilter
 from replicator.rows.values.column_format import ColumnFormat
 
-__all__ = ["Literal", "TablePlan", "TargetColumn", "TargetTable"]
+__all__ = ["TablePlan", "TargetColumn", "TargetTable"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import TableMap
 from replicator.downstream.rows.target_columns import filled_columns, restated_columns
+from replicator.mysql.column_types import BINLOG_TYPES, EXACT_LITERALS, ColumnType, Literal
 from replicator.mysql.names import Member, TableName, folded, quote
-from replicator.pipeline.plans.column_types import (
-    EXACT_LITERALS,
-    OLD_TEMPORAL,
-    WIRE_TYPES,
-    literal_of,
-)
 from replicator.pipeline.plans.computed_columns import computed_misfits
-from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.plans.plan import TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
@@ -57,10 +51,8 @@ from replicator.schema.structure.structure import (
     only_row_key_collides,
 )
 
-_SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
 _LABEL = re.compile(r"'(?:[^']|'')*'")
 _LABELLED = frozenset({"enum", "set"})
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 LAST_DIGITS = 2
 """A hundred neighbouring numbers are in one bucket: about a page of rows. Were they in several,
@@ -128,7 +120,7 @@ def plan_table(
         target_columns=target_columns,
         key=key,
         hashed=hashed,
-        hash_cut=LAST_DIGITS if hashed and pairs[hashed[-1]].base_type in _INTEGERS else 0,
+        hash_cut=(LAST_DIGITS if hashed and pairs[hashed[-1]].sql_type.family == "integer" else 0),
         generated=generated,
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         until=_until(member_name, structure),
@@ -208,8 +200,8 @@ def misfit(member: str, structure: Table, table_map: TableMap) -> str:
     optional = table_map.optional
     for index, column in enumerate(structure.columns):
         code = table_map.types[index]
-        allowed = WIRE_TYPES.get(column.base_type)
-        if allowed is None:
+        allowed = column.sql_type.stored
+        if not allowed:
             raise PlanError(
                 f"{member}: column {column.name} has the type {column.type}, which is not known."
                 " Leave the table out (block-allow-list), or change the column's type"
@@ -329,10 +321,12 @@ def _described(column: Column) -> str:
 def _column_format(
     member: str, column: Column, target: Column | None, table_map: TableMap, index: int
 ) -> ColumnFormat:
-    code = table_map.types[index]
+    code, metadata = table_map.types[index], table_map.metadata[index]
+    if BINLOG_TYPES[code].untold_fraction:
+        metadata = fraction_digits(column)
     written = target.charset if target is not None and target.charset else column.charset
     labelled = column.base_type in _LABELLED
-    text = column.base_type if column.base_type in _SPECIAL_TEXT else ""
+    text = column.base_type if column.sql_type.family == "special" else ""
     if code == ColumnType.JSON:
         text = "json"
     transcode = None
@@ -342,7 +336,7 @@ def _column_format(
     return ColumnFormat(
         name=column.name,
         type_code=code,
-        metadata=(fraction_digits(column) if code in OLD_TEMPORAL else table_map.metadata[index]),
+        metadata=metadata,
         unsigned=column.unsigned,
         length=binary_length(column),
         labels=_labels(member, column, written) if labelled else (),
@@ -385,7 +379,7 @@ def charset_change(
 
 def target_column(column: Column) -> TargetColumn:
     """A column of a table as statements that write or compare it need to know it."""
-    literal = literal_of(column)
+    literal = column.sql_type.literal
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
     labels = labels_of(column)
     if literal is Literal.ENUM and "" in labels:
@@ -415,7 +409,7 @@ def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[i
 
 def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
     """Those columns whose values are equal only when their bytes are."""
-    return tuple(i for i in candidates if literal_of(pairs[i]) in EXACT_LITERALS)
+    return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)
 
 
 class PlanCache:

@@ -6,7 +6,7 @@ import importlib
 import socket
 from collections.abc import Iterator
 
-NEEDED = ("pyarrow", "numpy", "numba", "pymysql")
+NEEDED = ("pyarrow", "numpy", "numba", "pymysql", "pymysqlreplication")
 """The modules that executors must have installed; `docs/cluster.md` names the packages."""
 
 OURS = "replicator.pipeline.apply.job"

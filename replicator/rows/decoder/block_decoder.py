@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.compression import expand_rows
 from replicator.kernels.compiled import Bytes, Integers, Truths
 from replicator.kernels.crc32 import Checksums
+from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.rows.decoder import field_text
 from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
@@ -257,9 +257,9 @@ class BlockDecoder:
     ) -> tuple[Bytes, Integers, Integers]:
         column = self._columns[n]
         if _is_float(column):
-            size, kind = (4, "<f4") if column.type_code == ColumnType.FLOAT else (8, "<f8")
+            size = self._extents[n].size
             stored = data[starts[:, None] + np.arange(size)]
-            return float_text(stored.view(kind).ravel().astype(np.float64))
+            return float_text(stored.view(f"<f{size}").ravel().astype(np.float64))
         read, prefix = self._readers[n], self._extents[n].length_bytes
         fields = [read(raw, start)[0] for start in (starts - prefix).tolist()]
         sizes = np.array([len(part) for part in fields], np.int64)
@@ -268,8 +268,8 @@ class BlockDecoder:
 
 def _is_float(column: ColumnFormat) -> bool:
     """Whether values are floating-point numbers and nothing else: those have a compiled loop."""
-    number = column.type_code in (ColumnType.FLOAT, ColumnType.DOUBLE)
-    return number and not (column.before or column.behind)
+    real = BINLOG_TYPES[column.type_code].decoder is Decoder.REAL
+    return real and not (column.before or column.behind)
 
 
 def _expanded(

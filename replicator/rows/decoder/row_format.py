@@ -8,48 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from replicator.binlog.events.column_types import BLOB_TYPES, ColumnType
 from replicator.kernels.compiled import Bytes, Integers
+from replicator.mysql.column_types import BINLOG_TYPES, Decoder, Width
 from replicator.rows.decoder import field_text
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.decimals import decimal_bytes
 from replicator.rows.values.fields import escape
 
-_INTEGERS = {
-    ColumnType.TINY: 1,
-    ColumnType.SHORT: 2,
-    ColumnType.INT24: 3,
-    ColumnType.LONG: 4,
-    ColumnType.LONGLONG: 8,
-}
-_SIZES = _INTEGERS | {
-    ColumnType.FLOAT: 4,
-    ColumnType.DOUBLE: 8,
-    ColumnType.YEAR: 1,
-    ColumnType.DATE: 3,
-    ColumnType.NEWDATE: 3,
-}
-_WHOLE_BYTES = {ColumnType.TIMESTAMP_2: 4, ColumnType.DATETIME_2: 5, ColumnType.TIME_2: 3}
-_OLD_BYTES = {
-    ColumnType.TIMESTAMP: (4, 5, 5, 6, 6, 7, 7),
-    ColumnType.DATETIME: (8, 6, 6, 7, 7, 7, 8),
-    ColumnType.TIME: (3, 4, 4, 5, 5, 5, 6),
-}
-"""By digits of the fraction: none in the old formats, any in MariaDB's own."""
-_TEXTS = {
-    ColumnType.STRING,
-    ColumnType.VARCHAR,
-    ColumnType.VAR_STRING,
-}
-_BYTES = BLOB_TYPES | {ColumnType.GEOMETRY, ColumnType.VECTOR}
-_PREFIXED = _BYTES | {ColumnType.JSON, ColumnType.BLOB_COMPRESSED}
 _TEMPORAL = {
-    ColumnType.DATE: field_text.DATE,
-    ColumnType.NEWDATE: field_text.DATE,
-    ColumnType.YEAR: field_text.YEAR,
-    ColumnType.TIMESTAMP_2: field_text.TIMESTAMP,
-    ColumnType.DATETIME_2: field_text.DATETIME,
-    ColumnType.TIME_2: field_text.TIME,
+    Decoder.DATE: field_text.DATE,
+    Decoder.YEAR: field_text.YEAR,
+    Decoder.TIMESTAMP: field_text.TIMESTAMP,
+    Decoder.DATETIME: field_text.DATETIME,
+    Decoder.TIME: field_text.TIME,
 }
 
 
@@ -62,22 +33,19 @@ class Extent(NamedTuple):
 
 def extent(column: ColumnFormat) -> Extent:
     """The extent of the column's values."""
-    kind = column.type_code
-    if kind in _SIZES:
-        return Extent(0, _SIZES[ColumnType(kind)])
-    if kind in _PREFIXED:
-        return Extent(column.metadata, 0)
-    if kind in _WHOLE_BYTES:
-        return Extent(0, _WHOLE_BYTES[ColumnType(kind)] + (column.metadata + 1) // 2)
-    if kind in _OLD_BYTES:
-        return Extent(0, _OLD_BYTES[ColumnType(kind)][column.metadata])
-    if kind == ColumnType.DECIMAL:
-        return Extent(0, decimal_bytes(column.metadata >> 8, column.metadata & 255))
-    if kind == ColumnType.BIT:
-        return Extent(0, (column.metadata >> 8) + (1 if column.metadata & 255 else 0))
-    if kind in (ColumnType.ENUM, ColumnType.SET):
-        return Extent(0, column.metadata)
-    return Extent(1 if column.metadata < 256 else 2, 0)
+    found, high, low = BINLOG_TYPES[column.type_code], column.metadata >> 8, column.metadata & 255
+    match found.width:
+        case Width.FIXED:
+            return Extent(0, found.sizes[0])
+        case Width.FRACTION:
+            return Extent(0, found.sizes[column.metadata])
+        case Width.DIGITS:
+            return Extent(0, decimal_bytes(high, low))
+        case Width.BITS:
+            return Extent(0, high + (1 if low else 0))
+        case Width.NUMBER:
+            return Extent(0, column.metadata)
+    return Extent(found.length_bytes(column.metadata), 0)
 
 
 @dataclass(slots=True)
@@ -132,25 +100,24 @@ def constant_format(constant: bytes, pieces: Pieces) -> list[int]:
 
 
 def _own_format(column: ColumnFormat, pieces: Pieces) -> list[int]:
-    kind = column.type_code
-    if kind in _INTEGERS:
+    how = BINLOG_TYPES[column.type_code].decoder
+    if how is Decoder.INTEGER:
         return [field_text.INTEGER, int(column.unsigned), column.upper, column.limit]
     if column.limit:
         return [field_text.GIVEN]
-    if kind in _TEMPORAL:
-        return [_TEMPORAL[ColumnType(kind)], column.metadata]
-    if kind in _TEXTS or kind in _BYTES:
-        if column.text or column.transcode is not None:
-            return [field_text.GIVEN]
-        if column.length is not None:
-            return [field_text.PADDED, column.length]
-        return [field_text.TEXT]
-    if kind == ColumnType.DECIMAL:
-        precision, scale = column.metadata >> 8, column.metadata & 255
-        return [field_text.DECIMAL, precision - scale, scale]
-    if kind == ColumnType.BIT:
-        return [field_text.TEXT]
-    if kind == ColumnType.ENUM:
-        labels = [escape(label) for label in (column.unlabelled, *column.labels)]
-        return [field_text.LABEL, pieces.run(labels), len(labels)]
+    if how in _TEMPORAL:
+        return [_TEMPORAL[how], column.metadata]
+    match how:
+        case Decoder.STRING if not column.text and column.transcode is None:
+            if column.length is not None:
+                return [field_text.PADDED, column.length]
+            return [field_text.TEXT]
+        case Decoder.DECIMAL:
+            precision, scale = column.metadata >> 8, column.metadata & 255
+            return [field_text.DECIMAL, precision - scale, scale]
+        case Decoder.BIT:
+            return [field_text.TEXT]
+        case Decoder.ENUM:
+            labels = [escape(label) for label in (column.unlabelled, *column.labels)]
+            return [field_text.LABEL, pieces.run(labels), len(labels)]
     return [field_text.GIVEN]

@@ -15,7 +15,7 @@ import struct
 from decimal import Decimal
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.values.decimals import decimal_reader
 from replicator.rows.values.temporal import packed_date, packed_time
 

@@ -7,17 +7,16 @@ server writes. Zero and partial dates are rendered as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
+from replicator.mysql.column_types import BINLOG_TYPES, ColumnType, Decoder
 from replicator.rows.values.fields import Read
 
 _EPOCH = date(1970, 1, 1)
 _ZERO = b"0000-00-00 00:00:00"
-_HIRES_TIME_BYTES = (3, 4, 4, 5, 5, 5, 6)
-_HIRES_DATETIME_BYTES = (5, 6, 6, 7, 7, 7, 8)
 _HIRES_FRACTION_BYTES = (0, 1, 1, 2, 2, 3, 3)
 _HIRES_TIME_RANGE = 839 * 3600  # 838:59:59 and one second: the offset of negative times
 
@@ -61,28 +60,15 @@ def temporal_reader(type_code: int, fraction: int) -> Read:
     """A reader for the temporal type, with ``fraction`` digits after the seconds.
 
     For the old type codes TIMESTAMP, TIME and DATETIME a ``fraction`` above 0 means MariaDB's own
-    format. Raises BinlogError for a fraction above 6.
+    format. Raises BinlogError for another type, and for a fraction above 6.
     """
     if not 0 <= fraction <= 6:
         raise BinlogError(f"{fraction} fractional digits of a temporal type: 0 to 6 are possible")
-    match type_code:
-        case ColumnType.YEAR:
-            return _year
-        case ColumnType.DATE | ColumnType.NEWDATE:
-            return _date
-        case ColumnType.TIMESTAMP_2:
-            return _timestamp_2(fraction) if fraction else _timestamp_2_whole
-        case ColumnType.DATETIME_2:
-            return _datetime_2(fraction) if fraction else _datetime_2_whole
-        case ColumnType.TIME_2:
-            return _time_2(fraction)
-        case ColumnType.TIMESTAMP:
-            return _timestamp_hires(fraction) if fraction else _timestamp_old
-        case ColumnType.DATETIME:
-            return _datetime_hires(fraction) if fraction else _datetime_old
-        case ColumnType.TIME:
-            return _time_hires(fraction) if fraction else _time_old
-    raise BinlogError(f"type code {type_code} is not a temporal type")
+    readers = TEMPORAL_READERS.get(BINLOG_TYPES[type_code].decoder)
+    if readers is None:
+        raise BinlogError(f"type code {type_code} is not a temporal type")
+    whole, with_fraction = readers
+    return with_fraction(fraction) if fraction else whole
 
 
 def _year(data: bytes, at: int) -> tuple[bytes, int]:
@@ -187,7 +173,7 @@ def _timestamp_hires(fraction: int) -> Read:
 
 def _datetime_hires(fraction: int) -> Read:
     """One big-endian number in the bases 13, 32, 24, 60, 60 and the fraction's."""
-    size = _HIRES_DATETIME_BYTES[fraction]
+    size = BINLOG_TYPES[ColumnType.DATETIME].sizes[fraction]
     base = 10**fraction
     template = b" %%02d:%%02d:%%02d.%%0%dd" % fraction
 
@@ -204,7 +190,7 @@ def _datetime_hires(fraction: int) -> Read:
 
 def _time_hires(fraction: int) -> Read:
     """A big-endian count of the smallest fractions, offset to be positive."""
-    size = _HIRES_TIME_BYTES[fraction]
+    size = BINLOG_TYPES[ColumnType.TIME].sizes[fraction]
     base = 10**fraction
     zero = _HIRES_TIME_RANGE * base
     template = b".%%0%dd" % fraction
@@ -216,3 +202,16 @@ def _time_hires(fraction: int) -> Read:
         return (b"-" + text if value < 0 else text), at + size
 
     return read
+
+
+TEMPORAL_READERS: dict[Decoder, tuple[Read, Callable[[int], Read]]] = {
+    Decoder.YEAR: (_year, lambda _: _year),
+    Decoder.DATE: (_date, lambda _: _date),
+    Decoder.TIMESTAMP: (_timestamp_2_whole, _timestamp_2),
+    Decoder.DATETIME: (_datetime_2_whole, _datetime_2),
+    Decoder.TIME: (_time_2(0), _time_2),
+    Decoder.OLD_TIMESTAMP: (_timestamp_old, _timestamp_hires),
+    Decoder.OLD_DATETIME: (_datetime_old, _datetime_hires),
+    Decoder.OLD_TIME: (_time_old, _time_hires),
+}
+"""The reader of each temporal type without a fraction, and what makes one for a fraction."""

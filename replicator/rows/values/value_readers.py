@@ -12,49 +12,19 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import BLOB_TYPES, ColumnType
 from replicator.binlog.events.compression import expand_value
+from replicator.mysql.column_types import BINLOG_TYPES, BinlogType, Decoder
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.decimals import decimal_reader
 from replicator.rows.values.fields import Read, escape
 from replicator.rows.values.mysql_json import json_text
 from replicator.rows.values.network_addresses import inet4_text, inet6_text, uuid_text
-from replicator.rows.values.temporal import temporal_reader
+from replicator.rows.values.temporal import TEMPORAL_READERS, temporal_reader
 
 Convert = Callable[[bytes], bytes]
 
-_INTEGER_BYTES = {
-    ColumnType.TINY: 1,
-    ColumnType.SHORT: 2,
-    ColumnType.INT24: 3,
-    ColumnType.LONG: 4,
-    ColumnType.LONGLONG: 8,
-}
 _INTEGER_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
-_TEMPORAL = {
-    ColumnType.TIMESTAMP,
-    ColumnType.DATE,
-    ColumnType.TIME,
-    ColumnType.DATETIME,
-    ColumnType.YEAR,
-    ColumnType.NEWDATE,
-    ColumnType.TIMESTAMP_2,
-    ColumnType.DATETIME_2,
-    ColumnType.TIME_2,
-}
-_LENGTH_PREFIXED = BLOB_TYPES | {
-    ColumnType.GEOMETRY,
-    ColumnType.VECTOR,
-    ColumnType.JSON,
-    ColumnType.BLOB_COMPRESSED,
-}
-_SIZED_BY_LENGTH = {
-    ColumnType.STRING,
-    ColumnType.VARCHAR,
-    ColumnType.VAR_STRING,
-    ColumnType.VARCHAR_COMPRESSED,
-}
 
 
 class MappedValueError(Exception):
@@ -106,29 +76,12 @@ def _mapped(read: Read, column: ColumnFormat) -> Read:
 
 
 def _reader(column: ColumnFormat) -> Read:
-    kind = column.type_code
-    if kind in _INTEGER_BYTES:
-        return _integer(_INTEGER_BYTES[ColumnType(kind)], column.unsigned)
-    if kind in _TEMPORAL:
-        return temporal_reader(kind, column.metadata)
-    if kind in _LENGTH_PREFIXED:
-        return _string(column.metadata, _conversion(column))
-    if kind in _SIZED_BY_LENGTH:
-        return _string(1 if column.metadata < 256 else 2, _conversion(column))
-    match kind:
-        case ColumnType.FLOAT:
-            return _real("<f")
-        case ColumnType.DOUBLE:
-            return _real("<d")
-        case ColumnType.DECIMAL:
-            return decimal_reader(column.metadata >> 8, column.metadata & 255)
-        case ColumnType.BIT:
-            return _bit(column.metadata)
-        case ColumnType.ENUM:
-            return _enum(column.metadata, column.labels, column.unlabelled)
-        case ColumnType.SET:
-            return _set(column.metadata, column.labels, column.separator)
-    raise BinlogError(f"column {column.name}: values of type code {kind} cannot be read")
+    stored = BINLOG_TYPES.get(column.type_code)
+    if stored is None or stored.decoder is Decoder.NONE:
+        raise BinlogError(
+            f"column {column.name}: values of type code {column.type_code} cannot be read"
+        )
+    return _DECODERS[stored.decoder](column, stored)
 
 
 def _integer(size: int, unsigned: bool) -> Read:
@@ -148,11 +101,9 @@ def _integer(size: int, unsigned: bool) -> Read:
     return read
 
 
-def _real(code: str) -> Read:
+def _real(size: int) -> Read:
     """FLOAT too is written as the double that it is: shorter digits would not compare equal."""
-    layout = struct.Struct(code)
-    unpack = layout.unpack_from
-    size = layout.size
+    unpack = struct.Struct("<f" if size == 4 else "<d").unpack_from
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         return b"%a" % unpack(data, at)[0], at + size
@@ -230,12 +181,12 @@ def _string(prefix: int, convert: Convert | None) -> Read:
     return read
 
 
-def _conversion(column: ColumnFormat) -> Convert | None:
+def _conversion(column: ColumnFormat, decoder: Decoder) -> Convert | None:
     """What is to be done with the bytes of a string; None: nothing."""
     steps: list[Convert] = []
-    if column.type_code in (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED):
+    if decoder is Decoder.COMPRESSED:
         steps.append(expand_value)
-    if column.type_code == ColumnType.JSON:
+    if decoder is Decoder.JSON:
         steps.append(json_text)
     elif column.text in _TEXTS:
         steps.append(_TEXTS[column.text])
@@ -255,3 +206,21 @@ def _padded(length: int) -> Convert:
 
 
 _TEXTS: dict[str, Convert] = {"uuid": uuid_text, "inet6": inet6_text, "inet4": inet4_text}
+
+_DECODERS: dict[Decoder, Callable[[ColumnFormat, BinlogType], Read]] = {
+    Decoder.INTEGER: lambda column, stored: _integer(stored.sizes[0], column.unsigned),
+    Decoder.REAL: lambda _, stored: _real(stored.sizes[0]),
+    Decoder.DECIMAL: lambda column, _: decimal_reader(column.metadata >> 8, column.metadata & 255),
+    Decoder.BIT: lambda column, _: _bit(column.metadata),
+    Decoder.ENUM: lambda column, _: _enum(column.metadata, column.labels, column.unlabelled),
+    Decoder.SET: lambda column, _: _set(column.metadata, column.labels, column.separator),
+    **dict.fromkeys(
+        TEMPORAL_READERS, lambda column, stored: temporal_reader(stored.code, column.metadata)
+    ),
+    **dict.fromkeys(
+        (Decoder.STRING, Decoder.COMPRESSED, Decoder.JSON),
+        lambda column, stored: _string(
+            stored.length_bytes(column.metadata), _conversion(column, stored.decoder)
+        ),
+    ),
+}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token
+from replicator.mysql.column_types import SQL_TYPES
 from replicator.mysql.names import TableName, folded
 from replicator.schema.structure.structure import Table
 
@@ -41,20 +42,13 @@ _KEEPS_COLUMNS = frozenset(
 )
 """Words that an action of ALTER TABLE begins with which leaves each column where it was."""
 
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "integer": (
-        *("tinyint", "smallint", "mediumint", "middleint", "int", "integer", "bigint"),
-        *("int1", "int2", "int3", "int4", "int8", "bool", "boolean"),
-    ),
-    "text": (
-        *("char", "character", "varchar", "varcharacter", "nchar", "nvarchar", "national"),
-        *("tinytext", "text", "mediumtext", "longtext"),
-    ),
-    "bytes": ("varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
-    "decimal": ("decimal", "dec", "numeric", "fixed"),
-    **{name: (name,) for name in ("enum", "set", "time", "datetime", "timestamp")},
+_FAMILY = {
+    word: found.family
+    for found in SQL_TYPES.values()
+    # BINARY(n) fills values up: another type does not get them back as they were.
+    if found.family in ("integer", "decimal", "text", "bytes") and found.name != "binary"
+    for word in (found.name, *found.aliases)
 }
-_FAMILY = {word: family for family, words in _FAMILIES.items() for word in words}
 
 
 def family(word: str) -> str:

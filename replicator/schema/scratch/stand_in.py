@@ -25,11 +25,6 @@ _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
 _LONGEST_VARCHAR = 16383
 """Characters, in utf8mb4 (TiDB's manual, "String types")."""
 
-_LACKING = {"uuid": 701, "inet4": 702, "inet6": 703, "vector": 705}
-_GEOMETRY = re.compile(r"(geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection)\b")
-_GEOMETRY_LENGTH = 704
-"""Lengths of VARBINARY columns that stand for types; no statement is likely to use them."""
-
 _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
 _KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
 _INDEX_TYPE = re.compile(r" USING (?:BTREE|HASH)")
@@ -134,11 +129,9 @@ def text_default(create_sql: str) -> TextDefault | None:
 
 
 def _stand_in(column: Column, default: TextDefault, usual: str, other: str) -> Column:
-    base = column.base_type
     # Generated columns become plain ones here: the names in their expressions may change.
     column = replace(column, generated=False)
-    if base in _LACKING or _GEOMETRY.match(base):
-        odd = _LACKING.get(base, _GEOMETRY_LENGTH)
+    if odd := column.sql_type.stand_in:
         return replace(column, type=f"varbinary({odd})", charset="", collation="")
     if not column.charset:
         return column

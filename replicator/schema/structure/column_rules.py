@@ -10,14 +10,12 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
+from replicator.mysql.column_types import sizes
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure.structure import Column, Table, numbers_of
 
 EXTRACTED_TYPE = "VARCHAR(64)"
 """Takes the name of any schema or table, and the id of any source."""
-
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def extracted_misfit(member: Table, target: Table, name: str, value: str) -> Rul
     modify = f"ALTER TABLE {qualified} MODIFY COLUMN {column} {EXTRACTED_TYPE} NOT NULL;"
     if its.generated:
         return RuleMisfit(f"the target computes {column}, which the task file fills", modify)
-    if its.base_type not in _TEXTS:
+    if its.sql_type.family != "text":
         return RuleMisfit(
             f"{column} is {its.type} in the target, and what is extracted from names is a text",
             modify,
@@ -67,7 +65,7 @@ def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
             f"the shard has no column {column}, which the task file maps",
             "Correct `target-column` of the column mapping, or leave the table out of it",
         )
-    if own.base_type not in _INTEGERS or own.generated:
+    if own.sql_type.family != "integer" or own.generated:
         kind = "computed" if own.generated else own.type
         return RuleMisfit(
             f"{column} is {kind} in the shard, and only integers that it stores can be mapped",
@@ -86,7 +84,7 @@ def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
 
 def wide_enough(create_sql: str, name: str) -> str:
     """A table's SHOW CREATE TABLE with the column ``name`` as wide as mapped values: a BIGINT."""
-    integers = "|".join(sorted(_INTEGERS - {"bigint"}))
+    integers = "|".join(sorted(sizes("integer").keys() - {"bigint"}))
     narrow = re.compile(
         rf"^(\s*{re.escape(quote(name))} )(?:{integers})\b(?:\(\d+\))?(?: unsigned)?(?: zerofill)?",
         re.IGNORECASE | re.MULTILINE,

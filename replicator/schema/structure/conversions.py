@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from replicator.mysql.column_types import sizes
 from replicator.schema.structure.structure import Column, fraction_digits, labels_of, numbers_of
 
 
@@ -40,22 +41,7 @@ class Conversion:
 
 
 _ALL = Conversion(Fit.ALL)
-_INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
-_TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
-_BLOB_BYTES = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
-TEXT_LENGTHS = {"uuid": 36, "inet6": 39, "inet4": 15}
-"""Characters of the text that types of MariaDB are shown as."""
-_GEOMETRIES = frozenset(
-    {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
-    | {"geometrycollection", "geomcollection"}
-)
-_FAMILIES = {
-    **dict.fromkeys(_INTEGER_BYTES, "integer"),
-    **dict.fromkeys(("char", "varchar", *_TEXT_BYTES), "text"),
-    **dict.fromkeys(("binary", "varbinary", *_BLOB_BYTES), "bytes"),
-    **dict.fromkeys(TEXT_LENGTHS, "special"),
-    **dict.fromkeys((*_GEOMETRIES, "geometry"), "geometry"),
-}
+_INTEGER_BYTES, _TEXT_BYTES, _BLOB_BYTES = map(sizes, ("integer", "text", "bytes"))
 _CHARSET_BYTES = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
     **dict.fromkeys(("utf8", "utf8mb3", "ujis", "eucjpms"), 3),
@@ -72,7 +58,7 @@ _ASCII_LIKE = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
 
 def conversion(column: Column, target: Column) -> Conversion:
     """What becomes of the values of ``column`` in ``target``, but for NULL."""
-    ours, theirs = _family(column), _family(target)
+    ours, theirs = column.sql_type.family, target.sql_type.family
     rule = _RULES.get((ours, theirs))
     if rule is not None:
         return rule(column, target)
@@ -145,11 +131,6 @@ def _zeros(given: int, wanted: int) -> bytes:
     if wanted <= given:
         return b""
     return (b"" if given else b".") + b"0" * (wanted - given)
-
-
-def _family(column: Column) -> str:
-    base = column.base_type
-    return _FAMILIES.get(base, base)
 
 
 def _plain(column: Column) -> str:
@@ -355,7 +336,7 @@ def _enum_to_text(column: Column, target: Column) -> Conversion:
 
 
 def _special_to_text(column: Column, target: Column) -> Conversion:
-    return _short_text(column, target, TEXT_LENGTHS[column.base_type])
+    return _short_text(column, target, column.sql_type.size)
 
 
 def _json_to_text(column: Column, target: Column) -> Conversion:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
+from replicator.mysql.column_types import SqlType, sql_type
 from replicator.mysql.names import folded
 
 
@@ -45,6 +46,11 @@ class Column:
     def base_type(self) -> str:
         """The type's first word in lower case: ``int``, ``varchar``, ``enum`` …"""
         return _first_word(self.type)
+
+    @property
+    def sql_type(self) -> SqlType:
+        """What is known of the type."""
+        return sql_type(self.base_type)
 
     @property
     def unsigned(self) -> bool:

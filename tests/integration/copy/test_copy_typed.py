@@ -8,8 +8,9 @@ import pytest
 
 from replicator.downstream.rows.bulk_statements import TypedStatement
 from replicator.downstream.rows.load_data import InexactLoadError
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
+from replicator.mysql.column_types import Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.blocking_client import WatchedConnection
 from replicator.pipeline.copy.copy_plan import same_type

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.table_map import TableMap
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder
 from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.rows.decoder.row_block import block_of_images

@@ -13,8 +13,9 @@ from pymysql.err import MySQLError, OperationalError
 
 from replicator.downstream.rows import write_session as sessions
 from replicator.downstream.rows.load_data import load_blocks
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session, forget_session, session_for
+from replicator.mysql.column_types import Literal
 from replicator.mysql.connection import blocking_connection as blocking
 from replicator.mysql.connection import liveness
 from replicator.mysql.connection.address import DatabaseAddress

@@ -18,9 +18,9 @@ import numpy as np
 from pymysql.constants import FIELD_TYPE
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.table_map import parse_table_map
+from replicator.mysql.column_types import ColumnType
 from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.copy.binary_rows import convert_binary, value_sizes
 from replicator.pipeline.copy.text_rows import OUTPUT_FACTOR, convert_rows

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
 from replicator.rows.decoder.row_images import RowChange, RowImages
 from replicator.rows.values.column_format import ColumnFormat

@@ -15,7 +15,6 @@ import zstandard
 
 from replicator.binlog.connection.framing import FIRST_PACKET, FULL_PACKET, PacketBuffer
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.compression import expand_rows, expand_value
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.query_event import parse_query_event
@@ -23,6 +22,7 @@ from replicator.binlog.events.table_map import parse_table_map
 from replicator.binlog.events.transaction_payload import LARGEST_WINDOW, Payload
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.memory import MIB, set_largest_event
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.values.mysql_json import json_text
 from tests.support.streams.binlog_events import Binlog
 from tests.support.streams.guarded_memory import memory_below

@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from actors.counts import TaskCounts
 from actors.writing.batched_writer import PACE, LeftOutRows
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
 from replicator.downstream.fence import Fence
-from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
+from replicator.mysql.column_types import ColumnType, Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult, LeftOut

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.downstream.rows.writing import NetChanges
+from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, key_ranks, net_changes
 from replicator.pipeline.plans.plan import (
-    Literal,
     PlanList,
     TablePlan,
     TargetColumn,

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.mysql.column_types import ColumnType, Literal
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.plan import (
-    Literal,
     PlanCollector,
     TablePlan,
     TargetColumn,

@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import RowColumns, SegmentBuilder, SegmentLimits
 from replicator.binlog.segments.table_routes import KnownTables, RoutedTable, TableRoutes
 from replicator.downstream.fence import Fence
+from replicator.mysql.column_types import ColumnType
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.apply import job_of

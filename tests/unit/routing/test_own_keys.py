@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_plan import plan_copy

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from actors.writing.row_filters import ShardCollations, with_collations
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.mysql.column_types import ColumnType
 from replicator.mysql.names import TableName
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import (

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.compression import expand_value
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.values.charsets import codec, encode_label, transcoder
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.decimals import decimal_reader

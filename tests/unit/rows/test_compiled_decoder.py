@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.event_header import EventType
+from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder, CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
 from replicator.rows.decoder.row_block import RowBlock, block_of_images

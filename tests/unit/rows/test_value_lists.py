@@ -8,7 +8,8 @@ import pytest
 
 from replicator.downstream.rows.literals import row_values
 from replicator.downstream.rows.statements import ROWS_PER_STATEMENT, runs
-from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.rows.decoder.lines import lines_of
 
 FIELDS = (

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.mysql.column_types import ColumnType
 from replicator.pipeline.plans.inferred_structures import told_by_event
 from replicator.rows.values.charsets import charset_of
 from replicator.schema.structure.structure import Column, Table
