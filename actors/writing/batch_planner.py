@@ -1,4 +1,4 @@
-"""Building batches from segments: the plan that each row event is decoded and written by."""
+"""Planning the rows of segments for a batch: what each row event is decoded and written by."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import Batch
-from replicator.pipeline.apply.raw_events import RawEvents, joined, of_part
+from replicator.pipeline.apply.batch import place_of
 from replicator.pipeline.plans.inferred_structures import told_by_event
-from replicator.pipeline.plans.plan import PlanCollector, TablePlan
+from replicator.pipeline.plans.plan import PlanCollector, PlanList, TablePlan
 from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
 from replicator.schema.registry.registry import Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
@@ -48,7 +47,7 @@ class WritableColumns(Protocol):
 
 
 class BatchPlanner:
-    """Builds batches; caches the plans and target structures that they need.
+    """Finds the plans of rows; caches them and the target structures that they need.
 
     The cache of a target must be dropped (`forget`) when its structure changes. ``read_to``: up to
     where a source is applied, None where that is not known.
@@ -80,18 +79,18 @@ class BatchPlanner:
         self._alike.forget()
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
 
-    async def batch(self, segments: Iterable[PendingSegment]) -> Batch:
-        """The rows of whole segments as one batch. Raises FatalError where rows have no plan."""
+    async def planned(
+        self, segments: Iterable[PendingSegment]
+    ) -> tuple[PlanList, tuple[RowEvents, ...]]:
+        """The plans of the rows of whole segments, and the rows with their numbers.
+
+        Raises FatalError where rows have no plan.
+        """
         plans = PlanCollector()
-        sources: dict[str, int] = {}
-        found: list[RawEvents] = []
         parts = [part for segment in segments for part in segment.parts.values()]
         await self._know_targets(part for part in parts if part.rows)
-        for part in parts:
-            if part.rows:
-                source = sources.setdefault(part.source, len(sources))
-                found.append(self._events(plans, source, part, part.rows))
-        return Batch(plans.collected(), tuple(sources), joined(found))
+        rows = tuple(self._events(plans, part, part.rows) for part in parts if part.rows)
+        return plans.collected(), rows
 
     async def _know_targets(self, parts: Iterable[TargetSegment]) -> None:
         """Read the structures of targets that rows come for the first time."""
@@ -114,9 +113,7 @@ class BatchPlanner:
             await self._rules.load(target, name)
             self._tables[target] = table
 
-    def _events(
-        self, plans: PlanCollector, source: int, part: TargetSegment, rows: RowEvents
-    ) -> RawEvents:
+    def _events(self, plans: PlanCollector, part: TargetSegment, rows: RowEvents) -> RowEvents:
         numbers = np.zeros(len(rows.kinds), np.int64)
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
@@ -125,13 +122,11 @@ class BatchPlanner:
             except FatalError as error:
                 error.where += f"; {self._place(part, rows, first, member)}"
                 raise
-            numbers[kind] = plans.number(plan, self._registry.member(member))
-        return of_part(rows, numbers, source, part.version)
+            numbers[kind] = plans.number(plan, self._registry.member(member), part.version)
+        return rows.of_plans(numbers)
 
     def _place(self, part: TargetSegment, rows: RowEvents, index: int, member: int) -> str:
-        one = rows.between(index, index + 1)
-        raw = of_part(one, np.zeros(len(rows.kinds), np.int64), 0, part.version)
-        place = raw.place(0, part.source, str(self._registry.member(member)))
+        place = place_of(rows, index, part.source, str(self._registry.member(member)))
         return shown_place(place, self.read_to(part.source))
 
     def _plan(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:

@@ -198,33 +198,47 @@ class BatchedWriter(Actor[WriterMessage]):
         if self._running:
             running = [segment for _, segments in self._running for segment in segments]
             self._batch_targets = {target for segment in running for target in segment.parts}
-            batch = await self.planner.batch(running)
-            await self._expect(batch, running)
+            batch = await self._batch(running)
             reach(Failpoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
             # Segments without rows are finished at once; what follows them may start now.
             await self._submit(jobs)
 
-    async def _expect(self, batch: Batch, segments: list[PendingSegment]) -> None:
-        """Tell a batch what it must find on the target."""
+    async def _batch(self, segments: list[PendingSegment]) -> Batch:
+        """The rows of segments as a batch, with what it must find on the target."""
+        plans, tables = await self.planner.planned(segments)
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
         keys = buckets_of(
             {(part.source, self._registry.target_name(part.target)) for part in parts},
-            {plan.target.name: plan.target.buckets for plan in batch.plans.kinds},
+            {plan.target.name: plan.target.buckets for plan in plans.kinds},
         )
         missing = self._watermarks.missing(keys)
         if missing:
             await self._meta.open_buckets(missing)
             self._watermarks.opened(missing)
-        batch.left = self._watermarks.of(keys)
-        batch.revision = self._meta.lease.revision
-        members_of = self._registry.members_of
-        batch.reached = {t.source: found[-1].reached for t, found in self._running}
-        tied = self.settings.tied
+        tied, members_of = self.settings.tied, self._registry.members_of
         names = {part.target: self._registry.target_name(part.target) for part in parts}
-        batch.tied = {number: tied[name] for number, name in names.items() if name in tied}
-        batch.shared = frozenset(p.target for p in parts if len(members_of(p.target)) > 1)
+        return Batch(
+            plans,
+            tables,
+            ends=self._ends(),
+            left=self._watermarks.of(keys),
+            revision=self._meta.lease.revision,
+            shared=frozenset(p.target for p in parts if len(members_of(p.target)) > 1),
+            reached={t.source: found[-1].reached for t, found in self._running},
+            tied={number: tied[name] for number, name in names.items() if name in tied},
+        )
+
+    def _ends(self) -> dict[tuple[str, int], Watermark]:
+        """The watermarks that the running segments bring targets to."""
+        ends: dict[tuple[str, int], Watermark] = {}
+        for tracker, segments in self._running:
+            for segment in segments:
+                for target, end in segment.ends.items():
+                    key = tracker.source, target
+                    ends[key] = max(end, ends.get(key, end))
+        return ends
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
         room = self.settings.batch_bytes

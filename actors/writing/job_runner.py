@@ -21,10 +21,10 @@ from replicator.pipeline.apply.batch import (
     ApplySettings,
     Batch,
     BatchResult,
+    RowPlace,
     TargetOutcome,
     WriteOutcome,
 )
-from replicator.pipeline.apply.raw_events import RowPlace
 from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"

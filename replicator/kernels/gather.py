@@ -18,6 +18,14 @@ def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
             copy[index] = source[index]
 
 
+def copy_pieces(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+    """Copy the pieces of ``data`` that begin at ``begins`` to ``starts`` in ``out``.
+
+    Each is as long as the room up to the next of ``starts``, which has one more, the end.
+    """
+    _copy(data, np.ascontiguousarray(begins), starts, out)
+
+
 def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes, Integers]:
     """The pieces ``data[begins[i]:ends[i]]`` in a buffer of their own.
 
@@ -26,5 +34,5 @@ def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes,
     starts = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(ends - begins, out=starts[1:])
     out = np.empty(starts[-1], np.uint8)
-    _copy(data, np.ascontiguousarray(begins), starts, out)
+    copy_pieces(data, begins, starts, out)
     return out, starts

@@ -15,7 +15,7 @@ from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from tests.fuzz.packets import HEADER
-from tests.support.streams.row_columns import places, single, table_maps
+from tests.support.streams.row_columns import places, table_maps
 
 HEARTBEAT = 0.1
 SERVER_ID = 4242
@@ -54,7 +54,7 @@ class Reading:
         """Take in the next segment."""
         for rows in segment.rows.values():
             for table, event, place in zip(
-                table_maps(rows), single(rows), places(rows), strict=True
+                table_maps(rows), rows.split(), places(rows), strict=True
             ):
                 self.items.append((str(table), event, place))
         if segment.statement is not None:

@@ -1,17 +1,23 @@
-"""Row events as columns: all their bytes in one buffer, with arrays that say where each begins and
-what it is. There is no Python object for each event."""
+"""Row events as columns: their bytes in one buffer, with arrays that say where each begins and ends
+and what it is. There is no Python object for each event.
+
+This one table goes from the reader of a binlog to the task that decodes its rows. To choose some of
+the events copies none of their bytes; only `joined` does, where several tables are sent as one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from replicator.binlog.events.table_map import TableMap
+from replicator.binlog.positions.position import begin_of
 from replicator.kernels.compiled import Bytes, Integers, Truths
-from replicator.kernels.gather import gather_pieces
+from replicator.kernels.gather import copy_pieces, gather_pieces
 from replicator.watermark import Place
 
 
@@ -24,23 +30,30 @@ class RowKind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowEvents:
-    """Row events for one target, in binlog order.
+    """Row events, those of one source in binlog order.
 
-    Event i is ``data[start[i]:start[i + 1]]``: a whole event as the server sent it, from the
-    19-byte header on, without its checksum; a compressed one is left compressed. ``kind`` is an
-    index into ``kinds``, of which some may have no event. ``transaction`` and ``ordinal`` are
-    those of `replicator.watermark.Watermark`.
+    Event i is ``data[begin[i]:end[i]]``: a whole event as the server sent it, from the
+    19-byte header on, without its checksum; a compressed one is left compressed. There may be
+    other bytes between events. ``kind`` is an index into ``kinds``, of which some may have no
+    event; in a batch, which has no ``kinds``, it is the number of the event's plan. ``transaction``
+    and ``ordinal`` are those of `replicator.watermark.Watermark`.
     """
 
     data: Bytes
-    start: Integers
+    begin: Integers
+    end: Integers
     kind: Integers
     transaction: Integers
     ordinal: Integers
-    kinds: tuple[RowKind, ...]
+    kinds: tuple[RowKind, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ordinal)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all events together."""
+        return int(self.end.sum() - self.begin.sum())
 
     @property
     def first(self) -> Place:
@@ -77,33 +90,68 @@ class RowEvents:
         begin, end = int(ends[0]), int(ends[1])
         return begin + int(np.searchsorted(self.ordinal[begin:end], ordinal, side="right"))
 
+    def begin_key(self, index: int) -> int:
+        """The key of the position at which an event begins; 0 where it has no place of its own."""
+        event = self.data[self.begin[index] : self.end[index]].tobytes()
+        return begin_of(event, int(self.transaction[index]))
+
     def between(self, begin: int, end: int) -> RowEvents:
         """The events from one index to another."""
-        if (begin, end) == (0, len(self)):
-            return self
-        start = self.start[begin : end + 1]
-        return RowEvents(
-            self.data[start[0] : start[-1]],
-            start - start[0],
-            self.kind[begin:end],
-            self.transaction[begin:end],
-            self.ordinal[begin:end],
-            self.kinds,
-        )
+        return self if (begin, end) == (0, len(self)) else self._part(slice(begin, end))
 
     def where(self, chosen: Truths) -> RowEvents | None:
         """The events that are chosen, in their order; None where there is none."""
         places = np.flatnonzero(chosen)
         if len(places) == len(self):
             return self
-        if not len(places):
-            return None
-        data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
+        return self.at(places) if len(places) else None
+
+    def at(self, indexes: Integers) -> RowEvents:
+        """The events with these indexes."""
+        return self._part(indexes)
+
+    def _part(self, chosen: Integers | slice) -> RowEvents:
         return RowEvents(
-            data,
-            start,
-            self.kind[places],
-            self.transaction[places],
-            self.ordinal[places],
+            self.data,
+            self.begin[chosen],
+            self.end[chosen],
+            self.kind[chosen],
+            self.transaction[chosen],
+            self.ordinal[chosen],
             self.kinds,
         )
+
+    def of_plans(self, plans: Integers) -> RowEvents:
+        """The events as a batch has them; ``plans`` has the number of the plan of each kind."""
+        return replace(self, kind=plans[self.kind], kinds=())
+
+    def split(self) -> list[bytes]:
+        """The events one by one."""
+        data = self.data.data
+        spans = zip(self.begin.tolist(), self.end.tolist(), strict=True)
+        return [bytes(data[begin:end]) for begin, end in spans]
+
+    def gathered(self) -> RowEvents:
+        """The same events with nothing between them."""
+        if len(self.data) == self.size:
+            return self
+        data, starts = gather_pieces(self.data, self.begin, self.end)
+        return replace(self, data=data, begin=starts[:-1], end=starts[1:])
+
+
+def joined(tables: Sequence[RowEvents]) -> RowEvents:
+    """The events of several tables of a batch, one table behind the other, and nothing between."""
+    if len(tables) == 1:
+        return tables[0].gathered()
+    sizes = np.concatenate([np.zeros(1, np.int64), *(table.end - table.begin for table in tables)])
+    starts = np.cumsum(sizes)
+    data = np.empty(int(starts[-1]), np.uint8)
+    at = 0
+    for table in tables:
+        copy_pieces(table.data, table.begin, starts[at : at + len(table) + 1], data)
+        at += len(table)
+    kind, transaction, ordinal = (
+        np.concatenate([np.empty(0, np.int64), *(getattr(table, name) for table in tables)])
+        for name in ("kind", "transaction", "ordinal")
+    )
+    return RowEvents(data, starts[:-1], starts[1:], kind, transaction, ordinal)

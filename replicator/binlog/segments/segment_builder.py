@@ -12,7 +12,6 @@ from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.table_routes import RoutedTable, TableRoutes
 from replicator.kernels.compiled import Bytes, Integers
-from replicator.kernels.gather import gather_pieces
 
 FEW_TARGETS = 16
 """What each target's part of a segment costs beside its rows weighs little up to so many."""
@@ -22,7 +21,9 @@ _FIRST_BYTES = 1 << 16
 _FIRST_EVENTS = 1 << 9
 _MOST_BYTES = 1 << 24
 _MOST_EVENTS = 1 << 17
-"""Beyond these, columns are made anew when their content was taken."""
+"""Room beyond these is given up when its content was taken."""
+_RECEIVED_BYTES = 1 << 20
+"""Room is made for what is received at once, beside what a segment holds already."""
 
 TABLE, TRANSACTION, ORDINAL = range(3)
 """The rows of `RowColumns.heads`. A table is an index into those that are given to `take`."""
@@ -37,11 +38,14 @@ class RowColumns:
     __slots__ = ("bytes", "count", "data", "heads", "start")
 
     def __init__(self) -> None:
-        self._make()
-
-    def _make(self) -> None:
         self.count = self.bytes = 0
-        self.data: Bytes = np.empty(_FIRST_BYTES, np.uint8)
+        self._make_data(_FIRST_BYTES)
+        self._make_heads()
+
+    def _make_data(self, room: int) -> None:
+        self.data: Bytes = np.empty(room, np.uint8)
+
+    def _make_heads(self) -> None:
         self.start: Integers = np.zeros(_FIRST_EVENTS + 1, np.int64)
         self.heads: Integers = np.empty((3, _FIRST_EVENTS), np.int64)
 
@@ -82,65 +86,67 @@ class RowColumns:
         return dropped
 
     def take(self, tables: Sequence[RoutedTable]) -> dict[int, RowEvents]:
-        """The events by the number of their target; then there are none."""
+        """The events by the number of their target; then there are none.
+
+        Tables of all targets share the bytes.
+        """
         count = self.count
         if not count:
             return {}
         numbers, kind = _numbered(self.heads[TABLE, :count])
         used = [tables[number] for number in numbers.tolist()]
         targets = np.array([table.slot.target for table in used], np.int64)
-        found = (
-            {int(targets[0]): self._all(used, kind)}
-            if (targets == targets[0]).all()
-            else self._dealt(used, targets, kind)
-        )
-        if len(self.data) > _MOST_BYTES or len(self.start) > _MOST_EVENTS:
-            self._make()
-        self.count = self.bytes = 0
-        return found
-
-    def _all(self, used: Sequence[RoutedTable], kind: Integers) -> RowEvents:
-        """The events, all of one target."""
-        data = self.data[: self.bytes]
-        return RowEvents(
-            data if len(self.data) > _MOST_BYTES else data.copy(),
-            self.start[: self.count + 1].copy(),
+        # The bytes of a segment are many, and the rest is few: those are not copied.
+        start = self.start[: count + 1].copy()
+        events = RowEvents(
+            self._taken_bytes(),
+            start[:-1],
+            start[1:],
             kind,
-            self.heads[TRANSACTION, : self.count].copy(),
-            self.heads[ORDINAL, : self.count].copy(),
+            self.heads[TRANSACTION, :count].copy(),
+            self.heads[ORDINAL, :count].copy(),
             tuple(map(_kind, used)),
         )
+        if len(self.start) > _MOST_EVENTS:
+            self._make_heads()
+        self.count = self.bytes = 0
+        if (targets == targets[0]).all():
+            return {int(targets[0]): events}
+        return _dealt(events, targets)
 
-    def _dealt(
-        self, used: Sequence[RoutedTable], targets: Integers, kind: Integers
-    ) -> dict[int, RowEvents]:
-        """The events, dealt out to their targets."""
-        of_target: dict[int, list[int]] = {}
-        for number, target in enumerate(targets.tolist()):
-            of_target.setdefault(target, []).append(number)
-        # Numbers of 16 bits are sorted by their digits, in one pass over them for each.
-        number_of_target = np.unique(targets, return_inverse=True)[1].astype(np.uint16)
-        order = np.argsort(number_of_target[kind], kind="stable")
-        counts = np.bincount(kind, minlength=len(used))
-        own = np.zeros(len(used), np.int64)
-        found: dict[int, RowEvents] = {}
-        begin = 0
-        for target in sorted(of_target):
-            numbers = of_target[target]
-            own[numbers] = np.arange(len(numbers))
-            end = begin + int(counts[numbers].sum())
-            places = order[begin:end]
-            data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
-            found[target] = RowEvents(
-                data,
-                start,
-                own[kind[places]],
-                self.heads[TRANSACTION, places],
-                self.heads[ORDINAL, places],
-                tuple(_kind(used[number]) for number in numbers),
-            )
-            begin = end
-        return found
+    def _taken_bytes(self) -> Bytes:
+        """The bytes of the events: the buffer itself, where they fill most of it."""
+        data, room = self.data[: self.bytes], len(self.data)
+        filled = 2 * self.bytes >= room
+        if room > _MOST_BYTES:
+            self._make_data(_FIRST_BYTES)
+        elif filled:
+            self._make_data(min(room, self.bytes + _RECEIVED_BYTES))
+        return data if filled else data.copy()
+
+
+def _dealt(events: RowEvents, targets: Integers) -> dict[int, RowEvents]:
+    """The events, dealt out to their targets; ``targets`` has that of each kind."""
+    of_target: dict[int, list[int]] = {}
+    for number, target in enumerate(targets.tolist()):
+        of_target.setdefault(target, []).append(number)
+    kind = events.kind
+    # Numbers of 16 bits are sorted by their digits, in one pass over them for each.
+    number_of_target = np.unique(targets, return_inverse=True)[1].astype(np.uint16)
+    order = np.argsort(number_of_target[kind], kind="stable")
+    counts = np.bincount(kind, minlength=len(targets))
+    own = np.zeros(len(targets), np.int64)
+    found: dict[int, RowEvents] = {}
+    begin = 0
+    for target in sorted(of_target):
+        numbers = of_target[target]
+        own[numbers] = np.arange(len(numbers))
+        end = begin + int(counts[numbers].sum())
+        part = events.at(order[begin:end])
+        kinds = tuple(events.kinds[number] for number in numbers)
+        found[target] = replace(part, kind=own[part.kind], kinds=kinds)
+        begin = end
+    return found
 
 
 def _numbered(values: Integers) -> tuple[Integers, Integers]:

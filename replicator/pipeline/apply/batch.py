@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
+from replicator.binlog.segments.row_events import RowEvents, joined
 from replicator.downstream.fence import Fence, Mismatch
 from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member
-from replicator.pipeline.apply.raw_events import RawEvents, RowPlace
 from replicator.pipeline.plans.plan import PlanList
 from replicator.watermark import Reached, Watermark
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Row events in the order of arrival, each source's in binlog order.
+    """Row events and what must be known to apply them; made once, and never changed.
 
-    Their ``plan`` and ``source`` are indexes into ``plans`` and ``sources``; their ``version`` is
-    that of the target that each is for. ``left``: the watermarks that must be found in the
-    buckets, or later ones; ``revision``: the number of the last save, or a later one. ``shared``:
-    the numbers of the targets that have several members. ``reached``: by source, the boundary that
-    it brings its targets to. ``tied``: the numbers of the targets that foreign keys tie, with the
-    columns of each that keys with an action refer to.
+    ``tables``: the events, each table of one target, and those of a target in the order of arrival,
+    each source's in binlog order. Their ``kind`` is a number of ``plans``. ``ends``: the watermarks
+    that the batch brings targets to, by source and the target's number. ``left``: the watermarks
+    that must be found in the buckets, or later ones; ``revision``: the number of the last save, or
+    a later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
+    source, the boundary that it brings its targets to. ``tied``: the numbers of the targets that
+    foreign keys tie, with the columns of each that keys with an action refer to.
     """
 
     plans: PlanList
-    sources: tuple[str, ...]
-    events: RawEvents
+    tables: tuple[RowEvents, ...]
+    ends: Mapping[tuple[str, int], Watermark] = field(default_factory=dict)
     left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
     revision: int = 0
     shared: frozenset[int] = frozenset()
@@ -37,12 +39,23 @@ class Batch:
     tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.events)
+        return sum(map(len, self.tables))
 
     @property
-    def bytes(self) -> int:
-        """The size of all events together."""
-        return len(self.events.data)
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the events of each target, by its number."""
+        targets = self.plans.targets
+        sizes: dict[int, int] = {}
+        for table in self.tables:
+            target = int(targets[table.kind[0]])
+            sizes[target] = sizes.get(target, 0) + table.size
+        return sizes
+
+    def of_targets(self, numbers: Collection[int]) -> Batch:
+        """The batch with the events of some targets only, all in one table."""
+        targets = self.plans.targets
+        chosen = [table for table in self.tables if int(targets[table.kind[0]]) in numbers]
+        return replace(self, tables=(joined(chosen),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,28 @@ class ApplySettings:
     noted_table: str = ""
     logs_cascades: frozenset[str] = frozenset()
     show_values: bool = False
+
+
+class RowPlace(NamedTuple):
+    """Where the row event stands that a fault is about.
+
+    ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
+    of the position at which the event itself begins, 0 where it has none of its own, as in a
+    compressed transaction. Without a ``member`` it is an event of the source at or before this
+    one.
+    """
+
+    source: str
+    member: str
+    transaction: int
+    ordinal: int
+    event: int
+
+
+def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPlace:
+    """The place of one of the events, of this source and member."""
+    transaction, ordinal = int(events.transaction[index]), int(events.ordinal[index])
+    return RowPlace(source, member, transaction, ordinal, events.begin_key(index))
 
 
 class WriteOutcome(StrEnum):
@@ -158,6 +193,27 @@ class BatchResult:
 
 Share = dict[int, frozenset[int]]
 """What one task applies: the buckets of each target, by the target's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShare:
+    """What one task is given of a batch: the batch with all row events of the targets of its share,
+    in one table; of their rows it applies those that belong into the buckets of its share.
+
+    ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
+    `replicator.failpoints`.
+    """
+
+    batch: Batch
+    share: Share
+    settings: ApplySettings
+    crash: tuple[str, str] = ("", "")
+
+    @property
+    def events(self) -> RowEvents:
+        """The row events."""
+        (events,) = self.batch.tables
+        return events
 
 
 @dataclass(slots=True)

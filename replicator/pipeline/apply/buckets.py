@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 from pymysql.err import MySQLError
 
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.tracked_keys import track_keys
 from replicator.downstream.rows.key_lookup import keys_there
@@ -26,14 +27,19 @@ from replicator.downstream.rows.watermark_table import (
 from replicator.downstream.rows.write_session import Session
 from replicator.downstream.rows.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.failpoints import Failpoint, reach
-from replicator.kernels.compiled import Integers
+from replicator.kernels.compiled import Truths
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
 from replicator.mysql.row_values import HIDDEN, without_values
-from replicator.pipeline.apply.batch import ApplySettings, TargetOutcome, WriteOutcome
+from replicator.pipeline.apply.batch import (
+    ApplySettings,
+    RowPlace,
+    TargetOutcome,
+    WriteOutcome,
+    place_of,
+)
 from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DuplicateKeyError
-from replicator.pipeline.apply.raw_events import EventColumns, RawEvents, RowPlace
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
 from replicator.watermark import Mark, Watermark
 
@@ -55,24 +61,43 @@ page "TiDB Configuration File"), by error code."""
 class TargetWork:
     """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
-    ``events`` are the heads of those that ``entries`` name by their indexes: those of ``raw`` with
-    the indexes ``own``. ``sources`` are the names of their sources, ``plans`` what reads them;
-    ``ends`` are the watermarks, by source, that the batch brings the target to, ``marks`` what
+    ``events`` are those that ``entries`` name by their indexes, ``plans`` what reads them; ``ends``
+    are the watermarks, by source, that the batch brings the target to, ``marks`` what
     their places are known by; ``expected`` what the buckets must have before that, of the sources
     and buckets that have entries. ``shared``: the target has several members.
     """
 
     target: TargetTable
     entries: Entries
-    events: EventColumns
-    raw: RawEvents
-    own: Integers
-    sources: Sequence[str]
+    events: RowEvents
     plans: PlanNumbers
     ends: Mapping[str, Watermark]
     marks: Mapping[str, Mark]
     expected: Expected
     shared: bool = False
+
+    def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
+        """Which events are behind the watermarks: one for each source, None for those of no event.
+
+        They compare as watermarks do.
+        """
+        events, source = self.events, self.plans.source[self.events.kind]
+        version, transaction, ordinal = (
+            np.array([0 if mark is None else mark[part] for mark in watermarks], np.int64)[source]
+            for part in range(3)
+        )
+        of = self.plans.version[events.kind]
+        same_transaction = (events.transaction == transaction) & (events.ordinal > ordinal)
+        same_version = (events.transaction > transaction) | same_transaction
+        later: Truths = (of > version) | (of == version) & same_version
+        return later
+
+    def safe(self, settings: ApplySettings) -> Truths:
+        """Which events are of transactions that are applied in safe mode."""
+        until = [settings.safe_until.get(source, 0) for source in self.plans.sources]
+        source = self.plans.source[self.events.kind]
+        safe: Truths = self.events.transaction < np.array(until, np.int64)[source]
+        return safe
 
 
 class LockedOutError(Exception):
@@ -177,10 +202,9 @@ def _write(
     own, watermarks = lock_watermarks(
         session, settings.watermark_table, settings.fence, name, work.expected
     )
-    events = work.events
     fresh = fresh_entries(work, watermarks)
-    safe = events.before([settings.safe_until.get(source, 0) for source in work.sources])
-    changes = net_changes(fresh, events.plan, safe, work.plans)
+    safe = work.safe(settings)
+    changes = net_changes(fresh, work.events.kind, safe, work.plans)
     if work.shared and settings.noted_table:
         for group in changes:
             note_group(session, work.target, settings.noted_table, group)
@@ -223,8 +247,8 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> Entries:
     sources: dict[int, dict[str, Watermark]] = {}
     for (source, bucket), watermark in watermarks.items():
         sources.setdefault(bucket, {})[source] = watermark
-    marks = {bucket: tuple(map(of.get, work.sources)) for bucket, of in sources.items()}
-    later = {of: work.events.later_than(of) for of in set(marks.values())}
+    marks = {bucket: tuple(map(of.get, work.plans.sources)) for bucket, of in sources.items()}
+    later = {of: work.later_than(of) for of in set(marks.values())}
     if len(later) == 1:
         (everywhere,) = later.values()
         return work.entries.these(everywhere[work.entries.event])
@@ -264,7 +288,7 @@ class _RowFound:
                 places=_places(self.work, sources) if sources else failed.places,
             )
         event, image = next(iter(found.values()))
-        plan = self.work.plans.plan(int(self.work.events.plan[event]))
+        plan = self.work.plans.plan(int(self.work.events.kind[event]))
         keys = self.work.entries.keys
         return replace(
             failed,
@@ -285,7 +309,7 @@ class _RowFound:
         for images in (entries.before, entries.after):
             for at in np.flatnonzero(np.isin(images, same)).tolist():
                 event = int(entries.event[at])
-                member = work.plans.plan(int(work.events.plan[event])).member
+                member = work.plans.plan(int(work.events.kind[event])).member
                 found[member] = event, int(images[at])
         if self.members:
             return {member: found[member] for member in self.members if member in found}
@@ -293,7 +317,7 @@ class _RowFound:
         return {} if last is None else {last: found[last]}
 
     def _place(self, member: Member, event: int) -> RowPlace:
-        return self.work.raw.place(int(self.work.own[event]), member.source, str(member))
+        return place_of(self.work.events, event, member.source, str(member))
 
 
 def _shown(line: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
@@ -17,121 +17,76 @@ from typing import TypeVar
 import numpy as np
 
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.downstream.rows.target_columns import TargetTable
-from replicator.downstream.rows.watermark_table import BucketKey, Expected
+from replicator.downstream.rows.watermark_table import Expected
 from replicator.failpoints import Failpoint, reach, take_settings
-from replicator.kernels.compiled import Integers, Truths
+from replicator.kernels.compiled import Integers
 from replicator.pipeline.apply.batch import (
     ApplySettings,
     BatchResult,
+    BatchShare,
     LeftOut,
-    Share,
     TargetOutcome,
     WriteOutcome,
+    place_of,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
 from replicator.pipeline.apply.entries import Entries, entries_of
-from replicator.pipeline.apply.raw_events import RawEvents
-from replicator.pipeline.apply.tied_targets import TiedWork, apply_tied
+from replicator.pipeline.apply.tied_targets import apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
-from replicator.pipeline.plans.plan import PlanList, TablePlan
+from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
 from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
-from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.row_block import RowBlock
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
-from replicator.watermark import NOTHING_APPLIED, Reached, Watermark
-
-FLAGS_AT = 19 + 6
-"""Where the flags of a row event begin: behind its header and the number of its table."""
-
-NO_FOREIGN_KEY_CHECKS = 2
+from replicator.watermark import NOTHING_APPLIED
 
 _UNUSABLE = (BinlogError, MappedValueError, FilterError)
 """What keeps a row event from being applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What all tasks of a batch know besides the rows.
-
-    ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
-    ``left``, ``revision``, ``shared``, ``reached`` and ``tied`` those of
-    `replicator.pipeline.apply.batch.Batch`;
-    ``crash`` the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
-    `replicator.failpoints`.
-    """
-
-    plans: PlanList
-    sources: tuple[str, ...]
-    ends: Mapping[tuple[int, int], Watermark]
-    left: Mapping[BucketKey, Watermark]
-    revision: int
-    shared: frozenset[int]
-    reached: Mapping[str, Reached]
-    settings: ApplySettings
-    crash: tuple[str, str]
-    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchShare:
-    """What one task is given of a batch: all row events of the targets of its share, in the order
-    of arrival; of their rows it applies those that belong into the buckets of its share."""
-
-    job: Job
-    events: RawEvents
-    share: Share
-
-
-@dataclass(slots=True)
-class DecodedPart:
-    """The rows of a part's buckets, by target number.
-
-    ``failures``: of targets with an event that could not be read. ``left_out``: the changes that
-    the rules of a shard left out.
-    """
-
-    entries: dict[int, Entries] = field(default_factory=dict)
-    failures: list[TargetOutcome] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-
-
 def apply_part(part: BatchShare) -> BatchResult:
     """Decode the events and apply them, each target's in a transaction of its own."""
-    take_settings(*part.job.crash)
+    take_settings(*part.crash)
     reach(Failpoint.PART_RECEIVED)
-    decoded = decode_part(part)
-    outcomes = tuple(_outcomes(part, decoded))
-    left_out = tuple(found for found in decoded.left_out if 0 in part.share[found.target])
+    rows, told = _decoded(part)
+    outcomes = tuple(_outcomes(part, rows, told.outcomes))
+    left_out = tuple(found for found in told.left_out if 0 in part.share[found.target])
     reach(Failpoint.PART_APPLIED)
     return BatchResult(outcomes, left_out)
 
 
-def decode_part(part: BatchShare) -> DecodedPart:
-    """Decode the events of a part."""
-    decoded = DecodedPart()
+def _decoded(part: BatchShare) -> tuple[dict[int, Entries], BatchResult]:
+    """The rows of a part's buckets, by target number, and what there is to tell of others.
+
+    That is the failures of targets with an event that could not be read, and the changes that the
+    rules of a shard left out.
+    """
     blocks: dict[int, list[RowBlock]] = {}
+    failures: list[TargetOutcome] = []
+    omitted: list[LeftOut] = []
     for plan, indexes in _read_alike(part):
         target = plan.target
-        events = part.events.spans(indexes)
+        events = part.events.at(indexes)
         try:
             block, left_out = _block(plan, events, part.share[target.number])
         except _UNUSABLE:
-            decoded.failures.append(_find_failure(part, indexes, events))
+            failures.append(_find_failure(part, indexes, events))
         else:
             if plan.filtering is not None and left_out:
                 names = plan.filtering.names
-                decoded.left_out.append(LeftOut(target.number, plan.member, names, left_out))
+                omitted.append(LeftOut(target.number, plan.member, names, left_out))
             of_target = blocks.setdefault(target.number, [])
             of_target.append(replace(block, event=indexes[block.event]))
-    targets = {plan.target.number: plan.target for plan in part.job.plans.kinds}
-    for number, of_target in blocks.items():
-        rows = entries_of(of_target, targets[number].buckets, part.share[number])
-        if len(rows):
-            decoded.entries[number] = rows
-    return decoded
+    targets = {plan.target.number: plan.target for plan in part.batch.plans.kinds}
+    entries = {
+        number: entries_of(of_target, targets[number].buckets, part.share[number])
+        for number, of_target in blocks.items()
+    }
+    found = {number: of_target for number, of_target in entries.items() if len(of_target)}
+    return found, BatchResult(tuple(failures), tuple(omitted))
 
 
 def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
@@ -139,11 +94,11 @@ def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
 
     Shards mostly have the same structure, so there are far fewer of these than plans.
     """
-    plans = part.job.plans
+    plans = part.batch.plans
     kinds: dict[object, int] = {}
     kind_of = np.zeros(len(plans.kinds), np.int64)
     first: list[TablePlan] = []
-    of_events = plans.kind[part.events.plan]
+    of_events = plans.kind[part.events.kind]
     for number in np.unique(of_events).tolist():
         plan = plans.kinds[number]
         # Rules are each shard's own, and so is the count of what they leave out.
@@ -158,7 +113,7 @@ def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
 
 
 def _block(
-    plan: TablePlan, events: EventSpans, own: frozenset[int] | None = None
+    plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
     noted = plan.filtering.indexes if plan.filtering else ()
@@ -198,21 +153,21 @@ def _reading(plan: TablePlan) -> _Reading:
 _decoder = lru_cache(maxsize=4096)(CompiledDecoder)
 
 
-def _find_failure(part: BatchShare, indexes: Integers, events: EventSpans) -> TargetOutcome:
+def _find_failure(part: BatchShare, indexes: Integers, events: RowEvents) -> TargetOutcome:
     for place, index in enumerate(indexes.tolist()):
-        plan = part.job.plans.plan(int(part.events.plan[index]))
+        plan = part.batch.plans.plan(int(part.events.kind[index]))
         try:
-            _block(plan, events.one(place))
+            _block(plan, events.between(place, place + 1))
         except _UNUSABLE as error:
             done = "filtered" if isinstance(error, FilterError) else "read"
             return TargetOutcome(
                 plan.target.number,
                 _outcome_of(error),
                 message=f"{plan.member}: a row event cannot be {done}:"
-                f" {_told(error, part.job.settings)}",
+                f" {_told(error, part.settings)}",
                 members=(str(plan.member),),
                 key=tuple(column.name for column in plan.key_columns),
-                places=(part.events.place(index, plan.member.source, str(plan.member)),),
+                places=(place_of(part.events, index, plan.member.source, str(plan.member)),),
             )
     raise AssertionError("events fail together and not one by one")
 
@@ -229,84 +184,63 @@ def _outcome_of(error: Exception) -> WriteOutcome:
     return WriteOutcome.UNFILTERED if isinstance(error, FilterError) else WriteOutcome.UNDECODABLE
 
 
-def _outcomes(part: BatchShare, decoded: DecodedPart) -> Iterator[TargetOutcome]:
-    job = part.job
+def _outcomes(
+    part: BatchShare, rows: Mapping[int, Entries], failures: Sequence[TargetOutcome]
+) -> Iterator[TargetOutcome]:
+    batch = part.batch
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
     # watermarks past the event. One of them tells.
-    yield from (failure for failure in decoded.failures if 0 in part.share[failure.target])
-    unreadable = {failure.target for failure in decoded.failures}
-    numbers = PlanNumbers(job.plans)
-    targets = {plan.target.number: plan.target for plan in job.plans.kinds}
+    yield from (failure for failure in failures if 0 in part.share[failure.target])
+    unreadable = {failure.target for failure in failures}
+    numbers = PlanNumbers(batch.plans)
+    targets = {plan.target.number: plan.target for plan in batch.plans.kinds}
 
     def apply(number: int) -> TargetOutcome:
-        work = _work(part, targets[number], decoded.entries[number], numbers)
-        return apply_buckets(work, job.settings)
+        return apply_buckets(_work(part, targets[number], rows[number], numbers), part.settings)
 
-    tied = sorted(decoded.entries.keys() & job.tied.keys())
+    tied = sorted(rows.keys() & batch.tied.keys())
     # Behind what can't be read nothing of the targets that it is tied to may go on.
-    if tied and not unreadable & job.tied.keys():
-        works = [
-            TiedWork(
-                _work(part, targets[number], decoded.entries[number], numbers),
-                _unchecked(part, decoded.entries[number]),
-                job.tied[number],
-            )
-            for number in tied
-        ]
-        found = apply_tied(works, job.settings)
+    if tied and not unreadable & batch.tied.keys():
+        works = [_work(part, targets[number], rows[number], numbers) for number in tied]
+        found = apply_tied(works, batch.tied, part.settings)
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
     # Each further target would wait as long for a server that is away; the whole batch is to be
     # applied again.
     yield from side_by_side(
-        sorted(decoded.entries.keys() - unreadable - job.tied.keys()),
+        sorted(rows.keys() - unreadable - batch.tied.keys()),
         apply,
         last=lambda found: found.outcome is WriteOutcome.UNREACHABLE,
     )
 
 
-def _unchecked(part: BatchShare, entries: Entries) -> Truths:
-    """Which of the events that have entries a session wrote with foreign_key_checks=0.
-
-    The flag NO_FOREIGN_KEY_CHECKS_F of a row event, behind the number of its table (MySQL's
-    rows_event.h, "Rows_event").
-    """
-    _, own = entries.with_own_events()
-    flags = part.events.data[part.events.start[own] + FLAGS_AT]
-    unchecked: Truths = (flags & NO_FOREIGN_KEY_CHECKS) != 0
-    return unchecked
-
-
 def _work(
     part: BatchShare, target: TargetTable, entries: Entries, plans: PlanNumbers
 ) -> TargetWork:
-    job = part.job
+    batch = part.batch
     ends = {
-        name: job.ends[source, target.number]
-        for source, name in enumerate(job.sources)
-        if (source, target.number) in job.ends
+        source: batch.ends[source, target.number]
+        for source in plans.sources
+        if (source, target.number) in batch.ends
     }
     # Of its own events only: with many targets those of all are many times more.
     entries, own = entries.with_own_events()
-    events = part.events.heads(own)
-    touched = ((job.sources[at], bucket) for at, bucket in entries.touched(events.source))
+    events = part.events.at(own)
+    touched = entries.touched(plans.source[events.kind])
     left = {
-        (source, bucket): job.left.get((source, target.name, bucket), NOTHING_APPLIED)
-        for source, bucket in touched
+        (source, bucket): batch.left.get((source, target.name, bucket), NOTHING_APPLIED)
+        for source, bucket in ((plans.sources[at], bucket) for at, bucket in touched)
     }
     return TargetWork(
         target,
         entries,
         events,
-        part.events,
-        own,
-        job.sources,
         plans,
         ends,
-        {name: job.reached[name].mark(ends[name]) for name in ends if name in job.reached},
-        Expected(job.revision, left),
-        target.number in job.shared,
+        {name: batch.reached[name].mark(ends[name]) for name in ends if name in batch.reached},
+        Expected(batch.revision, left),
+        target.number in batch.shared,
     )
 
 

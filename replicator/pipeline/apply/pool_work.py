@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from replicator.pipeline.apply.job import BatchShare
+    from replicator.pipeline.apply.batch import BatchShare
 
 
 def work_on(part: BatchShare) -> bytes:

@@ -9,13 +9,14 @@ what its keys do, the target's keys must not act either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from pymysql.err import MySQLError
 
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.downstream.meta.tracked_keys import track_keys
 from replicator.downstream.rows.literals import identifier
 from replicator.downstream.rows.statements import (
@@ -48,34 +49,28 @@ from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.vectorised_net_effect import net_changes
 from replicator.pipeline.plans.plan import TablePlan
 
+FLAGS_AT = 19 + 6
+"""Where the flags of a row event begin: behind its header and the number of its table."""
 
-@dataclass(frozen=True, slots=True)
-class TiedWork:
-    """The rows of a batch for one of the tied targets.
-
-    ``unchecked``: which of the events a session wrote with ``foreign_key_checks=0``.
-    ``referenced``: the target's columns, folded, that keys with an action refer to.
-    """
-
-    work: TargetWork
-    unchecked: Truths
-    referenced: frozenset[str]
+NO_FOREIGN_KEY_CHECKS = 2
 
 
 @dataclass(slots=True)
 class _Part:
-    """A tied target while it is written."""
+    """A tied target while it is written.
 
-    tied: TiedWork
+    ``referenced``: the target's columns, folded, that keys with an action refer to. ``unchecked``:
+    which of the events a session wrote with ``foreign_key_checks=0``.
+    """
+
+    work: TargetWork
+    referenced: frozenset[str]
+    unchecked: Truths
     own: BucketMarks
     watermarks: BucketMarks
     fresh: Entries
     safe: Truths
     counts: WriteCounts = field(default_factory=WriteCounts)
-
-    @property
-    def work(self) -> TargetWork:
-        return self.tied.work
 
 
 @dataclass(slots=True)
@@ -100,7 +95,7 @@ class _Run:
             return False
         if self.before or other.before:
             # The order in which a parent's rows go matters where the table refers to itself.
-            leaf = not self.part.tied.referenced
+            leaf = not self.part.referenced
             return leaf and not self.after and not other.after
         return True
 
@@ -112,26 +107,34 @@ class _Place:
         self.work = work
 
 
-def apply_tied(works: Sequence[TiedWork], settings: ApplySettings) -> list[TargetOutcome]:
+def apply_tied(
+    works: Sequence[TargetWork], tied: Mapping[int, frozenset[str]], settings: ApplySettings
+) -> list[TargetOutcome]:
     """Write tied targets in one transaction, exactly once however often it is called.
 
-    Where one of them fails, nothing of any is written, and only its outcome comes back.
+    ``tied``: by number, the columns of each target that keys with an action refer to. Where one of
+    them fails, nothing of any is written, and only its outcome comes back.
     """
-    place = _Place(works[0].work)
+    place = _Place(works[0])
     try:
-        attempt = partial(_attempt, works, settings, place)
+        attempt = partial(_attempt, works, tied, settings, place)
         return until_done(attempt, patience=settings.patience)
     except FAILURES as error:
         return [failed_outcome(place.work, error, show_values=settings.show_values)]
 
 
 def _attempt(
-    works: Sequence[TiedWork], settings: ApplySettings, place: _Place, exact: bool
+    works: Sequence[TargetWork],
+    tied: Mapping[int, frozenset[str]],
+    settings: ApplySettings,
+    place: _Place,
+    exact: bool,
 ) -> list[TargetOutcome]:
     try:
         # Whatever goes wrong, the session goes, and with it its setting of the checks.
         with transaction(settings.address) as session:
-            return _write(session, works, settings, place, exact=exact)
+            parts = [_begin(session, work, tied[work.target.number], settings) for work in works]
+            return _write(session, parts, settings, place, exact=exact)
     except MySQLError as error:
         if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
             raise LockedOutError(error_text(error)) from error
@@ -140,13 +143,12 @@ def _attempt(
 
 def _write(
     session: Session,
-    works: Sequence[TiedWork],
+    parts: Sequence[_Part],
     settings: ApplySettings,
     place: _Place,
     *,
     exact: bool,
 ) -> list[TargetOutcome]:
-    parts = [_begin(session, tied, settings) for tied in works]
     for part in parts:
         place.work = part.work
         _write_safe(session, part, settings, exact=exact)
@@ -182,13 +184,25 @@ def _write(
     return outcomes
 
 
-def _begin(session: Session, tied: TiedWork, settings: ApplySettings) -> _Part:
-    work = tied.work
+def _begin(
+    session: Session, work: TargetWork, referenced: frozenset[str], settings: ApplySettings
+) -> _Part:
     own, watermarks = lock_watermarks(
         session, settings.watermark_table, settings.fence, work.target.name, work.expected
     )
-    safe = work.events.before([settings.safe_until.get(source, 0) for source in work.sources])
-    return _Part(tied, own, watermarks, fresh_entries(work, watermarks), safe)
+    fresh = fresh_entries(work, watermarks)
+    unchecked = _unchecked(work.events)
+    return _Part(work, referenced, unchecked, own, watermarks, fresh, work.safe(settings))
+
+
+def _unchecked(events: RowEvents) -> Truths:
+    """Which of the events a session wrote with foreign_key_checks=0.
+
+    The flag NO_FOREIGN_KEY_CHECKS_F of a row event, behind the number of its table (MySQL's
+    rows_event.h, "Rows_event").
+    """
+    unchecked: Truths = (events.data[events.begin + FLAGS_AT] & NO_FOREIGN_KEY_CHECKS) != 0
+    return unchecked
 
 
 def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact: bool) -> None:
@@ -199,7 +213,7 @@ def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact
         return
     entries = part.fresh.these(safe)
     _refuse_cascades(part, entries, settings)
-    changes = net_changes(entries, work.events.plan, part.safe, work.plans)
+    changes = net_changes(entries, work.events.kind, part.safe, work.plans)
     if work.shared and settings.noted_table:
         for group in changes:
             note_group(session, work.target, settings.noted_table, group)
@@ -210,12 +224,12 @@ def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact
 
 
 def _refuse_cascades(part: _Part, entries: Entries, settings: ApplySettings) -> None:
-    if not part.tied.referenced:
+    if not part.referenced:
         return
     work = part.work
     rows = zip(entries.event.tolist(), entries.before.tolist(), entries.after.tolist(), strict=True)
     for event, before, after in rows:
-        plan = work.plans.plan(int(work.events.plan[event]))
+        plan = work.plans.plan(int(work.events.kind[event]))
         if before < 0 or not _checked(part, event, settings):
             continue
         if after >= 0 and not _moves(part, plan, entries.lines[before], entries.lines[after]):
@@ -235,15 +249,16 @@ def _moves(part: _Part, plan: TablePlan, before: bytes, after: bytes) -> bool:
     if len(old) != len(new):
         return True
     return any(
-        folded(column.name) in part.tied.referenced and a != b
+        folded(column.name) in part.referenced and a != b
         for column, a, b in zip(plan.target_columns, old, new, strict=True)
     )
 
 
 def _checked(part: _Part, event: int, settings: ApplySettings) -> bool:
     """Whether foreign keys acted in the shard, and left no trace in its binlog."""
-    source = part.work.sources[int(part.work.events.source[event])]
-    return source not in settings.logs_cascades and not part.tied.unchecked[event]
+    plans = part.work.plans
+    source = plans.sources[int(plans.source[part.work.events.kind[event]])]
+    return source not in settings.logs_cascades and not part.unchecked[event]
 
 
 def _runs(parts: Sequence[_Part], settings: ApplySettings) -> Iterator[_Run]:
@@ -260,7 +275,7 @@ def _runs(parts: Sequence[_Part], settings: ApplySettings) -> Iterator[_Run]:
                         for of in (
                             part.work.events.ordinal,
                             part.work.events.transaction,
-                            part.work.events.source,
+                            part.work.plans.source[part.work.events.kind],
                         )
                     ),
                 )
@@ -289,7 +304,7 @@ def _runs(parts: Sequence[_Part], settings: ApplySettings) -> Iterator[_Run]:
 def _run(part: _Part, at: int, settings: ApplySettings) -> _Run:
     fresh = part.fresh
     event, before, after = int(fresh.event[at]), int(fresh.before[at]), int(fresh.after[at])
-    plan = part.work.plans.plan(int(part.work.events.plan[event]))
+    plan = part.work.plans.plan(int(part.work.events.kind[event]))
     return _Run(
         part,
         plan,

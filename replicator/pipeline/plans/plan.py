@@ -69,12 +69,14 @@ class PlanList:
 
     ``kinds``: those that differ in more than their shards, each as one of its shards has it, and
     ``kind`` the index into it for each plan. ``names``: the source, schema and table of each plan's
-    shard.
+    shard; ``version``: that of the target, as of a `replicator.watermark.Watermark`, which the rows
+    are of.
     """
 
     kinds: tuple[TablePlan, ...]
     kind: Integers
     names: tuple[tuple[str, str, str], ...]
+    version: Integers
 
     def __len__(self) -> int:
         return len(self.names)
@@ -94,6 +96,11 @@ class PlanList:
         numbers = np.array([plan.target.number for plan in self.kinds], np.int64)
         return numbers[self.kind]
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of the shards."""
+        return tuple(dict.fromkeys(source for source, *_ in self.names))
+
 
 class PlanCollector:
     """Numbers plans as they are met.
@@ -105,19 +112,23 @@ class PlanCollector:
     def __init__(self) -> None:
         self._kinds: dict[int, int] = {}
         self._plans: list[TablePlan] = []
-        self._numbers: dict[tuple[int, Member], int] = {}
+        self._numbers: dict[tuple[int, Member, int], int] = {}
 
-    def number(self, plan: TablePlan, member: Member) -> int:
-        """The number of a shard's plan; the plan may be another's that is alike."""
+    def number(self, plan: TablePlan, member: Member, version: int) -> int:
+        """The number of a shard's plan for rows of a version of the target.
+
+        The plan may be another's that is alike.
+        """
         kind = self._kinds.setdefault(id(plan), len(self._plans))
         if kind == len(self._plans):
             self._plans.append(plan)
-        return self._numbers.setdefault((kind, member), len(self._numbers))
+        return self._numbers.setdefault((kind, member, version), len(self._numbers))
 
     def collected(self) -> PlanList:
         """All plans so far."""
         return PlanList(
             tuple(self._plans),
-            np.array([kind for kind, _ in self._numbers], np.int64),
-            tuple((m.source, m.name.schema, m.name.table) for _, m in self._numbers),
+            np.array([kind for kind, _, _ in self._numbers], np.int64),
+            tuple((m.source, m.name.schema, m.name.table) for _, m, _ in self._numbers),
+            np.array([version for _, _, version in self._numbers], np.int64),
         )

@@ -17,11 +17,11 @@ import numpy as np
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.compression import expand_rows
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.kernels.compiled import Bytes, Integers, Truths
 from replicator.kernels.crc32 import Checksums
 from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.rows.decoder import field_text
-from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
@@ -120,7 +120,7 @@ class BlockDecoder:
         self._first = [n for n in given if n not in self._then]
         self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
 
-    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock | None:
+    def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock | None:
         """The rows of the events; only those of ``own`` buckets have lines, where these are given.
 
         None where something about them is not as it usually is.
@@ -135,7 +135,7 @@ class BlockDecoder:
         layouts = self._layouts(events.data, heads)
         if layouts is None:
             return None
-        data, ends = events.data, events.ends
+        data, ends = events.data, events.end
         try:
             if heads.compressed.any():
                 data, heads, ends = _expanded(data, heads, ends)
@@ -144,8 +144,8 @@ class BlockDecoder:
         except _UNREADABLE:
             return None
 
-    def _heads(self, events: EventSpans) -> RowEventHeaders | None:
-        return read_heads(events.data, events.begins, events.ends, _KINDS, len(self._columns))
+    def _heads(self, events: RowEvents) -> RowEventHeaders | None:
+        return read_heads(events.data, events.begin, events.end, _KINDS, len(self._columns))
 
     def _layouts(self, data: Bytes, heads: RowEventHeaders) -> tuple[Integers, Integers] | None:
         """The layouts of the images, where all events have the same columns."""
@@ -315,7 +315,7 @@ class CompiledDecoder:
             else None
         )
 
-    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock:
+    def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
         """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
 
         Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.

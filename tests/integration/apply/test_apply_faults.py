@@ -20,21 +20,19 @@ from replicator.downstream.rows.load_data import probe_load_data
 from replicator.downstream.rows.watermark_table import LOW_WATERMARK_BUCKET
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.pipeline.apply.apply import job_of
+from replicator.pipeline.apply.apply import frames_of
 from replicator.pipeline.apply.batch import BatchResult, WriteOutcome
-from replicator.pipeline.apply.job import BatchShare
 from replicator.pipeline.apply.pool_work import work_on
 from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings, copy_chunk
 from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.pipeline.spark.json_results import from_json
 from replicator.pipeline.workers import worker_pool as living_module
-from replicator.pipeline.workers.frames import frame_of
 from replicator.pipeline.workers.worker_pool import release_slots, worker_pool
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.streams.applying import TARGETS, TOKEN, Merge, address_of, structure
-from tests.support.streams.row_columns import single
+from tests.support.streams.row_columns import batch_of
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 
@@ -60,7 +58,8 @@ def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
         "UPDATE a.t SET v = 2 WHERE id = 4 LIMIT 3",
     )
     # The buckets of these events go ahead of the others.
-    first = replace(batch, events=batch.events.where(np.arange(len(batch)) < 25))
+    (events,) = batch.tables
+    first = batch_of(batch.plans, events.between(0, 25))
     merge.apply(first)
     merge.apply(batch)
     merge.apply(batch)
@@ -89,7 +88,7 @@ def test_two_writers_of_the_same_batch_at_a_time(
     )
     kinds = batch.plans.kinds
     share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in kinds}
-    whole = frame_of(BatchShare(job_of(batch, merge.settings), batch.events, share))
+    (whole,) = frames_of(batch, [share], merge.settings)
     # Each of two tasks is given all of it, as when one that was given up still writes.
     answers = worker_pool(merge.spark, work_on).ask(
         lambda tasks: [whole] * tasks, 2, sent=lambda: None
@@ -106,7 +105,7 @@ def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     merge.target.execute(
         f"INSERT INTO {merge.settings.watermark_table} VALUES"
         f" ('{merge.name}_a', '{merge.name}', 't', {LOW_WATERMARK_BUCKET}, 0,"
-        f" {batch.events.transaction[0]}, 1, 0, '', '')"
+        f" {batch.tables[0].transaction[0]}, 1, 0, '', '')"
     )
     assert merge.apply(batch).total("skipped") == 1
     assert merge.rows() == [(2,)]
@@ -121,7 +120,7 @@ def test_safe_mode_bears_rows_that_are_there_or_not(merge: Merge) -> None:
         "DELETE FROM a.t WHERE id = 3",
     )
     merge.target.execute(f"INSERT INTO {merge.name}.t VALUES (1, 2, 9), (2, 20, 0)")
-    result = merge.apply(batch, safe_until=dict.fromkeys(batch.sources, 1 << 62))
+    result = merge.apply(batch, safe_until=dict.fromkeys(batch.plans.sources, 1 << 62))
     assert result.failures == ()
     assert result.total("missing") == 0
     assert merge.rows() == merge.shards("a")
@@ -130,12 +129,8 @@ def test_safe_mode_bears_rows_that_are_there_or_not(merge: Merge) -> None:
 def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str) -> None:
     merge.create("id INT PRIMARY KEY, v VARCHAR(20)")
     batch = merge.record("INSERT INTO a.t VALUES (1, 'x')", "INSERT INTO a.t VALUES (2, 'yy')")
-    first, second = single(batch.events)
-    batch.events = replace(
-        batch.events,
-        data=np.frombuffer(first + second[:-2], np.uint8),
-        start=batch.events.start - np.array([0, 0, 2]),
-    )
+    (events,) = batch.tables
+    batch = replace(batch, tables=(replace(events, end=events.end - np.array([0, 2])),))
     (failure,) = merge.apply(batch).failures
     assert failure.outcome is WriteOutcome.UNDECODABLE
     assert f"{merge.name}_a.t" in failure.message

@@ -25,7 +25,7 @@ from tests.integration.binlog_stream.test_ordinary_course import made, received
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.streams.binlog_streams import here
 from tests.support.streams.packets import feed, numbered, payloads_of
-from tests.support.streams.row_columns import places, single
+from tests.support.streams.row_columns import places
 from tests.support.streams.slow_path import CarefulAssembler, Make
 
 SOURCES = ["mariadb_source", "mysql56_source", "mysql_source", "mariadb11_source"]
@@ -140,7 +140,7 @@ def rows_of(segment: Segment) -> Iterator[Row]:
     found = [
         (*place, event[4:5] + event[BODY:ROWS_FLAGS] + event[ROWS_FLAGS + 2 :])
         for events in segment.rows.values()
-        for place, event in zip(places(events), single(events), strict=True)
+        for place, event in zip(places(events), events.split(), strict=True)
     ]
     return iter(sorted(found))
 

@@ -24,7 +24,6 @@ from tests.support.streams.binlog_streams import (
     row_events,
     statements,
 )
-from tests.support.streams.row_columns import single
 
 BOTH = pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
 ALL = pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_names_whose_format_the_event_has_no_room_for(
     shard.execute(*(f"XA COMMIT {name}" for name in names))
     segments = read(shard, start, database_name)
     sizes = [
-        len(event) for part in segments for rows in part.rows.values() for event in single(rows)
+        len(event) for part in segments for rows in part.rows.values() for event in rows.split()
     ]
     assert len(sizes) == len(names)
     assert sizes == sorted(sizes)

@@ -34,8 +34,8 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from tests.support.streams.binlog_file import row_events
-from tests.support.streams.event_spans import spans_of
 from tests.support.streams.row_blocks import rows_of
+from tests.support.streams.row_columns import spans_of
 from tests.support.values.expressions import COLUMNS, random_expression, random_row
 
 ROWS = 120

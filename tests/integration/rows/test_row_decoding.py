@@ -23,8 +23,8 @@ from replicator.rows.values.column_format import ColumnFormat
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.streams.binlog_file import row_events
-from tests.support.streams.event_spans import spans_of
 from tests.support.streams.row_blocks import rows_of
+from tests.support.streams.row_columns import spans_of
 from tests.support.values.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 
 OLD_TEMPORAL = {ColumnType.TIMESTAMP, ColumnType.DATETIME, ColumnType.TIME}

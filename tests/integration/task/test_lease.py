@@ -316,8 +316,7 @@ def test_a_bucket_that_is_out_of_step_is_not_written(merge: Merge, lost: str) ->
     source = f"{merge.name}_a"
     [((_, bucket), mark)] = outcome.left.items()
     key = (source, TableName(merge.name, "t"), bucket)
-    batch = merge.record("INSERT INTO a.t VALUES (1)")
-    batch.left = {key: mark}
+    batch = replace(merge.record("INSERT INTO a.t VALUES (1)"), left={key: mark})
     table = merge.settings.watermark_table
     harm = {
         "watermark": f"UPDATE {table} SET transaction_key = 1, ordinal = 0",

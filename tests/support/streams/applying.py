@@ -28,7 +28,7 @@ from replicator.pipeline.plans.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
-from tests.support.streams.row_columns import plan_list, raw_events
+from tests.support.streams.row_columns import batch_of, plan_list, planned_events
 
 BUCKETS = 4
 TOKEN = 7
@@ -123,8 +123,7 @@ class Merge:
 
     def _batch(self, file: str, at: int, data: bytes) -> Batch:
         plans: dict[TableMap, tuple[int, TablePlan]] = {}
-        sources = (f"{self.name}_a", f"{self.name}_b", f"{self.name}_c")
-        plan, source, places, events = [], [], [], []
+        plan, places, events = [], [], []
         self.row_events = []
         maps: dict[bytes, TableMap] = {}
         transaction = ordinal = 0
@@ -141,14 +140,13 @@ class Merge:
                 if table_map not in plans:
                     plans[table_map] = (len(plans), self.plan(table_map))
                 plan.append(plans[table_map][0])
-                source.append(sources.index(table_map.schema))
                 places.append((transaction, ordinal))
                 self.row_events.append(BinlogPosition(file, at).key)
                 events.append(event)
             at += size
         transactions, ordinals = zip(*places, strict=True) if places else ((), ())
-        columns = (plan, source, [0] * len(plan), transactions, ordinals, events)
-        return Batch(plan_list(plan for _, plan in plans.values()), sources, raw_events(*columns))
+        every = planned_events(plan, transactions, ordinals, events)
+        return batch_of(plan_list(plan for _, plan in plans.values()), every)
 
     def plan(self, table_map: TableMap) -> TablePlan:
         return plan_table(

@@ -22,7 +22,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
 from tests.support.servers.binlog_ends import end_of
 from tests.support.servers.mariadb11 import MariaDB11Server
-from tests.support.streams.row_columns import places, single, table_maps
+from tests.support.streams.row_columns import places, table_maps
 
 INSERTS = {
     EventType.WRITE_ROWS_V1,
@@ -116,7 +116,7 @@ def row_events(segments: list[Segment]) -> list[tuple[str, int, int, int]]:
         for segment in segments
         for rows in segment.rows.values()
         for table, event, (transaction, ordinal) in zip(
-            table_maps(rows), single(rows), places(rows), strict=True
+            table_maps(rows), rows.split(), places(rows), strict=True
         )
     ]
 

@@ -20,12 +20,12 @@ from pymysql.constants import FIELD_TYPE
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.table_map import parse_table_map
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.mysql.column_types import ColumnType
 from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.copy.binary_rows import convert_binary, value_sizes
 from replicator.pipeline.copy.text_rows import OUTPUT_FACTOR, convert_rows
 from replicator.rows.decoder.block_decoder import CompiledDecoder
-from replicator.rows.decoder.event_spans import EventSpans
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from tests.support.streams.guarded_memory import guarded, guarded_copy
@@ -112,7 +112,8 @@ def _decode(random_: random.Random) -> bool:
         event = _event(random_, chosen)
         data = guarded_copy(event)
         ends = np.array([len(event)], np.int64)
-        decoder.decode(EventSpans(data, ends * 0, ends))
+        nothing = ends * 0
+        decoder.decode(RowEvents(data, nothing, ends, nothing, nothing, nothing))
     except (BinlogError, MappedValueError):
         return False
     return True

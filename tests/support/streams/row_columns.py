@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.kernels.compiled import Bytes, Integers
-from replicator.pipeline.apply.raw_events import RawEvents
+from replicator.pipeline.apply.batch import Batch
 from replicator.pipeline.plans.plan import PlanCollector, PlanList, TablePlan
+from replicator.watermark import Watermark
 
 
 def row_events(
@@ -31,28 +31,28 @@ def row_events(
     )
 
 
-def raw_events(
+def planned_events(
     plans: Sequence[int],
-    sources: Sequence[int],
-    versions: Sequence[int],
     transactions: Sequence[int],
     ordinals: Sequence[int],
     events: Sequence[bytes],
-) -> RawEvents:
-    """The events of a batch."""
-    columns = (plans, sources, versions, transactions, ordinals)
-    return RawEvents(*_buffer(events), *(np.array(column, np.int64) for column in columns))
+) -> RowEvents:
+    """The events of a batch, with the numbers of their plans."""
+    kind, transaction, ordinal = (
+        np.array(column, np.int64) for column in (plans, transactions, ordinals)
+    )
+    return RowEvents(*_buffer(events), kind, transaction, ordinal)
 
 
-def _buffer(events: Sequence[bytes]) -> tuple[Bytes, Integers]:
+def spans_of(events: Sequence[bytes]) -> RowEvents:
+    """Events of which no more is known."""
+    nothing = [0] * len(events)
+    return planned_events(nothing, nothing, nothing, events)
+
+
+def _buffer(events: Sequence[bytes]) -> tuple[Bytes, Integers, Integers]:
     start = np.cumsum([0, *map(len, events)], dtype=np.int64)
-    return np.frombuffer(b"".join(events), np.uint8), start
-
-
-def single(rows: RowEvents | RawEvents) -> list[bytes]:
-    """The events, one by one."""
-    starts = rows.start.tolist()
-    return [rows.data[begin:end].tobytes() for begin, end in pairwise(starts)]
+    return np.frombuffer(b"".join(events), np.uint8), start[:-1], start[1:]
 
 
 def table_maps(rows: RowEvents) -> list[TableMap]:
@@ -71,5 +71,16 @@ def plan_list(plans: Iterable[TablePlan]) -> PlanList:
     """Plans that are different objects, each with its own shard."""
     collector = PlanCollector()
     for plan in plans:
-        collector.number(plan, plan.member)
+        collector.number(plan, plan.member, 0)
     return collector.collected()
+
+
+def batch_of(plans: PlanList, events: RowEvents) -> Batch:
+    """A batch of these events, each the last one so far of its source."""
+    ends: dict[tuple[str, int], Watermark] = {}
+    targets, versions = plans.targets, plans.version.tolist()
+    for plan, place in zip(events.kind.tolist(), places(events), strict=True):
+        ends[plans.names[plan][0], int(targets[plan])] = Watermark(versions[plan], *place)
+    of_events = targets[events.kind]
+    tables = [events.where(of_events == target) for target in np.unique(of_events)]
+    return Batch(plans, tuple(table for table in tables if table is not None), ends)

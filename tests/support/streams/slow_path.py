@@ -16,7 +16,7 @@ from replicator.binlog.parser.fast_path import FastPath
 from replicator.binlog.parser.slow_path import SlowPath
 from replicator.binlog.segments.segment import Segment
 from tests.support.streams.packets import feed
-from tests.support.streams.row_columns import places, single
+from tests.support.streams.row_columns import places
 
 Make = Callable[[type[SegmentAssembler]], SegmentAssembler]
 
@@ -79,7 +79,7 @@ def described(segment: Segment) -> list[object]:
         target: (
             places(events),
             [events.kinds[kind] for kind in events.kind.tolist()],
-            single(events),
+            events.split(),
         )
         for target, events in segment.rows.items()
     }

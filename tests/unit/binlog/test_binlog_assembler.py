@@ -26,7 +26,7 @@ from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.watermark import Place
 from tests.support.streams.binlog_events import ARTIFICIAL, Binlog
 from tests.support.streams.packets import packets_of, segments_of
-from tests.support.streams.row_columns import places, single, table_maps
+from tests.support.streams.row_columns import places, table_maps
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 NO_LIMITS = SegmentLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
@@ -74,7 +74,7 @@ def test_rows_of_a_transaction_are_numbered() -> None:
     found = segment.rows[1]
     assert [kind.member for kind in found.kinds] == [2]
     assert found.kind.tolist() == [0, 0]
-    assert single(found) == [event[:-4] for event in log.events[2:4]]
+    assert found.split() == [event[:-4] for event in log.events[2:4]]
     assert segment.complete
     assert segment.end.binlog.offset == log.offset
     assert segment.timestamp == 1_700_000_000
@@ -273,7 +273,7 @@ def test_a_changed_byte_is_found() -> None:
 def test_without_checksums_nothing_is_cut_off() -> None:
     log = Binlog(checksums=False).transaction(1)
     (segment,) = read(assembler(checksums=False), log.events)
-    assert single(segment.rows[1]) == [log.events[2]]
+    assert segment.rows[1].split() == [log.events[2]]
 
 
 def payload(events: list[bytes]) -> bytes:

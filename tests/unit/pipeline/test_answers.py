@@ -12,8 +12,13 @@ import pytest
 
 from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import BatchResult, LeftOut, TargetOutcome, WriteOutcome
-from replicator.pipeline.apply.raw_events import RowPlace
+from replicator.pipeline.apply.batch import (
+    BatchResult,
+    LeftOut,
+    RowPlace,
+    TargetOutcome,
+    WriteOutcome,
+)
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome
 from replicator.pipeline.spark.json_results import AnswerError, from_json, to_json
 from replicator.watermark import Watermark

@@ -17,8 +17,8 @@ from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.mysql.column_types import ColumnType, Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult, LeftOut
-from replicator.pipeline.apply.job import BatchShare, Job, apply_part
+from replicator.pipeline.apply.batch import ApplySettings, BatchResult, BatchShare, LeftOut
+from replicator.pipeline.apply.job import apply_part
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import row_filter, rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
@@ -27,7 +27,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
-from tests.support.streams.row_columns import plan_list, raw_events
+from tests.support.streams.row_columns import batch_of, plan_list, planned_events
 from tests.unit.binlog.test_binlog_rows import event
 
 TARGET = TableName("d", "t")
@@ -68,11 +68,9 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
 ) -> None:
     # Without a row that passes nothing is written, and the executor needs no target.
     events = [inserted(4, 5), inserted(6)]
-    columns = raw_events([0, 0], [0, 0], [0, 0], [1, 1], [1, 2], events)
-    batch = Batch(plan_list([filtered_plan()]), ("a",), columns)
+    batch = batch_of(plan_list([filtered_plan()]), planned_events([0, 0], [1, 1], [1, 2], events))
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
-    job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), {}, settings, ("", ""))
-    found = apply_part(BatchShare(job, batch.events, {3: buckets}))
+    found = apply_part(BatchShare(batch, {3: buckets}, settings))
     assert found == BatchResult((), (LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 

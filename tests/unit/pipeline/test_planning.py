@@ -280,14 +280,18 @@ def member(number: int) -> Member:
 def test_plans_are_numbered_by_what_they_are_and_by_their_shard() -> None:
     collector = PlanCollector()
     steps = [(ONE, 1), (TWO, 2), (ONE, 3), (ONE, 1), (TWO, 2), (TWO, 1)]
-    assert [collector.number(plan, member(m)) for plan, m in steps] == [0, 1, 2, 0, 1, 3]
+    assert [collector.number(plan, member(m), 5) for plan, m in steps] == [0, 1, 2, 0, 1, 3]
+    # Rows of another version of the target.
+    assert collector.number(ONE, member(1), 6) == 4
     plans = collector.collected()
     assert plans.kinds == (ONE, TWO)
-    assert len(plans) == 4
+    assert len(plans) == 5
+    assert plans.version.tolist() == [5, 5, 5, 5, 6]
+    assert plans.sources == ("b",)
     assert [plans.plan(number) for number in range(4)] == [
         replace(plan, member=member(m)) for plan, m in ((ONE, 1), (TWO, 2), (ONE, 3), (TWO, 1))
     ]
-    assert plans.targets.tolist() == [3, 9, 3, 9]
+    assert plans.targets.tolist() == [3, 9, 3, 9, 3]
 
 
 def test_plans_that_are_equal_and_no_one_object_stay_apart() -> None:
@@ -300,7 +304,7 @@ def test_another_shard_makes_hardly_more_to_send() -> None:
     def size(shards: int) -> int:
         collector = PlanCollector()
         for number in range(shards):
-            collector.number(ONE, member(number))
+            collector.number(ONE, member(number), 0)
         return len(pickle.dumps(collector.collected(), 5))
 
     assert size(1000) < size(1) + 1000 * 60

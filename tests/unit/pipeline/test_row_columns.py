@@ -12,24 +12,20 @@ from hypothesis import strategies as st
 
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.row_events import joined
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import RowColumns, SegmentBuilder, SegmentLimits
 from replicator.binlog.segments.table_routes import KnownTables, RoutedTable, TableRoutes
-from replicator.downstream.fence import Fence
 from replicator.mysql.column_types import ColumnType
-from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.apply import job_of
-from replicator.pipeline.apply.batch import ApplySettings, Batch
-from replicator.pipeline.apply.raw_events import joined
+from replicator.pipeline.apply.batch import Batch
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.watermark import Place, Watermark
+from replicator.watermark import Place
 from tests.support.streams.row_columns import (
     places,
     plan_list,
-    raw_events,
+    planned_events,
     row_events,
-    single,
     table_maps,
 )
 
@@ -57,7 +53,7 @@ def test_each_target_gets_its_events_in_their_order(
             of_target = expected.setdefault(targets[table], [])
             of_target.append((tables[table].table_map, (transaction, ordinal), event))
         found = {
-            target: list(zip(table_maps(rows), places(rows), single(rows), strict=True))
+            target: list(zip(table_maps(rows), places(rows), rows.split(), strict=True))
             for target, rows in columns.take(tables).items()
         }
         assert found == expected
@@ -81,11 +77,11 @@ def test_more_than_there_was_room_for() -> None:
     for number, event in enumerate(events):
         columns.add(event, 0, number, 1)
     (rows,) = columns.take([routed(0, 1)]).values()
-    assert single(rows) == events
+    assert rows.split() == events
     columns.add(b"x" * (20 << 20), 0, 1, 1)
     (large,) = columns.take([routed(0, 1)]).values()
     columns.add(b"y" * 100, 0, 1, 1)
-    assert single(large) == [b"x" * (20 << 20)]
+    assert large.split() == [b"x" * (20 << 20)]
 
 
 @given(
@@ -108,31 +104,45 @@ def test_events_up_to_a_place(
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 2), st.integers(0, 9)),
+        st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=9), st.booleans()), min_size=1),
         min_size=1,
     )
 )
-def test_a_batch_ends_at_the_highest_watermark_of_each_source_and_target(
-    events: list[tuple[int, int, int, int]],
+def test_tables_of_chosen_events_are_joined(
+    parts: list[list[tuple[int, bytes, bool]]],
 ) -> None:
-    targets = [7, 9, 7, 300]
+    tables, expected = [], []
+    for events in parts:
+        ordinals = range(len(events))
+        kinds, data, chosen = zip(*events, strict=True)
+        table = planned_events(kinds, ordinals, ordinals, data)
+        some = table.where(np.array(chosen, np.bool_))
+        if some is not None:
+            assert some.data is table.data, "no byte is copied to choose events"
+            tables.append(some)
+            expected += [(kind, event) for kind, event, taken in events if taken]
+    found = joined(tables)
+    assert list(zip(found.kind.tolist(), found.split(), strict=True)) == expected
+    assert found.size == len(found.data)
+
+
+def test_a_task_is_sent_the_events_of_its_targets_only() -> None:
     shard = Member("a", TableName("s", "t"))
     plans = plan_list(
         cast(TablePlan, SimpleNamespace(target=SimpleNamespace(number=target), member=shard))
-        for target in targets
+        for target in (7, 9, 7)
     )
-    parts = [
-        raw_events([plan], [source], [version], [transaction], [1], [b"e"])
-        for source, plan, version, transaction in events
-    ]
-    batch = Batch(plans, ("a", "b", "c"), joined(parts))
-    expected: dict[tuple[int, int], Watermark] = {}
-    for source, plan, version, transaction in events:
-        of = (source, targets[plan])
-        end = Watermark(version, transaction, 1)
-        expected[of] = max(end, expected.get(of, end))
-    settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
-    assert job_of(batch, settings).ends == expected
+    tables = tuple(
+        planned_events([plan], [transaction], [1], [b"event %d" % plan])
+        for plan, transaction in ((0, 1), (1, 2), (2, 3), (0, 4))
+    )
+    batch = Batch(plans, tables)
+    assert batch.sizes == {7: 21, 9: 7}
+    (sent,) = batch.of_targets({7}).tables
+    assert sent.split() == [b"event 0", b"event 2", b"event 0"]
+    (one,) = batch.of_targets({9}).tables
+    assert one.data is tables[1].data, "what lies in one piece is sent from there"
+    assert batch.tables is tables
 
 
 def test_table_ids_are_found_whatever_else_there_is() -> None:

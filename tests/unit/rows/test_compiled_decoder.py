@@ -19,8 +19,8 @@ from replicator.rows.decoder.row_format import extent
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.float_text import Doubles, float_text
 from replicator.rows.values.value_readers import MappedValueError
-from tests.support.streams.event_spans import spans_of
 from tests.support.streams.row_blocks import Image, rows_of
+from tests.support.streams.row_columns import spans_of
 
 LABELS = (b"a", b"tab\t", b"", b"\xc3\xa9")
 SPECIAL = b"\\\t\n\0N\\N"
