@@ -108,6 +108,8 @@ class RowEvents:
 
     def at(self, indexes: Integers) -> RowEvents:
         """The events with these indexes."""
+        if len(indexes) == len(self) and np.array_equal(indexes, np.arange(len(self))):
+            return self
         return self._part(indexes)
 
     def _part(self, chosen: Integers | slice) -> RowEvents:
@@ -123,7 +125,13 @@ class RowEvents:
 
     def of_plans(self, plans: Integers) -> RowEvents:
         """The events as a batch has them; ``plans`` has the number of the plan of each kind."""
-        return replace(self, kind=plans[self.kind], kinds=())
+        return self.of_kinds(plans[self.kind], ())
+
+    def of_kinds(self, kind: Integers, kinds: tuple[RowKind, ...]) -> RowEvents:
+        """The events with their kinds numbered otherwise."""
+        return RowEvents(
+            self.data, self.begin, self.end, kind, self.transaction, self.ordinal, kinds
+        )
 
     def split(self) -> list[bytes]:
         """The events one by one."""

@@ -144,7 +144,7 @@ def _dealt(events: RowEvents, targets: Integers) -> dict[int, RowEvents]:
         end = begin + int(counts[numbers].sum())
         part = events.at(order[begin:end])
         kinds = tuple(events.kinds[number] for number in numbers)
-        found[target] = replace(part, kind=own[part.kind], kinds=kinds)
+        found[target] = part.of_kinds(own[part.kind], kinds)
         begin = end
     return found
 

@@ -38,9 +38,9 @@ from replicator.pipeline.apply.batch import (
     WriteOutcome,
     place_of,
 )
-from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DuplicateKeyError
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
+from replicator.rows.decoder.row_block import RowBlock
 from replicator.watermark import Mark, Watermark
 
 _SHOWN_BYTES = 400
@@ -68,7 +68,7 @@ class TargetWork:
     """
 
     target: TargetTable
-    entries: Entries
+    entries: RowBlock
     events: RowEvents
     plans: PlanNumbers
     ends: Mapping[str, Watermark]
@@ -242,7 +242,7 @@ def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> 
     }
 
 
-def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> Entries:
+def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
     """What the buckets do not have yet."""
     sources: dict[int, dict[str, Watermark]] = {}
     for (source, bucket), watermark in watermarks.items():
@@ -252,7 +252,9 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> Entries:
     if len(later) == 1:
         (everywhere,) = later.values()
         return work.entries.these(everywhere[work.entries.event])
-    return work.entries.of_buckets({bucket: later[of] for bucket, of in marks.items()})
+    return work.entries.of_buckets(
+        {bucket: later[of] for bucket, of in marks.items()}, work.target.buckets
+    )
 
 
 def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:

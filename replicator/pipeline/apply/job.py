@@ -32,13 +32,12 @@ from replicator.pipeline.apply.batch import (
     place_of,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
-from replicator.pipeline.apply.entries import Entries, entries_of
 from replicator.pipeline.apply.tied_targets import apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
 from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
-from replicator.rows.decoder.row_block import RowBlock
+from replicator.rows.decoder.row_block import RowBlock, merged
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED
@@ -58,7 +57,7 @@ def apply_part(part: BatchShare) -> BatchResult:
     return BatchResult(outcomes, left_out)
 
 
-def _decoded(part: BatchShare) -> tuple[dict[int, Entries], BatchResult]:
+def _decoded(part: BatchShare) -> tuple[dict[int, RowBlock], BatchResult]:
     """The rows of a part's buckets, by target number, and what there is to tell of others.
 
     That is the failures of targets with an event that could not be read, and the changes that the
@@ -82,7 +81,7 @@ def _decoded(part: BatchShare) -> tuple[dict[int, Entries], BatchResult]:
             of_target.append(replace(block, event=indexes[block.event]))
     targets = {plan.target.number: plan.target for plan in part.batch.plans.kinds}
     entries = {
-        number: entries_of(of_target, targets[number].buckets, part.share[number])
+        number: merged(of_target, targets[number].buckets, part.share[number])
         for number, of_target in blocks.items()
     }
     found = {number: of_target for number, of_target in entries.items() if len(of_target)}
@@ -185,7 +184,7 @@ def _outcome_of(error: Exception) -> WriteOutcome:
 
 
 def _outcomes(
-    part: BatchShare, rows: Mapping[int, Entries], failures: Sequence[TargetOutcome]
+    part: BatchShare, rows: Mapping[int, RowBlock], failures: Sequence[TargetOutcome]
 ) -> Iterator[TargetOutcome]:
     batch = part.batch
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
@@ -216,7 +215,7 @@ def _outcomes(
 
 
 def _work(
-    part: BatchShare, target: TargetTable, entries: Entries, plans: PlanNumbers
+    part: BatchShare, target: TargetTable, entries: RowBlock, plans: PlanNumbers
 ) -> TargetWork:
     batch = part.batch
     ends = {
@@ -227,7 +226,7 @@ def _work(
     # Of its own events only: with many targets those of all are many times more.
     entries, own = entries.with_own_events()
     events = part.events.at(own)
-    touched = entries.touched(plans.source[events.kind])
+    touched = entries.touched(plans.source[events.kind], target.buckets)
     left = {
         (source, bucket): batch.left.get((source, target.name, bucket), NOTHING_APPLIED)
         for source, bucket in ((plans.sources[at], bucket) for at, bucket in touched)

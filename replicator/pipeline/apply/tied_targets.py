@@ -45,9 +45,9 @@ from replicator.pipeline.apply.buckets import (
     moved_marks,
     note_group,
 )
-from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.vectorised_net_effect import net_changes
 from replicator.pipeline.plans.plan import TablePlan
+from replicator.rows.decoder.row_block import RowBlock
 
 FLAGS_AT = 19 + 6
 """Where the flags of a row event begin: behind its header and the number of its table."""
@@ -68,7 +68,7 @@ class _Part:
     unchecked: Truths
     own: BucketMarks
     watermarks: BucketMarks
-    fresh: Entries
+    fresh: RowBlock
     safe: Truths
     counts: WriteCounts = field(default_factory=WriteCounts)
 
@@ -223,7 +223,7 @@ def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact
     part.fresh = part.fresh.these(~safe)
 
 
-def _refuse_cascades(part: _Part, entries: Entries, settings: ApplySettings) -> None:
+def _refuse_cascades(part: _Part, entries: RowBlock, settings: ApplySettings) -> None:
     if not part.referenced:
         return
     work = part.work

@@ -1,6 +1,7 @@
 """Which keys a batch touches, and how often; compiled.
 
-A *touch* is what a row event does to one key: an update that changes the key is two of them.
+A *touch* is what a row event does to one key: an update that changes the key is two of them
+(`replicator.rows.decoder.row_block.RowBlock.touches`).
 """
 
 from __future__ import annotations
@@ -21,26 +22,7 @@ from replicator.kernels.compiled import (
     compiled,
     inlined,
 )
-from replicator.pipeline.apply.entries import Entries
 from replicator.rows.decoder.lines import Lines
-
-
-@dataclass(frozen=True, slots=True)
-class Touches:
-    """Touches in the order of arrival, as arrays.
-
-    ``entry``: the index of the entry; ``before`` and ``after``: the images of the row, -1 where
-    there is none.
-    """
-
-    entry: Integers
-    before: Integers
-    after: Integers
-
-    @property
-    def key(self) -> Integers:
-        """An image that has the key."""
-        return np.where(self.after >= 0, self.after, self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +37,6 @@ class TouchedKeys:
     first: Integers
     last: Integers
     mixed: Truths
-
-
-def touches_of(entries: Entries) -> Touches:
-    """The touches of the entries."""
-    before, after = entries.before, entries.after
-    updates = np.flatnonzero((before >= 0) & (after >= 0))
-    changed = updates[entries.keys.differ(before[updates], after[updates])]
-    if not len(changed):
-        return Touches(np.arange(len(before)), before, after)
-    times = np.ones(len(before), np.int64)
-    times[changed] = 2
-    entry = np.repeat(np.arange(len(before)), times)
-    before, after = before[entry], after[entry]
-    # Where the second of two touches is: the row that goes first, then the one that comes.
-    comes = np.cumsum(times)[changed] - 1
-    after[comes - 1] = -1
-    before[comes] = -1
-    return Touches(entry, before, after)
 
 
 def touched_keys(keys: Lines, key: Integers, kind: Integers) -> TouchedKeys:

@@ -27,11 +27,11 @@ from replicator.kernels.compiled import (
     compiled,
 )
 from replicator.mysql.names import Member
-from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DELETE, INSERT, Entry, net_effect
-from replicator.pipeline.apply.touches import TouchedKeys, Touches, touched_keys, touches_of
+from replicator.pipeline.apply.touches import TouchedKeys, touched_keys
 from replicator.pipeline.plans.plan import PlanList, TablePlan
 from replicator.rows.decoder.lines import Lines
+from replicator.rows.decoder.row_block import RowBlock
 from replicator.rows.decoder.row_images import RowChange
 
 UPDATE = int(RowChange.UPDATE)
@@ -129,7 +129,7 @@ class PlanNumbers:
 
 
 def net_changes(
-    entries: Entries, plan: Integers, safe: Truths, numbers: PlanNumbers
+    entries: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
     """The changes for one bucket of one target. Raises DuplicateKeyError.
 
@@ -142,45 +142,43 @@ def net_changes(
         entries = entries.these(keyed)
     if not len(entries):
         return changes
-    touches = touches_of(entries)
-    event = entries.event[touches.entry]
+    touches = entries.touches()
+    event = touches.event
     keys = touched_keys(entries.keys, touches.key, numbers.member[plan[event]])
     closer = keys.mixed.copy()
     if safe[event].any():
         closer[keys.of[safe[event]]] = True
     if closer.any():
         some = closer[keys.of]
-        parts = Touches(touches.entry[some], touches.before[some], touches.after[some])
-        changes += _closely(entries, parts, plan, safe, numbers)
+        changes += _closely(touches.these(some), plan, safe, numbers)
     if not closer.all():
-        changes += _together(entries, touches, keys, ~closer, plan, numbers)
+        changes += _together(touches, keys, ~closer, plan, numbers)
     return changes
 
 
 def _keyless(
-    entries: Entries, plan: Integers, safe: Truths, numbers: PlanNumbers
+    entries: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
     """Rows of tables without a key count. Where they only come, they all do."""
     if (entries.before < 0).all():
         come = plan[entries.event], entries.after
         return _changes(entries, numbers, _NO_ROWS, _NO_ROWS, come)
-    touches = Touches(np.arange(len(entries)), entries.before, entries.after)
-    return _closely(entries, touches, plan, safe, numbers)
+    return _closely(entries, plan, safe, numbers)
 
 
 def _closely(
-    entries: Entries, touches: Touches, plan: Integers, safe: Truths, numbers: PlanNumbers
+    touches: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
-    found = _one_by_one(entries, touches)
+    found = _one_by_one(touches)
     changes = net_effect(
         found, lambda event: numbers.plan(int(plan[event])), lambda event: bool(safe[event])
     )
     return [*changes]
 
 
-def _one_by_one(entries: Entries, touches: Touches) -> Iterator[Entry]:
-    events = entries.event[touches.entry].tolist()
-    lines, keys = entries.lines, entries.keys
+def _one_by_one(touches: RowBlock) -> Iterator[Entry]:
+    events = touches.event.tolist()
+    lines, keys = touches.lines, touches.keys
     rows = zip(events, touches.before.tolist(), touches.after.tolist(), strict=True)
     for event, before, after in rows:
         yield (
@@ -194,26 +192,24 @@ def _one_by_one(entries: Entries, touches: Touches) -> Iterator[Entry]:
 
 
 def _together(
-    entries: Entries,
-    touches: Touches,
+    touches: RowBlock,
     keys: TouchedKeys,
     chosen: Truths,
     plan: Integers,
     numbers: PlanNumbers,
 ) -> list[NetChanges]:
     first, last = keys.first[chosen], keys.last[chosen]
-    plans = plan[entries.event[touches.entry[last]]]
-    first_plans = plan[entries.event[touches.entry[first]]]
+    plans, first_plans = plan[touches.event[last]], plan[touches.event[first]]
     before, after, key = touches.before[first], touches.after[last], touches.key[last]
     existed, exists = before >= 0, after >= 0
     both = np.flatnonzero(existed & exists)
     # Changed and changed back: the row is on the target already.
     other_columns = numbers.columns[plans[both]] != numbers.columns[first_plans[both]]
-    changed = both[other_columns | entries.lines.differ(before[both], after[both])]
+    changed = both[other_columns | touches.lines.differ(before[both], after[both])]
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
     # Random places of a large table cost the target a page each.
-    ranks = key_ranks(entries.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
+    ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
     gone, over, come = (
         part[np.lexsort(ranks[:, part])]
         for part in (
@@ -223,7 +219,7 @@ def _together(
         )
     )
     return _changes(
-        entries,
+        touches,
         numbers,
         (plans[gone], key[gone]),
         (plans[over], after[over]),
@@ -238,7 +234,7 @@ _NO_ROWS: _Rows = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _changes(
-    entries: Entries, numbers: PlanNumbers, deleted: _Rows, overwritten: _Rows, inserted: _Rows
+    entries: RowBlock, numbers: PlanNumbers, deleted: _Rows, overwritten: _Rows, inserted: _Rows
 ) -> list[NetChanges]:
     """By the columns that rows are written with."""
     groups = [numbers.group[plans] for plans, _ in (deleted, overwritten, inserted)]

@@ -1,16 +1,22 @@
-"""What row events did to rows, as arrays: a run of rows without a Python object for each."""
+"""What row events did to rows, as arrays: a run of rows without a Python object for each.
+
+Decoding, filters, buckets and the net effect all take rows in this form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.kernels.compiled import Integers
+from replicator.kernels.compiled import Integers, Truths
 from replicator.kernels.crc32 import Checksums
-from replicator.rows.decoder.lines import Lines, lines_of
+from replicator.rows.decoder.lines import Lines, joined, lines_of
 from replicator.rows.decoder.row_images import NotedColumn, RowImages
+
+_BUCKET_BITS = 16
+"""A target has far fewer buckets."""
 
 UNKNOWN_LINE = b"\\?"
 """Stands for a row that is not known, though its key is; no row has this line."""
@@ -18,10 +24,11 @@ UNKNOWN_LINE = b"\\?"
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """The rows of some events of one table, in binlog order.
+    """The changes of rows, in the order of their events: an entry for each.
 
     ``event``, ``before`` and ``after`` have an entry for each row: the index of its event, and its
-    images, -1 for none; an inserted row has none before, a deleted one none after. ``lines``,
+    images, -1 for none; a row that came, or came into these buckets, has none before, and one that
+    went has none after. ``lines``,
     ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
     there is no key), and the hash that its bucket follows from (0 without any). ``noted``: the
     values of noted columns as they stand in the events, in the order of the rows.
@@ -34,6 +41,108 @@ class RowBlock:
     keys: Lines
     hashes: Checksums
     noted: tuple[NotedColumn, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def key(self) -> Integers:
+        """An image of each row that has its key."""
+        return np.where(self.after >= 0, self.after, self.before)
+
+    def these(self, chosen: Truths) -> RowBlock:
+        """Some of the rows."""
+        if chosen.all():
+            return self
+        return self._of(self.event[chosen], self.before[chosen], self.after[chosen])
+
+    def _of(self, event: Integers, before: Integers, after: Integers) -> RowBlock:
+        return RowBlock(event, before, after, self.lines, self.keys, self.hashes)
+
+    def touches(self) -> RowBlock:
+        """What is done to each key: a row whose key changes goes, and another one comes."""
+        before, after = self.before, self.after
+        updates = np.flatnonzero((before >= 0) & (after >= 0))
+        changed = updates[self.keys.differ(before[updates], after[updates])]
+        if not len(changed):
+            return self
+        times = np.ones(len(before), np.int64)
+        times[changed] = 2
+        row = np.repeat(np.arange(len(before)), times)
+        before, after = before[row], after[row]
+        # Where the second of two touches is: the row that goes first, then the one that comes.
+        comes = np.cumsum(times)[changed] - 1
+        after[comes - 1] = -1
+        before[comes] = -1
+        return self._of(self.event[row], before, after)
+
+    def with_own_events(self) -> tuple[RowBlock, Integers]:
+        """The same with events numbered among those that have rows, and which these are."""
+        if not len(self):
+            return self, self.event
+        first = np.concatenate([[True], self.event[1:] != self.event[:-1]])
+        return self._of(np.cumsum(first) - 1, self.before, self.after), self.event[first]
+
+    def touched(self, source: Integers, buckets: int) -> list[tuple[int, int]]:
+        """Sources and the buckets that rows of theirs came to or left; ``source`` is each event's.
+
+        Both are numbers.
+        """
+        pairs = []
+        bucket = _buckets(self.hashes, buckets)
+        for images in (self.before, self.after):
+            there = images >= 0
+            of = source[self.event[there]]
+            pairs.append(of << _BUCKET_BITS | bucket[images[there]])
+        found = np.unique(np.concatenate(pairs)).tolist()
+        return [(pair >> _BUCKET_BITS, pair & (1 << _BUCKET_BITS) - 1) for pair in found]
+
+    def of_buckets(self, events: Mapping[int, Truths], buckets: int) -> RowBlock:
+        """What is left for some of the ``buckets``, and for each of them of some events only."""
+        of = _buckets(self.hashes, buckets)
+        before, after = np.full_like(self.before, -1), np.full_like(self.after, -1)
+        for bucket, chosen in events.items():
+            taken = chosen[self.event]
+            for images, left in ((self.before, before), (self.after, after)):
+                here = taken & (images >= 0) & (of[images] == bucket)
+                left[here] = images[here]
+        return self._of(self.event, before, after).these((before >= 0) | (after >= 0))
+
+
+def _buckets(hashes: Checksums, buckets: int) -> Integers:
+    return (hashes % np.uint32(buckets)).astype(np.int64)
+
+
+def merged(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> RowBlock:
+    """The rows of a target in those of its ``buckets`` that are ``own``, in one block.
+
+    The ``event`` of a block's rows is the index of the event among all of the batch.
+    """
+    images = np.cumsum([0, *(len(block.hashes) for block in blocks)])
+    event, before, after = (
+        np.concatenate(parts)
+        for parts in (
+            [block.event for block in blocks],
+            [_moved(block.before, at) for block, at in zip(blocks, images[:-1], strict=True)],
+            [_moved(block.after, at) for block, at in zip(blocks, images[:-1], strict=True)],
+        )
+    )
+    if len(blocks) > 1:
+        order = np.argsort(event, kind="stable")
+        event, before, after = event[order], before[order], after[order]
+    lines = joined([block.lines for block in blocks])
+    same = all(block.keys is block.lines for block in blocks)
+    keys = lines if same else joined([block.keys for block in blocks])
+    hashes = np.concatenate([block.hashes for block in blocks])
+    whole = RowBlock(event, before, after, lines, keys, hashes)
+    if len(own) == buckets:
+        return whole
+    every = np.ones(int(event.max(initial=-1)) + 1, np.bool_)
+    return whole.of_buckets(dict.fromkeys(own, every), buckets)
+
+
+def _moved(images: Integers, by: int) -> Integers:
+    return np.where(images >= 0, images + by, -1)
 
 
 def block_of_images(images: RowImages) -> RowBlock:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.entries import Entries
 from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, key_ranks, net_changes
 from replicator.pipeline.plans.plan import (
@@ -26,6 +25,7 @@ from replicator.pipeline.plans.plan import (
     TargetTable,
 )
 from replicator.rows.decoder.lines import lines_of
+from replicator.rows.decoder.row_block import RowBlock
 from replicator.rows.decoder.row_images import RowChange
 from replicator.rows.values.column_format import ColumnFormat
 from tests.support.streams.row_columns import plan_list
@@ -87,13 +87,13 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
     images = [(p, row) for p, old, new in steps for row in (old, new) if row is not None]
     places = np.array([row is not None for _, *rows in steps for row in rows], np.bool_)
     numbers = np.where(places, np.cumsum(places) - 1, -1).reshape(len(steps), 2)
-    entries = Entries(
+    entries = RowBlock(
         np.arange(len(steps)),
         np.ascontiguousarray(numbers[:, 0]),
         np.ascontiguousarray(numbers[:, 1]),
         lines_of([line(row) or b"" for _, row in images]),
         lines_of([(key(row) if p.key else line(row)) or b"" for p, row in images]),
-        np.zeros(len(images), np.int64),
+        np.zeros(len(images), np.uint32),
     )
     plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
     safe = np.array(in_safe_mode, np.bool_)
