@@ -53,3 +53,40 @@ def test_what_passes_between_modules_is_a_class() -> None:
     classes = {name for path in MODULES for name in defined(path)}
     assert len(named) > 10
     assert named - classes == set()
+
+
+FIRST_SHAPES = {"RowColumns", "RowEvents", "Lines", "RowImages", "RowBlock", "NetChanges"}
+"""What holds row events or rows by itself; the others have fields or bases of these."""
+
+
+def named_types(node: ast.ClassDef) -> set[str]:
+    """The names in the annotations of a class's fields, and those of its bases."""
+    fields = (part.annotation for part in node.body if isinstance(part, ast.AnnAssign))
+    parts = (part for top in (*fields, *node.bases) for part in ast.walk(top))
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def records() -> dict[str, set[str]]:
+    """The public dataclasses and named tuples of the product, with the types that they name."""
+    classes = [
+        node
+        for path in MODULES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    return {
+        node.name: named_types(node)
+        for node in classes
+        if any("dataclass" in ast.unparse(one) for one in node.decorator_list)
+        or "NamedTuple" in map(ast.unparse, node.bases)
+    }
+
+
+def test_every_shape_of_a_row_is_in_its_table() -> None:
+    section = PAGE.split("## The shapes of a row", 1)[1].split("\n## ", 1)[0]
+    told = re.findall(r"^\|.*\| `([A-Za-z]+)` \|$", section, re.MULTILINE)
+    shapes = FIRST_SHAPES
+    while more := {name for name, types in records().items() if types & shapes} - shapes:
+        shapes = shapes | more
+    assert sorted(told) == sorted(shapes)
+    assert len(told) <= 14, "carry rows in one of the shapes that are there"
