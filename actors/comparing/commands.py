@@ -113,12 +113,12 @@ async def _with_spark(
     repair: BinaryIO | None,
     finished: Callable[[TargetComparison], None],
 ) -> list[TargetComparison]:
-    from actors.comparing.comparing import Comparing
+    from actors.comparing.comparing import TargetComparer
     from actors.task.resources.spark import TaskSpark
 
     spark = TaskSpark(task)
     try:
-        return await Comparing(task, options, spark.context, repair).run(finished)
+        return await TargetComparer(task, options, spark.context, repair).run(finished)
     finally:
         await spark.close()
 

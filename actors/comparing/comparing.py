@@ -38,7 +38,7 @@ from replicator.pipeline.compare.compare_job import (
 )
 from replicator.pipeline.compare.compare_plan import (
     ComparedShard,
-    Comparison,
+    ComparisonPlan,
     bound_of,
     bound_query,
     plan_comparison,
@@ -61,7 +61,7 @@ CHUNK_ROWS = 100_000
 LOOKS_A_JOB = 4
 """Ranges that one Spark task looks at, one after the other."""
 
-LOOKS = 6
+LOOKS = 4
 """How often a range is looked at again at most."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
@@ -93,7 +93,7 @@ class _Pending:
     ends: tuple[tuple[str, str, int], ...]
 
 
-class Comparing:
+class TargetComparer:
     """Compares all targets of a task, once."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Comparing:
 
     async def _planned(
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
-    ) -> Comparison | None:
+    ) -> ComparisonPlan | None:
         filters = {source.source_id: source.expression_filters for source in found.sources}
         connection = Connection(found.target.address)
         try:
@@ -192,7 +192,7 @@ class Comparing:
             shards.append(ComparedShard(member, shard.table, shard.rules, condition))
         return plan_comparison(target, shards, self._options.where)
 
-    async def _by_ranges(self, comparison: Comparison, result: TargetComparison) -> None:
+    async def _by_ranges(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         pending: list[_Pending] = []
         async for looks in self._batches(comparison):
             for look, looked in zip(looks, await self._look(comparison, looks), strict=True):
@@ -210,7 +210,7 @@ class Comparing:
 
     async def _settled(
         self,
-        comparison: Comparison,
+        comparison: ComparisonPlan,
         result: TargetComparison,
         pending: Sequence[_Pending],
         *,
@@ -234,7 +234,7 @@ class Comparing:
                     left.append(_Pending(before.look, tuple(still), looked.ends))
         return left
 
-    async def _by_digests(self, comparison: Comparison, result: TargetComparison) -> None:
+    async def _by_digests(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
         spark = self._spark
         assert spark is not None
         job = partial(look_at_digests, spark, comparison, self._servers)
@@ -262,7 +262,7 @@ class Comparing:
             applied = await self._await_applied([await self._ends(comparison)], attempt)
         await self._give_up(comparison, result, len(former or {}))
 
-    async def _ends(self, comparison: Comparison) -> tuple[tuple[str, str, int], ...]:
+    async def _ends(self, comparison: ComparisonPlan) -> tuple[tuple[str, str, int], ...]:
         ends = []
         for source in dict.fromkeys(shard.source for shard in comparison.shards):
             connection = Connection(self._servers.sources[source])
@@ -275,7 +275,7 @@ class Comparing:
         return tuple(ends)
 
     async def _look(
-        self, comparison: Comparison, looks: Sequence[Look], *, checksums: bool = True
+        self, comparison: ComparisonPlan, looks: Sequence[Look], *, checksums: bool = True
     ) -> list[Looked]:
         assert self._spark is not None
         job = partial(
@@ -289,7 +289,7 @@ class Comparing:
         )
         return await submit(self._spark, job, starving=lambda _: None)
 
-    async def _batches(self, comparison: Comparison) -> AsyncIterator[list[Look]]:
+    async def _batches(self, comparison: ComparisonPlan) -> AsyncIterator[list[Look]]:
         """The ranges of a target, in groups that one job looks at."""
         stream = await anyio.to_thread.run_sync(SourceStream, self._servers.target)
         try:
@@ -309,7 +309,7 @@ class Comparing:
         finally:
             stream.close()
 
-    def _count(self, comparison: Comparison, result: TargetComparison, looked: Looked) -> None:
+    def _count(self, comparison: ComparisonPlan, result: TargetComparison, looked: Looked) -> None:
         result.ranges += 1
         result.rows += looked.rows
         for shard, rows in zip(comparison.shards, looked.by_shard, strict=True):
@@ -317,7 +317,7 @@ class Comparing:
 
     def _found(
         self,
-        comparison: Comparison,
+        comparison: ComparisonPlan,
         result: TargetComparison,
         differences: Iterable[RowDifference],
     ) -> None:
@@ -336,7 +336,9 @@ class Comparing:
                 self._repair.write(statement + b";\n")
             self._repair.write(b"COMMIT;\n")
 
-    async def _give_up(self, comparison: Comparison, result: TargetComparison, rows: int) -> None:
+    async def _give_up(
+        self, comparison: ComparisonPlan, result: TargetComparison, rows: int
+    ) -> None:
         """Count rows that still differ, of sources that the task has not caught up with."""
         saved = await self._saved()
         open_items = {s.source for s in saved.sources if s.open_items} if saved else set()
@@ -378,7 +380,7 @@ class Comparing:
             connection.close()
 
 
-def _example(comparison: Comparison, difference: RowDifference) -> tuple[str, str, str, str]:
+def _example(comparison: ComparisonPlan, difference: RowDifference) -> tuple[str, str, str, str]:
     """Kind, shard, key, and the columns that differ, for people."""
     key = difference.key.decode("utf-8", "backslashreplace").replace("\t", ", ")
     changed = []

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from replicator.mysql.errors import error_text
-from replicator.pipeline.compare.compare_plan import Comparison, rows_query
+from replicator.pipeline.compare.compare_plan import ComparisonPlan, rows_query
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
     Look,
@@ -37,12 +37,12 @@ WITH summed AS (
 SELECT digest, net, read, line, failure FROM summed ORDER BY LENGTH(digest) LIMIT {MOST_DIFFERENCES}
 """
 
-_Work = tuple[tuple[Comparison, ...], tuple[Look, ...], CompareServers, bool, int]
+_Work = tuple[tuple[ComparisonPlan, ...], tuple[Look, ...], CompareServers, bool, int]
 
 
 def look_at_ranges(
     spark: SparkContext,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[ComparisonPlan],
     looks: Sequence[Look],
     servers: CompareServers,
     tasks: int,
@@ -72,7 +72,7 @@ def _look(work: _Work, task: int) -> Iterator[bytes]:
 
 
 def look_at_digests(
-    spark: SparkContext, comparison: Comparison, servers: CompareServers
+    spark: SparkContext, comparison: ComparisonPlan, servers: CompareServers
 ) -> tuple[list[RowDifference], list[int]]:
     """The rows that a target without ranges and its shards do not both have, equally often; and
     how many rows the target and each shard have.
@@ -122,7 +122,7 @@ def _digests(number: int) -> Iterator[tuple[bytes, int, int, bytes, str | None]]
 
 
 def _differences(
-    comparison: Comparison, rows: Sequence[tuple[int, int, bytes]]
+    comparison: ComparisonPlan, rows: Sequence[tuple[int, int, bytes]]
 ) -> list[RowDifference]:
     extra = {comparison.key_of(line): (line, -net) for net, _, line in rows if net < 0}
     found = []

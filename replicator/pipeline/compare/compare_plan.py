@@ -19,7 +19,7 @@ from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName, folded, quote
-from replicator.pipeline.compare.findings import LeftOut
+from replicator.pipeline.compare.findings import ColumnLeftOut
 from replicator.pipeline.copy.copy_plan import (
     Bound,
     TableCopy,
@@ -77,7 +77,7 @@ class ComparedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonPlan:
     """A target and its shards.
 
     ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
@@ -92,7 +92,7 @@ class Comparison:
     key: tuple[int, ...]
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ColumnLeftOut, ...] = ()
 
     @property
     def ranged(self) -> bool:
@@ -120,7 +120,9 @@ class Comparison:
         return b"\t".join([fields[place] for place in self.key])
 
 
-def plan_comparison(target: Table, shards: Sequence[ComparedShard], where: str = "") -> Comparison:
+def plan_comparison(
+    target: Table, shards: Sequence[ComparedShard], where: str = ""
+) -> ComparisonPlan:
     """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
 
     Columns are matched by name. Raises `replicator.pipeline.plans.planning.PlanError` where the
@@ -145,7 +147,7 @@ def plan_comparison(target: Table, shards: Sequence[ComparedShard], where: str =
     key = [folded(name) for name in (target.row_key.columns if target.row_key else ())]
     places = {folded(column.name): place for place, column in enumerate(names)}
     keyed = bool(key) and all(name in places for name in key)
-    return Comparison(
+    return ComparisonPlan(
         target=tables[0],
         shards=tuple(tables[1:]),
         columns=tuple(map(target_column, names)),
@@ -169,23 +171,23 @@ def _common(shard: ComparedShard, target: Table) -> Table:
     return replace(shard.structure, columns=kept)
 
 
-def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[LeftOut, ...]:
+def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLeftOut, ...]:
     found = []
     for column in target.columns:
         lacking = [shard for shard in shards if not _has(shard, column)]
         if len(lacking) == len(shards):
-            found.append(LeftOut(column.name, "no shard has it", harmless=True))
+            found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
         elif lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-            found.append(LeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
+            found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
         elif column.generated and not all(_same(shard, column) for shard in shards):
-            found.append(LeftOut(column.name, "the target computes it as another type"))
+            found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
     known = {folded(column.name) for column in target.columns}
     for shard in shards:
         for its in shard.structure.columns:
             if folded(its.name) not in known and not its.generated:
                 known.add(folded(its.name))
-                found.append(LeftOut(its.name, f"{shard.member} has it, the target does not"))
+                found.append(ColumnLeftOut(its.name, f"{shard.member} has it, the target does not"))
     return tuple(found)
 
 
@@ -326,7 +328,7 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
 
 
 def checksum_query(
-    comparison: Comparison, table: ComparedTable, lower: Bound, upper: Bound
+    comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
     """Selects how many rows a range has, how many have a checksum, and the sums of these.
 

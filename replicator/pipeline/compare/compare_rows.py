@@ -19,7 +19,7 @@ from replicator.mysql.errors import error_text
 from replicator.mysql.server.binlog_end import blocking_binlog_end
 from replicator.pipeline.compare.compare_plan import (
     ComparedTable,
-    Comparison,
+    ComparisonPlan,
     bound_of,
     bound_query,
     checksum_query,
@@ -134,7 +134,9 @@ class _TooLargeError(Exception):
         self.rows = rows
 
 
-def look_at(comparison: Comparison, look: Look, sessions: Sessions, *, checksums: bool) -> Looked:
+def look_at(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool
+) -> Looked:
     """Compare a range. Failures of the servers are told in the answer."""
     try:
         if checksums and comparison.checksums:
@@ -158,7 +160,7 @@ def look_at(comparison: Comparison, look: Look, sessions: Sessions, *, checksums
 
 
 def _still(
-    comparison: Comparison,
+    comparison: ComparisonPlan,
     look: Look,
     sessions: Sessions,
     differences: Sequence[RowDifference],
@@ -174,7 +176,9 @@ def _still(
     return [d for d in differences if d.digest in shown]
 
 
-def _equal_by_checksums(comparison: Comparison, look: Look, sessions: Sessions) -> Looked | None:
+def _equal_by_checksums(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions
+) -> Looked | None:
     """What was looked at, where it is equal; None where only the rows can tell."""
     sums = []
     for table in (comparison.target, *comparison.shards):
@@ -195,7 +199,7 @@ def _plain(value: object) -> object:
 
 
 def _compared(
-    comparison: Comparison, lower: Bound, upper: Bound, sessions: Sessions
+    comparison: ComparisonPlan, lower: Bound, upper: Bound, sessions: Sessions
 ) -> tuple[list[int], list[RowDifference]]:
     """Rows of the target and of each shard, and the differences, of a range of any size."""
     try:
@@ -220,7 +224,12 @@ def _middle(large: _TooLargeError, lower: Bound, upper: Bound, sessions: Session
 
 
 def _compared_once(
-    comparison: Comparison, lower: Bound, upper: Bound, sessions: Sessions, *, limited: bool = True
+    comparison: ComparisonPlan,
+    lower: Bound,
+    upper: Bound,
+    sessions: Sessions,
+    *,
+    limited: bool = True,
 ) -> tuple[list[int], list[RowDifference]]:
     # The shards first: what the target has is then at least as new, unless it waits.
     limit = LARGEST_RANGE if limited and comparison.ranged else 0
@@ -239,7 +248,7 @@ def _compared_once(
 
 
 def _lines(
-    comparison: Comparison,
+    comparison: ComparisonPlan,
     table: ComparedTable,
     lower: Bound,
     upper: Bound,
@@ -262,7 +271,7 @@ def _lines(
 
 
 def _paired(
-    comparison: Comparison,
+    comparison: ComparisonPlan,
     missing: Counter[bytes],
     extra: Counter[bytes],
     shards: Sequence[Counter[bytes]],
@@ -280,7 +289,7 @@ def _paired(
         yield RowDifference(comparison.key_of(line), line, None, "", times)
 
 
-def _ends(comparison: Comparison, sessions: Sessions) -> tuple[tuple[str, str, int], ...]:
+def _ends(comparison: ComparisonPlan, sessions: Sessions) -> tuple[tuple[str, str, int], ...]:
     ends = []
     for source in dict.fromkeys(shard.source for shard in comparison.shards):
         end = blocking_binlog_end(sessions.to(source))

@@ -8,7 +8,7 @@ from replicator.mysql.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ColumnLeftOut:
     """A column that is not compared, and why. ``harmless``: no row of a shard has a value of it."""
 
     column: str
@@ -36,7 +36,7 @@ class TargetComparison:
     held: int = 0
     unsettled: int = 0
     seconds: float = 0.0
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
     examples: list[tuple[str, str, str, str]] = field(default_factory=list)
 

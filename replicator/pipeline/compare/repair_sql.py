@@ -17,7 +17,7 @@ from replicator.downstream.rows.literals import (
     row_values,
 )
 from replicator.downstream.rows.target_columns import TargetColumn
-from replicator.pipeline.compare.compare_plan import Comparison
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import RowDifference
 
 TRANSACTION_ROWS = 500
@@ -27,7 +27,7 @@ HEAD = b"SET NAMES binary;\nSET SESSION sql_mode='NO_AUTO_VALUE_ON_ZERO',time_zo
 
 
 def repair_statements(
-    comparison: Comparison, differences: Sequence[RowDifference]
+    comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
     """Statements without their semicolons: the deletions first, since keys may be in their way."""
     table = comparison.target.name.quoted.encode()
@@ -42,7 +42,7 @@ def repair_statements(
             yield from _insert(table, comparison, difference)
 
 
-def _update(table: bytes, comparison: Comparison, difference: RowDifference) -> bytes:
+def _update(table: bytes, comparison: ComparisonPlan, difference: RowDifference) -> bytes:
     assert difference.on_target is not None
     assert difference.in_shard is not None
     old, new = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
@@ -56,7 +56,7 @@ def _update(table: bytes, comparison: Comparison, difference: RowDifference) -> 
     return b"UPDATE %s SET %s WHERE %s LIMIT 1" % (table, b",".join(changes), where)
 
 
-def _insert(table: bytes, comparison: Comparison, difference: RowDifference) -> Iterator[bytes]:
+def _insert(table: bytes, comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
     line, columns = difference.in_shard, comparison.columns
     assert line is not None
     names = b",".join(identifier(column.name) for column in columns)
@@ -73,7 +73,7 @@ def _insert(table: bytes, comparison: Comparison, difference: RowDifference) -> 
         )
 
 
-def _where(comparison: Comparison, line: bytes) -> bytes:
+def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
     # What servers write in several ways is no condition, unless nothing else tells the row.
     several = {place for place, _ in comparison.forms} if comparison.key else set()
     pairs = enumerate(zip(comparison.columns, line.split(b"\t"), strict=True))

@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 import config
-from actors.comparing.comparing import CompareOptions, Comparing
+from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
@@ -41,7 +41,7 @@ def compare(estate: Estate, spark: SparkContext) -> Compare:
     ) -> tuple[TargetComparison, bytes]:
         task = config.Task.model_validate(estate.task(**more))
         repair = BytesIO()
-        (result,) = await Comparing(task, options, context, repair).run()
+        (result,) = await TargetComparer(task, options, context, repair).run()
         return result, repair.getvalue()
 
     return compared
