@@ -12,10 +12,12 @@ from typing import Annotated, ParamSpec
 import typer
 
 from actors.commands import encrypt
+from actors.comparing.commands import compare
 from actors.control.commands import pause, resume, status, stop
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
+    COMPARE_CODES,
     DEMO_CODES,
     ENCRYPT_CODES,
     REMOVE_CODES,
@@ -93,6 +95,7 @@ app = typer.Typer(
 app.callback()(options)
 app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
+app.command(epilog=COMPARE_CODES)(with_messages(compare))
 app.command(epilog=STATUS_CODES)(with_messages(status))
 for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
     app.command(epilog=ASKING_CODES)(with_messages(_command))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 FAILED, WRONG_USAGE, NOT_RUNNING, UNHEALTHY = 1, 2, 3, 4
+INCOMPLETE = 2
+"""Of a comparison that could not see everything: as scripts know it of ``diff``."""
 
 _USAGE = "2 the command or the task file is wrong"
 RUN_CODES = (
@@ -21,6 +23,10 @@ REMOVE_CODES = (
     f" {_USAGE}."
 )
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
+COMPARE_CODES = (
+    "Exit codes: 0 all targets are equal; 1 rows differ; 2 something could not be compared, or the"
+    " command or the task file is wrong."
+)
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 
 

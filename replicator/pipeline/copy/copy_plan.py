@@ -87,8 +87,8 @@ class TableCopy:
 
     ``fingerprint`` is that of the structure which the shard has, by the statements before the place
     ``known_to`` of its binlog (0 where none is known); its rows are in the table ``read_from``.
-    ``selected`` is the list of a SELECT, ``conditions`` are those of its WHERE besides the chunk's
-    bounds, ``columns`` are its counterparts in the target. ``key_name`` and ``key``: the unique
+    ``selected``: the items of a SELECT, ``conditions``: those of its WHERE besides the chunk's
+    bounds, ``columns`` are their counterparts in the target. ``key_name`` and ``key``: the unique
     key that the shard is cut up by, and those of its leading columns that serve; both empty where
     none does. ``gone_at``: the place at which all of its rows went, so that none is to be read;
     None while it is there. ``transcodes``: (index, from, to) of the columns whose text goes to
@@ -107,7 +107,7 @@ class TableCopy:
     table: str
     fingerprint: str
     target: TargetTable
-    selected: bytes
+    selected: tuple[bytes, ...]
     columns: tuple[TargetColumn, ...]
     key_name: str
     key: tuple[TargetColumn, ...]
@@ -206,7 +206,7 @@ def plan_copy(
             filled=filled_columns(target, [column.name for column in columns]),
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
-        selected=b",".join(selected) or b"''",
+        selected=tuple(selected) or (b"''",),
         columns=written,
         key_name=key_name,
         key=key,
@@ -297,7 +297,7 @@ def chunk_query(chunk: CopyChunk) -> bytes:
     if not bounds:
         hint = b""
     where = _where([*bounds, *copy.conditions])
-    return b"SELECT %s FROM %s%s%s" % (copy.selected, copy.name, hint, where)
+    return b"SELECT %s FROM %s%s%s" % (b",".join(copy.selected), copy.name, hint, where)
 
 
 def no_room_query(chunk: CopyChunk) -> bytes:

@@ -68,7 +68,7 @@ def rows_held(
             if read_at >= holder.applied:
                 found: dict[int, bytes] = {}
                 for query in queries:
-                    sql = _select(copy, copy.selected + b"," + query.number, query)
+                    sql = _select(copy, b",".join(copy.selected) + b"," + query.number, query)
                     for block, _ in converted(copy, stream.blocks(sql)):
                         for line in bytes(block).split(b"\n")[:-1]:
                             row, _, number = line.rpartition(b"\t")

@@ -43,7 +43,7 @@ def copy(mariadb_source: DatabaseServer, database_name: str) -> TableCopy:
         table="t",
         fingerprint="",
         target=TargetTable(0, database_name, "t", 1, replace=False),
-        selected=b"*",
+        selected=(b"*",),
         columns=(),
         key_name="",
         key=(),

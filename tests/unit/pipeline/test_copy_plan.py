@@ -92,7 +92,7 @@ def test_columns_go_by_name_and_text_into_another_charset() -> None:
     copy = copy_of(
         table(ID, NAME, key=("id",)), table(wide, Column("more", "int"), ID, key=("id",))
     )
-    assert copy.selected == b"`id`,`na``me`"
+    assert copy.selected == (b"`id`", b"`na``me`")
     assert [column.name for column in copy.columns] == ["id", "na`me"]
     ((place, source, target),) = copy.transcodes
     assert (place, target) == (1, "utf_8")

@@ -1,0 +1,404 @@
+"""How a target and its shards are read so that equal rows give equal row lines.
+
+What becomes of a shard's row is decided by the plan of its full copy
+(`replicator.pipeline.copy.copy_plan.plan_copy`): routes, mapped and extracted columns, filters and
+charsets are therefore applied in one place. The target is read by the plan of a copy onto itself.
+
+A *range* is a part of the target's key: behind ``lower``, up to and with ``upper``, in the fields
+of row lines.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from replicator.downstream.rows.literals import NULL_FIELD, field_value
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.pipeline.compare.findings import ColumnLeftOut
+from replicator.pipeline.copy.copy_plan import (
+    Bound,
+    TableCopy,
+    cutting_columns,
+    key_range,
+    plan_copy,
+    same_type,
+)
+from replicator.pipeline.duplicate_keys.key_equality import key_form
+from replicator.pipeline.plans.planning import target_column
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.rows.values.charsets import transcoder
+from replicator.rows.values.fields import escape
+from replicator.schema.structure.structure import Column, Table
+
+_FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
+_BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
+
+Form = Callable[[bytes], bytes]
+"""Gives fields that stand for one value the same bytes; it is not asked for NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedShard:
+    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL."""
+
+    member: Member
+    structure: Table
+    rules: MemberColumns
+    condition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """One table, a shard's or (``source`` is empty) the target, as it is read.
+
+    ``selected``: an SQL expression for each compared column, in one order in all tables;
+    ``conditions``: those of its rows; ``transcodes``: (index, from, to) of the columns whose text
+    goes to another charset. ``cut``: the columns that ranges are cut by, by the names that they
+    have in this table; ``shifts``: what the target has added to the values of each. ``index``: the
+    index that begins with them, empty for none.
+    """
+
+    source: str
+    name: TableName
+    selected: tuple[bytes, ...]
+    conditions: tuple[bytes, ...] = ()
+    transcodes: tuple[tuple[int, str, str], ...] = ()
+    cut: tuple[TargetColumn, ...] = ()
+    shifts: tuple[int, ...] = ()
+    index: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.name}" if self.source else str(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPlan:
+    """A target and its shards.
+
+    ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
+    (empty where none do). ``forms``: (index, form) of the columns whose values are written in
+    several ways. ``checksums``: the servers write all values alike, so that their own checksums can
+    be compared.
+    """
+
+    target: ComparedTable
+    shards: tuple[ComparedTable, ...]
+    columns: tuple[TargetColumn, ...]
+    key: tuple[int, ...]
+    forms: tuple[tuple[int, Form], ...]
+    checksums: bool
+    left_out: tuple[ColumnLeftOut, ...] = ()
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the tables can be compared range by range."""
+        return bool(self.target.cut)
+
+    def normal(self, table: ComparedTable, line: bytes) -> bytes:
+        """The row line of a table as it is in all tables."""
+        if not self.forms and not table.transcodes:
+            return line
+        fields = line.split(b"\t")
+        for place, *codecs in table.transcodes:
+            if fields[place] != NULL_FIELD:
+                fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
+        for place, form in self.forms:
+            if fields[place] != NULL_FIELD:
+                fields[place] = escape(form(fields[place]))
+        return b"\t".join(fields)
+
+    def key_of(self, line: bytes) -> bytes:
+        """The key line of a normal row line; all of it where no key tells rows apart."""
+        if not self.key:
+            return line
+        fields = line.split(b"\t")
+        return b"\t".join([fields[place] for place in self.key])
+
+
+def plan_comparison(
+    target: Table, shards: Sequence[ComparedShard], where: str = ""
+) -> ComparisonPlan:
+    """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
+
+    Columns are matched by name. Raises `replicator.pipeline.plans.planning.PlanError` where the
+    target can't hold the values of a shard.
+    """
+    left_out = _left_out(target, shards)
+    names = [c for c in target.columns if c.name not in {out.column for out in left_out}]
+    itself = _copy_of("", target, target, MemberColumns(), "")
+    copies = [
+        _copy_of(s.member.source, _common(s, target), target, s.rules, s.condition) for s in shards
+    ]
+    cut = _cut(target, shards, names)
+    forms, alike = _forms(names, shards)
+    extra = (where.encode(),) if where else ()
+    tables = [
+        _table(copy, structure, names, cut, extra, rules)
+        for copy, structure, rules in (
+            (itself, target, MemberColumns()),
+            *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
+        )
+    ]
+    key = [folded(name) for name in (target.row_key.columns if target.row_key else ())]
+    places = {folded(column.name): place for place, column in enumerate(names)}
+    keyed = bool(key) and all(name in places for name in key)
+    return ComparisonPlan(
+        target=tables[0],
+        shards=tuple(tables[1:]),
+        columns=tuple(map(target_column, names)),
+        key=tuple(places[name] for name in key) if keyed else (),
+        forms=forms,
+        checksums=alike and not any(table.transcodes for table in tables),
+        left_out=left_out,
+    )
+
+
+def _copy_of(
+    source: str, structure: Table, target: Table, rules: MemberColumns, condition: str
+) -> TableCopy:
+    return plan_copy(source, structure, structure.fingerprint, target, 0, rules, condition)
+
+
+def _common(shard: ComparedShard, target: Table) -> Table:
+    """The shard's structure without the columns that the target has not (yet)."""
+    there = {folded(column.name) for column in target.columns}
+    kept = tuple(c for c in shard.structure.columns if folded(c.name) in there)
+    return replace(shard.structure, columns=kept)
+
+
+def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLeftOut, ...]:
+    found = []
+    for column in target.columns:
+        lacking = [shard for shard in shards if not _has(shard, column)]
+        if len(lacking) == len(shards):
+            found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
+        elif lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
+        elif column.generated and not all(_same(shard, column) for shard in shards):
+            found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
+    known = {folded(column.name) for column in target.columns}
+    for shard in shards:
+        for its in shard.structure.columns:
+            if folded(its.name) not in known and not its.generated:
+                known.add(folded(its.name))
+                found.append(ColumnLeftOut(its.name, f"{shard.member} has it, the target does not"))
+    return tuple(found)
+
+
+def _has(shard: ComparedShard, column: Column) -> bool:
+    extracted = {folded(made.name) for made in shard.rules.extracted}
+    return folded(column.name) in extracted or shard.structure.column(column.name) is not None
+
+
+def _same(shard: ComparedShard, column: Column) -> bool:
+    its = shard.structure.column(column.name)
+    return its is not None and same_type(its, column)
+
+
+def _cut(
+    target: Table, shards: Sequence[ComparedShard], compared: Sequence[Column]
+) -> tuple[TargetColumn, ...]:
+    """The leading columns of the target's key that all tables order alike."""
+    if target.row_key is None:
+        return ()
+    names = {folded(column.name) for column in compared}
+    found: list[TargetColumn] = []
+    for column in cutting_columns(target, target.row_key):
+        its = target.column(column.name)
+        if its is None or folded(column.name) not in names:
+            break
+        if not all(_ordered_alike(shard, its) for shard in shards):
+            break
+        found.append(column)
+    return tuple(found)
+
+
+def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
+    if any(folded(made.name) == folded(column.name) for made in shard.rules.extracted):
+        return False
+    its = shard.structure.column(column.name)
+    if its is None:
+        return False
+    if its.sql_type.family == column.sql_type.family == "integer":
+        return True
+    mapped = shard.rules.mapped
+    if mapped is not None and folded(mapped.name) == folded(column.name):
+        return False
+    return same_type(its, column) and its.collation == column.collation
+
+
+def _forms(
+    columns: Sequence[Column], shards: Sequence[ComparedShard]
+) -> tuple[tuple[tuple[int, Form], ...], bool]:
+    """The forms of columns, and whether all servers write all values alike."""
+    forms: list[tuple[int, Form]] = []
+    for place, column in enumerate(columns):
+        pairs = [its for s in shards if (its := s.structure.column(column.name)) is not None]
+        if column.sql_type.literal in _FLOATS:
+            single = column.sql_type.literal is Literal.FLOAT
+            forms.append((place, float_value if single else double_value))
+        elif any("json" in (its.base_type, column.base_type) for its in pairs):
+            forms.append((place, json_value))
+        elif not all(_written_alike(its, column) for its in pairs):
+            forms.append((place, key_form(column)))
+    return tuple(forms), not forms
+
+
+def _written_alike(column: Column, its: Column) -> bool:
+    if column.sql_type.family == its.sql_type.family == "integer":
+        return "zerofill" not in column.type.lower() + its.type.lower()
+    kinds = {column.sql_type.literal, its.sql_type.literal}
+    if len(kinds) == 1 and kinds <= _BY_BYTES and column.base_type != "binary":
+        return True
+    return same_type(column, its) or (column.type == its.type and kinds == {Literal.GEOMETRY})
+
+
+def float_value(field: bytes) -> bytes:
+    """The form of a FLOAT: the shortest text that has all of its bits, so that 0 and -0 differ."""
+    (single,) = struct.unpack("<f", struct.pack("<f", float(field)))
+    return repr(single).encode()
+
+
+def double_value(field: bytes) -> bytes:
+    """The form of a DOUBLE."""
+    return repr(float(field)).encode()
+
+
+def json_value(field: bytes) -> bytes:
+    """The form of a JSON: the order of its keys and its blanks don't count."""
+    value = field_value(field) or b""
+    try:
+        return json.dumps(json.loads(value), sort_keys=True, separators=(",", ":")).encode()
+    except ValueError:
+        return value
+
+
+def _table(
+    copy: TableCopy,
+    structure: Table,
+    columns: Sequence[Column],
+    cut: Sequence[TargetColumn],
+    where: tuple[bytes, ...],
+    rules: MemberColumns,
+) -> ComparedTable:
+    written = {folded(column.name): place for place, column in enumerate(copy.columns)}
+    codecs = {place: (source, target) for place, source, target in copy.transcodes}
+    selected, transcodes = [], []
+    for place, column in enumerate(columns):
+        at = written.get(folded(column.name))
+        if at is None:
+            # A generated column: it is compared as the server shows it.
+            selected.append(quote(column.name).encode())
+            continue
+        selected.append(copy.selected[at])
+        if at in codecs:
+            transcodes.append((place, *codecs[at]))
+    own = [structure.column(column.name) for column in cut]
+    mapped = rules.mapped
+    shifts = [
+        mapped.upper if mapped is not None and folded(mapped.name) == folded(column.name) else 0
+        for column in cut
+    ]
+    names = [folded(column.name) for column in cut]
+    index = next(
+        (k.name for k in structure.keys if list(map(folded, k.columns[: len(names)])) == names), ""
+    )
+    return ComparedTable(
+        source=copy.source,
+        name=TableName(structure.schema, structure.name),
+        selected=tuple(selected),
+        conditions=(*copy.conditions, *where),
+        transcodes=tuple(transcodes),
+        cut=tuple(target_column(column) for column in own if column is not None),
+        shifts=tuple(shifts),
+        index=index if cut else "",
+    )
+
+
+def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
+    """Selects the compared columns of the rows of a range."""
+    selected = b",".join(table.selected) or b"''"
+    return b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
+
+
+def checksum_query(
+    comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
+) -> bytes:
+    """Selects how many rows a range has, how many have a checksum, and the sums of these.
+
+    A row's checksum is the CRC-32 of its values, of their lengths where these vary, and of which
+    are NULL. It is added up as it is and squared: rows that exchange values would leave a sum of
+    CRCs alone one time in ten thousand, since they are linear. A row that differs has the same
+    CRC-32 in one of four thousand million cases; MODE rows compares the values themselves.
+    """
+    parts = []
+    for selected, column in zip(table.selected, comparison.columns, strict=True):
+        if column.literal in (Literal.NUMBER, Literal.QUOTED):
+            parts.append(selected)
+        else:
+            parts += [b"LENGTH(%s)" % selected, b"CAST(%s AS BINARY)" % selected]
+    nulls = b",".join(b"ISNULL(%s)" % selected for selected in table.selected)
+    row = b"CRC32(CONCAT_WS('\\t',%s))" % b",".join([b"CONCAT(%s)" % nulls, *parts])
+    inner = b"SELECT %s AS c FROM %s" % (row, _from(table, lower, upper))
+    return (
+        b"SELECT COUNT(*),COUNT(c),COALESCE(SUM(c),0),COALESCE(SUM(c*c),0) FROM (%s) AS r" % inner
+    )
+
+
+def count_query(table: ComparedTable) -> bytes:
+    """Selects how many rows a table has that are compared."""
+    return b"SELECT COUNT(*) FROM %s" % _from(table, None, None)
+
+
+def bound_query(table: ComparedTable, lower: Bound, upper: Bound, rows: int) -> bytes:
+    """Selects, in hex, the key of the row with this number in a range. No row: it has fewer."""
+    names = b",".join(quote(column.name).encode() for column in table.cut)
+    hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
+    return b"SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET %d" % (
+        hexed,
+        _from(replace(table, conditions=()), lower, upper),
+        names,
+        rows - 1,
+    )
+
+
+def bound_of(table: ComparedTable, row: Sequence[object]) -> tuple[bytes, ...]:
+    """The target's key fields of a row that `bound_query` gave."""
+    found = []
+    for value, shift in zip(row, table.shifts, strict=True):
+        text = value.decode() if isinstance(value, bytes) else str(value)
+        field = bytes.fromhex(text)
+        found.append(b"%d" % (int(field) | shift) if shift else escape(field))
+    return tuple(found)
+
+
+def _text_of(column: TargetColumn) -> bytes:
+    name = quote(column.name).encode()
+    # As binary these give the bytes that they are stored in, which no literal takes.
+    return b"CONVERT(%s USING utf8mb4)" % name if column.literal is Literal.PARSED else name
+
+
+def _from(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
+    conditions = [
+        key_range(table.cut, _own(table, bound), sign)
+        for bound, sign in ((lower, b">"), (upper, b"<"))
+        if bound is not None
+    ]
+    hint = b" FORCE INDEX (%s)" % quote(table.index).encode() if conditions and table.index else b""
+    conditions += [b"(%s)" % condition for condition in table.conditions]
+    where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
+    return table.name.quoted.encode() + hint + where
+
+
+def _own(table: ComparedTable, bound: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """A bound in the values that the table itself has."""
+    return tuple(
+        b"%d" % (int(field) - shift) if shift else field
+        for field, shift in zip(bound, table.shifts, strict=True)
+    )

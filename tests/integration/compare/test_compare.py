@@ -1,0 +1,198 @@
+"""Targets compared with their shards: each way to differ is found, and mended by the file."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from io import BytesIO
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+
+import config
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.key_estate import Estate
+
+DEFAULT = CompareOptions()
+VALUES = "id INT PRIMARY KEY, n BIGINT, s VARCHAR(40) CHARACTER SET utf8mb4, d DATETIME(3), b BLOB"
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, mariadb_target, mariadb_source)
+    yield made
+    made.drop()
+
+
+Compare = Callable[..., Awaitable[tuple[TargetComparison, bytes]]]
+
+
+@pytest.fixture
+def compare(estate: Estate, spark: SparkContext) -> Compare:
+    async def context() -> SparkContext:
+        return spark
+
+    async def compared(
+        options: CompareOptions = DEFAULT, **more: Any
+    ) -> tuple[TargetComparison, bytes]:
+        task = config.Task.model_validate(estate.task(**more))
+        repair = BytesIO()
+        (result,) = await TargetComparer(task, options, context, repair).run()
+        return result, repair.getvalue()
+
+    return compared
+
+
+def mend(estate: Estate, repair: bytes) -> None:
+    """Execute the file of a repair."""
+    estate.target.execute(*[s for s in repair.decode("ascii").split(";\n") if s])
+
+
+def merged(estate: Estate, columns: str, *rows: str) -> None:
+    """Make the target with these rows."""
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute("SET sql_mode=''", *(f"INSERT INTO {name} VALUES {row}" for row in rows))
+
+
+WAYS = {
+    "lost": ("DELETE FROM t WHERE id=2", (1, 0, 0)),
+    "added": ("INSERT INTO t SELECT 99, n, s, d, b FROM t WHERE id=1", (0, 1, 0)),
+    "one bit": ("UPDATE t SET n=n^1 WHERE id=1", (0, 0, 1)),
+    "NULL for ''": ("UPDATE t SET s=NULL WHERE id=3", (0, 0, 1)),
+    "'' for NULL": ("UPDATE t SET s='' WHERE id=4", (0, 0, 1)),
+    "0 for NULL": ("UPDATE t SET n=0 WHERE id=4", (0, 0, 1)),
+    "case": ("UPDATE t SET s='ABC' WHERE id=1", (0, 0, 1)),
+    "trailing blank": ("UPDATE t SET s='abc ' WHERE id=1", (0, 0, 1)),
+    "accent": ("UPDATE t SET s='ábc' WHERE id=1", (0, 0, 1)),
+    "one millisecond": ("UPDATE t SET d='2024-01-01 00:00:00.001' WHERE id=1", (0, 0, 1)),
+    "last byte": ("UPDATE t SET b=x'00FE' WHERE id=1", (0, 0, 1)),
+    "exchanged": ("UPDATE t SET s=IF(id=1,'def','abc') WHERE id IN (1,2)", (0, 0, 2)),
+}
+ROWS = (
+    "(1,1,'abc','2024-01-01',x'00FF'),(2,-5,'def',NULL,x''),(3,0,'','2024-01-01 00:00:00.5',NULL)",
+    "(4,NULL,NULL,NULL,'a\tb\n\\\\'),(5,9223372036854775807,'ü€','0000-00-00',x'5C4E')",
+)
+
+
+@pytest.mark.parametrize("checksums", [True, False], ids=["checksum", "rows"])
+async def test_each_way_to_differ_is_found_and_mended(
+    estate: Estate, compare: Compare, checksums: bool
+) -> None:
+    estate.shard("a", "t1", VALUES, ROWS[0])
+    estate.shard("a", "t2", VALUES, ROWS[1])
+    options = CompareOptions(checksums=checksums, chunk_rows=2)
+    merged(estate, VALUES, *ROWS)
+    result, repair = await compare(options)
+    assert not result.failure
+    assert (result.differing, result.incomplete, result.rows) == (0, False, 5)
+    assert list(result.by_shard.values()) == [3, 2]
+    assert b"BEGIN" not in repair
+    names = WAYS if checksums else ("case", "exchanged", "lost")
+    wrong = {}
+    for name in names:
+        statement, counts = WAYS[name]
+        estate.target.execute("SET sql_mode=''", f"USE {estate.db}_all", statement)
+        found, repair = await compare(options)
+        if (found.missing, found.extra, found.different) != counts:
+            wrong[name] = found
+        mend(estate, repair)
+        again, _ = await compare(options)
+        if again.differing or again.incomplete:
+            wrong[name + ", mended"] = again
+    assert not wrong
+
+
+SHAPES = {
+    "composite": (
+        "a INT, b VARCHAR(9), v INT, PRIMARY KEY (a, b)",
+        "(1,'x',1),(1,'y',2),(2,'x',3)",
+    ),
+    "string": ("k VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY, v INT", "('a',1),('B',2),('é',3)"),
+    "collated": ("k CHAR(9) CHARACTER SET latin1 PRIMARY KEY, v INT", "('a',1),('B',2),('é',3)"),
+    "binary": ("k VARBINARY(9) PRIMARY KEY, v INT", "(x'00',1),(x'5C09',2),(x'FF',3)"),
+    "unsigned": ("k BIGINT UNSIGNED PRIMARY KEY, v INT", "(0,1),(18446744073709551615,2),(7,3)"),
+    "decimal": ("k DECIMAL(20,5) PRIMARY KEY, v INT", "(-1.5,1),(0.00001,2),(7,3)"),
+    "date": (
+        "k DATETIME(6) PRIMARY KEY, v INT",
+        "('2024-01-01',1),('2024-01-01 00:00:00.000001',2)",
+    ),
+    "unique": ("k INT NOT NULL, v INT, UNIQUE (k)", "(1,1),(2,2),(3,3)"),
+    "nullable": ("k INT, v INT, UNIQUE (k)", "(NULL,1),(NULL,1),(3,3)"),
+    "keyless": ("k INT, v INT", "(1,1),(1,1),(1,1),(2,2),(NULL,3)"),
+    "enum": ("k ENUM('b','a') PRIMARY KEY, v INT", "('a',1),('b',2)"),
+    "floats": ("k INT PRIMARY KEY, v FLOAT, w DOUBLE", "(1,0.1,0.1),(2,1e20,-0.0),(3,NULL,1e300)"),
+    "json": ("k INT PRIMARY KEY, v JSON", """(1,'{"a": 1.5, "b": [1,2]}'),(2,NULL)"""),
+    "point": ("k INT PRIMARY KEY, v POINT", "(1,ST_PointFromText('POINT(1 2)')),(2,NULL)"),
+    "wide": (
+        "k INT PRIMARY KEY, v BIT(9), w YEAR, x SET('a','b'), y TIME(2)",
+        "(1,b'100000001',2024,'a,b','-10:00:00.25'),(2,NULL,NULL,'',NULL)",
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_tables_of_every_shape(estate: Estate, compare: Compare, shape: str) -> None:
+    columns, rows = SHAPES[shape]
+    estate.shard("a", "t1", columns, rows)
+    estate.shard("a", "t2", columns)
+    merged(estate, columns, rows)
+    options = CompareOptions(chunk_rows=1)
+    result, _ = await compare(options)
+    assert not result.failure
+    assert not result.left_out
+    total = result.rows
+    assert (result.differing, result.incomplete) == (0, False)
+    estate.target.execute(f"USE {estate.db}_all", "DELETE FROM t LIMIT 1")
+    result, repair = await compare(options)
+    assert (result.missing, result.extra, result.different) == (1, 0, 0)
+    assert result.rows == total - 1
+    mend(estate, repair)
+    result, _ = await compare(options)
+    assert (result.differing, result.rows) == (0, total)
+    estate.sources["a"].execute(f"USE {estate.db}", "DELETE FROM t1 LIMIT 1")
+    result, repair = await compare(options)
+    assert (result.missing, result.extra, result.different) == (0, 1, 0)
+    mend(estate, repair)
+    result, _ = await compare(options)
+    assert (result.differing, result.rows) == (0, total - 1)
+
+
+async def test_rules_of_the_task_file_are_applied(estate: Estate, compare: Compare) -> None:
+    for table in ("t1", "t2"):
+        estate.shard(
+            "a", table, "id BIGINT PRIMARY KEY, gone INT, v VARCHAR(9)", "(1,0,'a'),(2,1,'b')"
+        )
+    estate.into("id BIGINT PRIMARY KEY, gone INT, v VARCHAR(9), c VARCHAR(9)")
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    extract = {"table-regexp": "t(.*)", "target-column": "c"}
+    merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
+    mapping = {
+        "schema-pattern": estate.db,
+        "table-pattern": "t*",
+        "expression": "partition id",
+        "source-column": "id",
+        "target-column": "id",
+        "arguments": ["1", "", "t", ""],
+    }
+    rule = {"schema": estate.db, "table": "t2", "insert-value-expr": "gone = 1"}
+    named: dict[str, Any] = {
+        "routes": {"merge": merge, "schema": route},
+        "column_mappings": {"m": mapping},
+        "expression_filter": {"left": rule},
+    }
+    task = estate.task(**named)
+    instance = task["mysql-instances"][0]
+    instance |= {"expression-filters": ["left"], "column-mapping-rules": ["m"]}
+    named["mysql_instances"] = task["mysql-instances"]
+    result, repair = await compare(CompareOptions(chunk_rows=1), **named)
+    assert not result.failure
+    assert (result.missing, result.extra, result.different) == (3, 0, 0)
+    mend(estate, repair)
+    for chunk_rows in (1, 100):
+        result, _ = await compare(CompareOptions(chunk_rows=chunk_rows), **named)
+        assert (result.differing, result.incomplete, result.rows) == (0, False, 3)

@@ -1,0 +1,139 @@
+"""Comparisons while the task runs: rows on their way are no differences, lost ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import anyio.to_thread
+from pyspark import SparkContext
+
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import settles
+
+MergingFrom = Callable[..., Merging]
+X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
+
+
+async def compared(merging: Merging, spark: SparkContext) -> TargetComparison:
+    async def context() -> SparkContext:
+        return spark
+
+    options = CompareOptions(chunk_rows=200)
+    (result,) = await TargetComparer(merging.task, options, context).run()
+    assert not result.failure
+    return result
+
+
+class Writers:
+    """Clients that change rows of all shards until they are told to end."""
+
+    def __init__(self, merging: Merging) -> None:
+        self._merging = merging
+        self.ended = False
+        self.rounds = 0
+
+    def write(self) -> None:
+        merging = self._merging
+        while not self.ended:
+            self.rounds += 1
+            for number, server in enumerate(merging.sources.values()):
+                key = 10_000 * number + self.rounds % 500
+                merging.on(
+                    server,
+                    f"UPDATE x_1 SET v=v+1 WHERE id BETWEEN {key} AND {key + 20}",
+                    f"REPLACE INTO x_1 VALUES ({key + 1000}, 0, 'new')",
+                    f"DELETE FROM x_2 WHERE id={key + 5000}",
+                    f"INSERT IGNORE INTO x_2 VALUES ({key + 5001}, {self.rounds}, 'again')",
+                )
+
+
+async def test_rows_on_their_way_are_no_differences(
+    merging_from: MergingFrom,
+    spark: SparkContext,
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+) -> None:
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.create("x", X, shards=2)
+    for number, server in enumerate(merging.sources.values()):
+        rows = ",".join(f"({10_000 * number + n}, 0, 'old')" for n in range(600))
+        others = ",".join(f"({10_000 * number + 5000 + n}, 0, 'old')" for n in range(600))
+        merging.on(server, f"INSERT INTO x_1 VALUES {rows}", f"INSERT INTO x_2 VALUES {others}")
+    writers = Writers(merging)
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, writers.write)
+            try:
+                result = await compared(merging, spark)
+                assert (result.differing, result.unsettled) == (0, 0), result
+                statements = ("DELETE FROM x WHERE id=590", "UPDATE x SET s='x' WHERE id=15590")
+                merging.on(merging.target, *statements)
+                result = await compared(merging, spark)
+                assert (result.missing, result.different) == (1, 1), result
+                assert result.extra == result.unsettled == 0
+            finally:
+                writers.ended = True
+        assert writers.rounds > 1
+
+
+EVERY_TYPE = (
+    "(id BIGINT UNSIGNED PRIMARY KEY, a TINYINT, b DECIMAL(30,10), c FLOAT, d DOUBLE,"
+    " e CHAR(9) CHARACTER SET latin1, f TEXT CHARACTER SET utf8mb4, g VARBINARY(20), h DATE,"
+    " i DATETIME(3), j TIMESTAMP(6) NULL, k TIME(1), l YEAR, m ENUM('x','y'), n SET('p','q','r'),"
+    " o BIT(12), p LONGBLOB, q BINARY(4))"
+)
+ROWS = (
+    "(1, -1, 1.5, 0.1, 0.1, 'é ', 'ü€', x'00FF5C', '2024-02-29', '2024-01-01 10:00:00.5',"
+    " '2024-01-01 10:00:00.000001', '-100:00:00.5', 2024, 'y', 'r,p', b'100000000001', x'0A09',"
+    " x'01')",
+    "(2, 127, -0.0000000001, -1e20, 1e300, '', '', '', '0000-00-00', '0000-00-00', NULL, '0:0:0',"
+    " 0, NULL, '', 0, '', '')",
+    "(18446744073709551615, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
+    " NULL, NULL, NULL, NULL, NULL)",
+)
+
+
+async def test_values_that_servers_write_in_their_own_ways(
+    merging: Merging, spark: SparkContext
+) -> None:
+    merging.create("x", EVERY_TYPE, shards=2)
+    merging.do(f"INSERT INTO x_1 VALUES {ROWS[0]}", f"INSERT INTO x_2 VALUES {ROWS[1]},{ROWS[2]}")
+    merging.mode = "full"
+    await merging.copy()
+    result = await compared(merging, spark)
+    assert (result.differing, result.incomplete, result.rows) == (0, False, 3), result
+    merging.on(merging.target, "UPDATE x SET c=1.5 WHERE id=1", "UPDATE x SET j=NULL WHERE id=1")
+    result = await compared(merging, spark)
+    assert (result.missing, result.extra, result.different) == (0, 0, 1)
+    ((_, _, key, columns),) = result.examples
+    assert key == "1"
+    assert "c: '0.1" in columns
+    assert "j: '2024-01-01 10:00:00.000001' in the shard, NULL on the target" in columns
+
+
+async def test_rows_behind_a_lock_are_held(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", X, shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1,1,'a')", "INSERT INTO x_2 VALUES (2,1,'a')")
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("ALTER TABLE x_1 ADD COLUMN c INT", "INSERT INTO x_1 VALUES (3,1,'a',7)")
+        merging.do("INSERT INTO x_2 VALUES (4,1,'a')")
+        await settles(lambda: len(merging.on(merging.target, "SELECT id FROM x")), 3)
+        result = await compared(merging, spark)
+        assert (result.held, result.differing, result.unsettled) == (1, 0, 0), result
+        assert [out.column for out in result.left_out] == ["c"]
+        merging.do("ALTER TABLE x_2 ADD COLUMN c INT")
+        await settles(lambda: len(merging.on(merging.target, "SELECT id FROM x")), 4)
+        result = await compared(merging, spark)
+        assert (result.held, result.differing, result.incomplete) == (0, 0, False), result
