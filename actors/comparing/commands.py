@@ -82,7 +82,7 @@ def compare(
         show(render_comparison(results, repair))
     if not results:
         raise typer.BadParameter("no target of the task has this name")
-    if any(result.differing for result in results):
+    if any(result.unequal for result in results):
         raise typer.Exit(FAILED)
     if any(result.incomplete for result in results):
         raise typer.Exit(INCOMPLETE)
@@ -138,6 +138,7 @@ def _as_json(task: str, results: list[TargetComparison]) -> str:
             "seconds": round(result.seconds, 3),
             "left_out": [{"column": out.column, "why": out.why} for out in result.left_out],
             "failure": result.failure,
+            "structure": result.structure,
             "examples": [
                 {"kind": kind, "shard": shard, "key": key, "columns": columns}
                 for kind, shard, key, columns in result.examples
@@ -145,5 +146,5 @@ def _as_json(task: str, results: list[TargetComparison]) -> str:
         }
         for result in results
     ]
-    equal = not any(result.differing or result.incomplete for result in results)
+    equal = not any(result.unequal or result.incomplete for result in results)
     return json.dumps({"task": task, "equal": equal, "targets": targets})

@@ -7,7 +7,7 @@ that differs while its source is ahead of the task is looked at again.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
@@ -37,17 +37,17 @@ from replicator.pipeline.compare.compare_job import (
     look_at_ranges,
 )
 from replicator.pipeline.compare.compare_plan import (
-    ComparedShard,
     ComparisonPlan,
     bound_of,
     bound_query,
     plan_comparison,
 )
 from replicator.pipeline.compare.compare_rows import CompareServers, Look, Looked, RowDifference
+from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS, repair_statements
 from replicator.pipeline.copy.copy_plan import Bound
-from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.wildcards import NamePattern
@@ -165,6 +165,8 @@ class TargetComparer:
             result.failure = "the target is not there"
             return
         result.left_out = comparison.left_out
+        if not await self._waits({shard.source for shard in comparison.shards}):
+            result.structure = list(comparison.structure)
         try:
             if comparison.ranged:
                 await self._by_ranges(comparison, result)
@@ -291,7 +293,8 @@ class TargetComparer:
 
     async def _batches(self, comparison: ComparisonPlan) -> AsyncIterator[list[Look]]:
         """The ranges of a target, in groups that one job looks at."""
-        stream = await anyio.to_thread.run_sync(SourceStream, self._servers.target)
+        connect = partial(SourceStream, self._servers.target, settings=TARGET_SETTINGS)
+        stream = await anyio.to_thread.run_sync(connect)
         try:
             lower: Bound = None
             looks: list[Look] = []
@@ -340,12 +343,16 @@ class TargetComparer:
         self, comparison: ComparisonPlan, result: TargetComparison, rows: int
     ) -> None:
         """Count rows that still differ, of sources that the task has not caught up with."""
-        saved = await self._saved()
-        open_items = {s.source for s in saved.sources if s.open_items} if saved else set()
-        if open_items & {shard.source for shard in comparison.shards}:
+        if await self._waits({shard.source for shard in comparison.shards}):
             result.held += rows
         else:
             result.unsettled += rows
+
+    async def _waits(self, sources: Set[str]) -> bool:
+        """Whether schema changes of these sources wait for others."""
+        saved = await self._saved()
+        found = saved.sources if saved is not None else ()
+        return any(source.open_items for source in found if source.source in sources)
 
     async def _await_applied(
         self, ends: Iterable[tuple[tuple[str, str, int], ...]], attempt: int

@@ -14,7 +14,7 @@ from replicator.pipeline.compare.findings import TargetComparison
 
 def verdict(result: TargetComparison) -> str:
     """One word: ``differs``, ``incomplete`` or ``equal``."""
-    if result.differing:
+    if result.unequal:
         return "differs"
     return "incomplete" if result.incomplete else "equal"
 
@@ -54,6 +54,7 @@ def _details(result: TargetComparison) -> list[str]:
     name = result.target
     if result.failure:
         lines.append(f"{name} was not compared: {result.failure}")
+    lines += [f"{name}: {text}" for text in result.structure]
     lines += [f"{name}: column {o.column} was not compared: {o.why}" for o in result.left_out]
     if result.held:
         lines.append(f"{name}: {result.held:,} rows wait behind a DDL lock")

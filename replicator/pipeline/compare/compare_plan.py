@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
-from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.compare.compare_structures import ComparedShard, structure_differences
 from replicator.pipeline.compare.findings import ColumnLeftOut
 from replicator.pipeline.copy.copy_plan import (
     Bound,
@@ -40,16 +41,6 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 Form = Callable[[bytes], bytes]
 """Gives fields that stand for one value the same bytes; it is not asked for NULL."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedShard:
-    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL."""
-
-    member: Member
-    structure: Table
-    rules: MemberColumns
-    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +74,7 @@ class ComparisonPlan:
     ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
     (empty where none do). ``forms``: (index, form) of the columns whose values are written in
     several ways. ``checksums``: the servers write all values alike, so that their own checksums can
-    be compared.
+    be compared. ``structure``: as `structure_differences`.
     """
 
     target: ComparedTable
@@ -93,6 +84,7 @@ class ComparisonPlan:
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
     left_out: tuple[ColumnLeftOut, ...] = ()
+    structure: tuple[str, ...] = ()
 
     @property
     def ranged(self) -> bool:
@@ -155,6 +147,7 @@ def plan_comparison(
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
         left_out=left_out,
+        structure=structure_differences(target, shards),
     )
 
 

@@ -26,7 +26,7 @@ from replicator.pipeline.compare.compare_plan import (
     rows_query,
 )
 from replicator.pipeline.copy.copy_plan import Bound
-from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 
 LARGEST_RANGE = 64 << 20
 """Bytes of rows that are compared at a time; a range that has more is cut."""
@@ -115,8 +115,11 @@ class Sessions:
     def to(self, source: str) -> SourceStream:
         """The connection to a source, or (empty) the target. Raises the driver's error."""
         if source not in self._streams:
-            address = self.servers.sources[source] if source else self.servers.target
-            self._streams[source] = SourceStream(address)
+            self._streams[source] = (
+                SourceStream(self.servers.sources[source])
+                if source
+                else SourceStream(self.servers.target, settings=TARGET_SETTINGS)
+            )
         return self._streams[source]
 
     def close(self) -> None:

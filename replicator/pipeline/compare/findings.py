@@ -23,6 +23,7 @@ class TargetComparison:
     ``rows`` of the target, ``by_shard`` those of each shard. ``missing``, ``extra`` and
     ``different`` are rows that stayed so. ``held``: rows that differ and whose source waits in a
     DDL lock; ``unsettled``: rows that differ and whose source the task has not caught up with.
+    ``structure``: how the target's columns and indexes differ from those of its shards.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
     """
 
@@ -38,12 +39,18 @@ class TargetComparison:
     seconds: float = 0.0
     left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
+    structure: list[str] = field(default_factory=list)
     examples: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     @property
     def differing(self) -> int:
         """Rows that differ, whatever the way."""
         return self.missing + self.extra + self.different
+
+    @property
+    def unequal(self) -> bool:
+        """Whether rows or structures differ."""
+        return bool(self.differing or self.structure)
 
     @property
     def incomplete(self) -> bool:

@@ -42,21 +42,22 @@ READ_TIMEOUT = 600
 LOCK_TIMEOUT = 5
 """Seconds to wait for a table that somebody has locked: then a stop is heeded."""
 
-_SETTINGS = (
-    set_session(
-        {
-            "time_zone": f"'{UTC}'",
-            "sql_mode": "''",
-            "sql_select_limit": NO_SELECT_LIMIT,
-            "net_write_timeout": str(READ_TIMEOUT),
-            "lock_wait_timeout": str(LOCK_TIMEOUT),
-        }
-    )
-    + " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
+TARGET_SETTINGS = set_session(
+    {
+        "time_zone": f"'{UTC}'",
+        "sql_mode": "''",
+        "sql_select_limit": NO_SELECT_LIMIT,
+        "net_write_timeout": str(READ_TIMEOUT),
+        "lock_wait_timeout": str(LOCK_TIMEOUT),
+    }
 )
-"""Limits that a server may have for others would cut a table off, or end a read that a slow target
-holds up; and keys that the server gave tables itself are to be seen. (MariaDB takes no comments for
-versions of MySQL from 5.7 on.)"""
+"""Limits that a server may have for others would cut a table off, or end a read that is held up."""
+
+SOURCE_SETTINGS = (
+    TARGET_SETTINGS + " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
+)
+"""Of a source, the keys that the server gave tables itself are to be seen, too. (MariaDB takes no
+comments for versions of MySQL from 5.7 on; TiDB, which is no source, takes them.)"""
 
 
 class SnapshotPlace(NamedTuple):
@@ -79,7 +80,12 @@ class SourceStream(BlockingSession):
     and in transactions that see one state of the data.
     """
 
-    def __init__(self, address: DatabaseAddress, server: ServerIdentity | None = None) -> None:
+    def __init__(
+        self,
+        address: DatabaseAddress,
+        server: ServerIdentity | None = None,
+        settings: str = SOURCE_SETTINGS,
+    ) -> None:
         """Connect, where ``server`` is given, to that one only.
 
         Raises the driver's error when the server can't be reached or refuses, and
@@ -87,7 +93,7 @@ class SourceStream(BlockingSession):
         """
         self._address = address
         self._server = server
-        super().__init__(address, settings=_SETTINGS, timeout=READ_TIMEOUT)
+        super().__init__(address, settings=settings, timeout=READ_TIMEOUT)
 
     def _prepare(self) -> None:
         self.run(SNAPSHOTS.encode())

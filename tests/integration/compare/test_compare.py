@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyspark import SparkContext
 
 import config
@@ -196,3 +201,91 @@ async def test_rules_of_the_task_file_are_applied(estate: Estate, compare: Compa
     for chunk_rows in (1, 100):
         result, _ = await compare(CompareOptions(chunk_rows=chunk_rows), **named)
         assert (result.differing, result.incomplete, result.rows) == (0, False, 3)
+
+
+@pytest.mark.slow
+def test_the_command_tells_and_mends(estate: Estate, tmp_path: Path) -> None:
+    columns = "id INT PRIMARY KEY, v VARCHAR(9)"
+    estate.shard("a", "t1", columns, "(1,'a'),(2,'b')")
+    estate.shard("a", "t2", columns, "(3,'c')")
+    merged(estate, columns, "(1,'a'),(2,'x'),(4,'d')")
+    file, repair = tmp_path / "task.yaml", tmp_path / "repair.sql"
+    file.write_text(yaml.safe_dump(estate.task()))
+
+    def run(*options: str) -> tuple[int, str]:
+        # In a process of its own: Spark has one application in each.
+        command = [sys.executable, "-c", "import cli; cli.app()", "compare", str(file), *options]
+        ran = subprocess.run(command, check=False, capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    code, output = run("--repair", str(repair))
+    assert code == 1, output
+    name = f"{estate.db}_all.t"
+    assert f"{name}: different: 2 (a: {estate.db}.t1): v: 'b' in the shard, 'x'" in output
+    mend(estate, repair.read_bytes())
+    code, output = run("--tables", f"{estate.db}_all.*", "--json")
+    assert code == 0, output
+    [target] = json.loads(output)["targets"]
+    assert (target["rows"], target["missing"], target["target"]) == (3, 0, name)
+    assert run("--tables", "nobody.*")[0] == 2
+    estate.target.execute(f"TRUNCATE {name}", f"ALTER TABLE {name} MODIFY v INT")
+    code, output = run()
+    assert code == 2, output
+    assert "was not compared" in output
+
+
+async def test_structures_that_differ_are_named(estate: Estate, compare: Compare) -> None:
+    columns = "id INT PRIMARY KEY, v VARCHAR(9) NOT NULL DEFAULT 'x', w INT, KEY w (w), UNIQUE (v)"
+    estate.shard("a", "t1", columns)
+    estate.shard("a", "t2", columns)
+    estate.into(columns)
+    result, _ = await compare()
+    assert result.structure == []
+    name = f"{estate.db}_all.t"
+    for statement, told in {
+        "MODIFY w BIGINT": "column w is bigint",
+        "DROP KEY w": "has no index KEY (`w`)",
+        "MODIFY v VARCHAR(9) NOT NULL DEFAULT 'y'": "DEFAULT 'y'",
+        "DROP KEY v, ADD KEY v (v)": "has no index UNIQUE KEY (`v`)",
+        "MODIFY v VARCHAR(9) DEFAULT 'x'": "column v is varchar(9)",
+    }.items():
+        estate.target.execute(f"CREATE TABLE {estate.db}_all.kept LIKE {name}")
+        estate.target.execute(f"ALTER TABLE {name} {statement}")
+        result, _ = await compare()
+        [found] = result.structure
+        assert told in found
+        assert f"a: {estate.db}.t1" in found
+        assert result.differing == 0
+        estate.target.execute(f"DROP TABLE {name}", f"RENAME TABLE {estate.db}_all.kept TO {name}")
+
+
+@pytest.mark.parametrize("shape", ["extracted key", "collated", "unordered"])
+async def test_keys_that_tables_order_in_their_own_ways(
+    estate: Estate, compare: Compare, shape: str
+) -> None:
+    more: dict[str, Any] = {}
+    own = "k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY, v INT"
+    into = "k VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_german2_ci PRIMARY KEY, v INT"
+    if shape == "extracted key":
+        into = f"c VARCHAR(9), {own.replace(' PRIMARY KEY', '')}, PRIMARY KEY (c, k)"
+        route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+        extract = {"table-regexp": "t(.*)", "target-column": "c"}
+        merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
+        more["routes"] = {"merge": merge, "schema": route}
+    if shape == "unordered":
+        into = "k VARCHAR(9) CHARACTER SET utf8mb4, v INT, UNIQUE (k)"
+    estate.shard("a", "t1", own, "('a', 1), ('\u00fc', 2), ('B', 3), ('z', 4)")
+    estate.shard("a", "t2", own, "('b2', 1), ('\u00f6', 2), ('y', 3), ('C', 4)")
+    estate.into(into)
+    for rounds in range(2):
+        result, repair = await compare(CompareOptions(chunk_rows=2), **more)
+        assert not result.failure
+        assert (result.missing, result.rows) == ((8, 0) if rounds == 0 else (0, 8))
+        mend(estate, repair)
+    estate.target.execute(f"UPDATE {estate.db}_all.t SET v=7 WHERE k='B'")
+    result, repair = await compare(CompareOptions(chunk_rows=2), **more)
+    found = (result.missing, result.extra, result.different)
+    assert found == ((1, 1, 0) if shape == "unordered" else (0, 0, 1))
+    mend(estate, repair)
+    result, _ = await compare(CompareOptions(chunk_rows=2), **more)
+    assert (result.differing, result.rows) == (0, 8)

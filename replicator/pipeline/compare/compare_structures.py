@@ -1,0 +1,89 @@
+"""How the columns and indexes of a target differ from those of its shards.
+
+Where a rule of the task file makes the target another than its shards (a mapped column is wider, an
+extracted one belongs to the key), that is no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from replicator.mysql.names import Member, folded
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.effects.column_values import value_clause
+from replicator.schema.structure.structure import Column, Table
+
+_INDEX = re.compile(
+    r"^\s*(PRIMARY KEY|UNIQUE KEY|KEY|FULLTEXT KEY|SPATIAL KEY)\s*(?:`(?:[^`]|``)*`)?\s*"
+    r"(\((?:`(?:[^`]|``)*`|[^`])*?\))(?:\s|,|$)",
+    re.MULTILINE,
+)
+_UNIQUE = frozenset({"PRIMARY KEY", "UNIQUE KEY"})
+_ALIKE = ({"json", "longtext"},)
+"""Types that stand for one another where a server lacks one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedShard:
+    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL."""
+
+    member: Member
+    structure: Table
+    rules: MemberColumns
+    condition: str = ""
+
+
+def structure_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
+    """A sentence for each difference, with the first shard that shows it."""
+    found: dict[str, list[Member]] = {}
+    for shard in shards:
+        for text in (*_columns(target, shard), *_indexes(target, shard)):
+            found.setdefault(text, []).append(shard.member)
+    return tuple(
+        f"{text} ({members[0]}{f' and {len(members) - 1} more' if len(members) > 1 else ''})"
+        for text, members in found.items()
+    )
+
+
+def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
+    ruled = {folded(made.name) for made in shard.rules.extracted}
+    if shard.rules.mapped is not None:
+        ruled.add(folded(shard.rules.mapped.name))
+    for its in shard.structure.columns:
+        column = target.column(its.name)
+        if column is None or folded(its.name) in ruled:
+            continue
+        ours, theirs = _shown(target, column), _shown(shard.structure, its)
+        if ours != theirs and {column.base_type, its.base_type} not in _ALIKE:
+            yield f"column {column.name} is {ours} on the target, {theirs} in the shard"
+
+
+def _shown(table: Table, column: Column) -> str:
+    # Newer servers leave out the display width of integers, and write defaults in their own way.
+    kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
+    charset = "utf8mb3" if column.charset == "utf8" else column.charset
+    clause = "" if column.generated else value_clause(table, column.name)
+    default = re.sub(r"^DEFAULT\b|[\s'()]", "", clause, flags=re.IGNORECASE)
+    parts = [
+        kind,
+        f"CHARACTER SET {charset}" if charset else "",
+        "" if column.nullable else "NOT NULL",
+        "generated" if column.generated else "",
+        f"DEFAULT '{default}'" if default and default.upper() != "NULL" else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _indexes(target: Table, shard: ComparedShard) -> Iterator[str]:
+    there = _index_texts(target)
+    for kind, columns in sorted(_index_texts(shard.structure) - there):
+        if kind in _UNIQUE and (shard.rules.extracted or shard.rules.mapped):
+            continue
+        yield f"the target has no index {kind} {columns}, the shard does"
+
+
+def _index_texts(table: Table) -> set[tuple[str, str]]:
+    found = _INDEX.findall(table.create_sql)
+    return {(kind, columns.replace(", ", ",")) for kind, columns in found}
