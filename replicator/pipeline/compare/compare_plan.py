@@ -39,6 +39,11 @@ from replicator.schema.structure.structure import Column, Table
 _FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
 _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
+_BITS = 32
+
+UNSUMMED = 1 << 62
+"""The checksum of a row that has none: larger than the sum of all others of a range."""
+
 Form = Callable[[bytes], bytes]
 """Gives fields that stand for one value the same bytes; it is not asked for NULL."""
 
@@ -72,15 +77,16 @@ class ComparisonPlan:
     """A target and its shards.
 
     ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
-    (empty where none do). ``forms``: (index, form) of the columns whose values are written in
-    several ways. ``checksums``: the servers write all values alike, so that their own checksums can
-    be compared. ``structure``: as `structure_differences`.
+    (empty where none do), ``nullable`` of those that may be NULL. ``forms``: (index, form) of the
+    columns whose values are written in several ways. ``checksums``: the servers write all values
+    alike, so that their own checksums can be compared. ``structure``: as `structure_differences`.
     """
 
     target: ComparedTable
     shards: tuple[ComparedTable, ...]
     columns: tuple[TargetColumn, ...]
     key: tuple[int, ...]
+    nullable: tuple[int, ...]
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
     left_out: tuple[ColumnLeftOut, ...] = ()
@@ -144,6 +150,7 @@ def plan_comparison(
         shards=tuple(tables[1:]),
         columns=tuple(map(target_column, names)),
         key=tuple(places[name] for name in key) if keyed else (),
+        nullable=tuple(p for p, c in enumerate(names) if _may_be_null(c, shards)),
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
         left_out=left_out,
@@ -187,6 +194,11 @@ def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLef
 def _has(shard: ComparedShard, column: Column) -> bool:
     extracted = {folded(made.name) for made in shard.rules.extracted}
     return folded(column.name) in extracted or shard.structure.column(column.name) is not None
+
+
+def _may_be_null(column: Column, shards: Sequence[ComparedShard]) -> bool:
+    pairs = (shard.structure.column(column.name) for shard in shards)
+    return column.nullable or any(its is not None and its.nullable for its in pairs)
 
 
 def _same(shard: ComparedShard, column: Column) -> bool:
@@ -323,30 +335,37 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
 def checksum_query(
     comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
-    """Selects how many rows a range has, how many have a checksum, and the sums of these.
+    """Selects how many rows a range has, and the sum of their checksums.
 
-    A row's checksum is the CRC-32 of its values, of their lengths where these vary, and of which
-    are NULL. It is added up as it is and squared: rows that exchange values would leave a sum of
-    CRCs alone one time in ten thousand, since they are linear. A row that differs has the same
-    CRC-32 in one of four thousand million cases; MODE rows compares the values themselves.
+    A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
+    lengths where these vary, and of which are NULL. CRCs of CRCs, since a CRC is linear: the sum of
+    plain ones stays the same one time in ten thousand when two rows exchange values. A row that
+    differs has the same checksum in one of some thousand million cases. `UNSUMMED` stands for a row
+    that is too large for the server to compute one.
     """
-    parts = []
+    parts = [_null_bits(table, comparison.nullable)]
     for selected, column in zip(table.selected, comparison.columns, strict=True):
         if column.literal in (Literal.NUMBER, Literal.QUOTED):
             parts.append(selected)
         else:
             parts += [b"LENGTH(%s)" % selected, b"CAST(%s AS BINARY)" % selected]
-    nulls = b",".join(b"ISNULL(%s)" % selected for selected in table.selected)
-    row = b"CRC32(CONCAT_WS('\\t',%s))" % b",".join([b"CONCAT(%s)" % nulls, *parts])
-    inner = b"SELECT %s AS c FROM %s" % (row, _from(table, lower, upper))
-    return (
-        b"SELECT COUNT(*),COUNT(c),COALESCE(SUM(c),0),COALESCE(SUM(c*c),0) FROM (%s) AS r" % inner
+    # As one expression: a server that merges a derived table computes it for each use.
+    checksum = b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts)
+    return b"SELECT COUNT(*),COALESCE(SUM(COALESCE(%s,%d)),0) FROM %s" % (
+        checksum,
+        UNSUMMED,
+        _from(table, lower, upper),
     )
 
 
-def count_query(table: ComparedTable) -> bytes:
-    """Selects how many rows a table has that are compared."""
-    return b"SELECT COUNT(*) FROM %s" % _from(table, None, None)
+def _null_bits(table: ComparedTable, nullable: Sequence[int]) -> bytes:
+    """Which columns are NULL, as numbers of some bits each."""
+    groups = [nullable[at : at + _BITS] for at in range(0, len(nullable), _BITS)]
+    numbers = (
+        b"+".join(b"%d*ISNULL(%s)" % (1 << n, table.selected[at]) for n, at in enumerate(group))
+        for group in groups
+    )
+    return b",".join(numbers) or b"0"
 
 
 def bound_query(table: ComparedTable, lower: Bound, upper: Bound, rows: int) -> bytes:

@@ -18,6 +18,7 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_text
 from replicator.mysql.server.binlog_end import blocking_binlog_end
 from replicator.pipeline.compare.compare_plan import (
+    UNSUMMED,
     ComparedTable,
     ComparisonPlan,
     bound_of,
@@ -187,14 +188,14 @@ def _equal_by_checksums(
     for table in (comparison.target, *comparison.shards):
         query = checksum_query(comparison, table, look.lower, look.upper)
         ((*found,),) = sessions.to(table.source).rows(query)
-        rows, summed, once, squared = (int(str(_plain(value))) for value in found)
-        if rows != summed:
+        rows, summed = (int(str(_plain(value))) for value in found)
+        if summed >= UNSUMMED:
             return None
-        sums.append((rows, once, squared))
-    shards = [sum(part) for part in zip(*sums[1:], strict=True)] or [0, 0, 0]
-    if list(sums[0]) != shards:
+        sums.append((rows, summed))
+    by_shard = tuple(rows for rows, _ in sums[1:])
+    if sums[0] != (sum(by_shard), sum(summed for _, summed in sums[1:])):
         return None
-    return Looked(sums[0][0], tuple(rows for rows, _, _ in sums[1:]))
+    return Looked(sums[0][0], by_shard)
 
 
 def _plain(value: object) -> object:

@@ -1,0 +1,99 @@
+"""How a target and its shards are read to be compared: what is selected, left out, told apart."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import product
+
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.compare.compare_plan import (
+    ComparisonPlan,
+    bound_of,
+    checksum_query,
+    double_value,
+    float_value,
+    json_value,
+    plan_comparison,
+    rows_query,
+)
+from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.routing.columns.member_columns import ExtractedColumn, MemberColumns
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+ID = Column("id", "bigint(20)", nullable=False)
+V = Column("v", "varchar(9)", "utf8mb4", "utf8mb4_bin")
+PRIMARY = UniqueKey("PRIMARY", ("id",))
+
+
+def table(*columns: Column, name: str = "t", key: UniqueKey = PRIMARY) -> Table:
+    return Table("db", name, columns, (key,), f"CREATE TABLE `{name}` (\n) ENGINE=InnoDB")
+
+
+def shard(*columns: Column, rules: MemberColumns | None = None) -> ComparedShard:
+    member = Member("a", TableName("db", "t1"))
+    return ComparedShard(member, table(*columns, name="t1"), rules or MemberColumns())
+
+
+def plan(target: Table, *shards: ComparedShard) -> ComparisonPlan:
+    return plan_comparison(target, shards)
+
+
+def test_columns_are_selected_in_one_order() -> None:
+    found = plan(table(ID, V), shard(V, ID))
+    assert rows_query(found.target, None, None) == b"SELECT `id`,`v` FROM `db`.`t`"
+    assert rows_query(found.shards[0], None, None) == b"SELECT `id`,`v` FROM `db`.`t1`"
+    assert found.checksums
+    assert found.key == (0,)
+    assert found.nullable == (1,)
+
+
+def test_ranges_of_a_mapped_key_are_in_the_values_of_the_shard() -> None:
+    upper = 1 << 44
+    rules = MemberColumns(mapped=MappedColumn("id", upper))
+    found = plan(table(ID, V), shard(ID, V, rules=rules))
+    low, high = (b"%d" % (upper + 5),), (b"%d" % (upper + 9),)
+    assert rows_query(found.shards[0], low, high).endswith(b" WHERE `id`>5 AND `id`<=9")
+    assert rows_query(found.target, low, high).endswith(
+        b" FORCE INDEX (`PRIMARY`) WHERE `id`>%d AND `id`<=%d" % (upper + 5, upper + 9)
+    )
+    assert bound_of(found.shards[0], (b"35",)) == low
+
+
+def test_what_is_not_on_both_sides_is_left_out_by_name() -> None:
+    own, waiting = Column("own", "int(11)"), Column("w", "int(11)")
+    found = plan(table(ID, V, own), shard(ID, V, waiting), shard(ID))
+    texts = {(out.column, out.harmless) for out in found.left_out}
+    assert texts == {("own", True), ("v", False), ("w", False)}
+    assert [column.name for column in found.columns] == ["id"]
+
+
+def test_an_extracted_key_cuts_no_ranges() -> None:
+    key = UniqueKey("PRIMARY", ("c", "id"))
+    target = table(Column("c", "varchar(9)", "utf8mb4", "utf8mb4_bin", nullable=False), ID, key=key)
+    rules = MemberColumns(extracted=(ExtractedColumn("c", "one"),))
+    found = plan(target, shard(ID, rules=rules))
+    assert not found.ranged
+    assert found.key == (0, 1)
+
+
+def test_forms_of_values() -> None:
+    assert float_value(b"0.10000000149011612") == float_value(b"0.1")
+    assert float_value(b"1e+20") == float_value(b"1e20")
+    assert double_value(b"-0") != double_value(b"0")
+    assert double_value(b"0.1") != double_value(b"0.10000000149011612")
+    assert json_value(b'{"b": 1, "a": [1.50]}') == json_value(b'{"a":[1.5],"b":1}')
+    assert json_value(b"[1]") != json_value(b"[2]")
+    assert json_value(b"[0.1]") != json_value(b"[0.10000000000000002]")
+
+
+def test_a_sum_of_checksums_shows_that_rows_have_exchanged_values() -> None:
+    found = plan(table(ID, V), shard(ID, V))
+    query = checksum_query(found, found.target, None, None)
+    assert b"SUM(COALESCE(CRC32(CRC32(" in query
+
+    def nested(key: int, value: int) -> int:
+        return zlib.crc32(b"%d" % zlib.crc32(b"%d\t%d" % (key, value)))
+
+    for a, b, v, w in product(range(10, 30), range(30, 50), range(10, 20), range(20, 30)):
+        assert nested(a, v) + nested(b, w) != nested(a, w) + nested(b, v)
