@@ -25,7 +25,7 @@ from replicator.pipeline.spark.python_job import run_in_tasks, sealed, unsealed
 from replicator.pipeline.workers.worker_pool import release_slots
 
 MOST_DIFFERENCES = 100_000
-"""Rows that differ in a table without ranges, of which all is kept."""
+"""Rows that differ in a table without ranges, at most: all that is known of them is kept."""
 
 _ROWS = "digest binary, net int, read int, line binary, failure string"
 _GROUPED = f"""
@@ -96,6 +96,11 @@ def look_at_digests(
             rows_found.append((row["net"], row["read"], row["line"]))
         else:
             counts[row["read"]] = row["net"]
+    if len(rows_found) + count >= MOST_DIFFERENCES:
+        raise RowsUnreadError(
+            f"more than {len(rows_found):,} rows differ, too many to look at again without ranges"
+            " of a key. Compare a part of them with --where"
+        )
     return _differences(comparison, rows_found), counts
 
 

@@ -16,6 +16,7 @@ from pyspark import SparkContext
 
 import config
 from actors.comparing.comparing import CompareOptions, TargetComparer
+from replicator.pipeline.compare import compare_job
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
@@ -289,3 +290,15 @@ async def test_keys_that_tables_order_in_their_own_ways(
     mend(estate, repair)
     result, _ = await compare(CompareOptions(chunk_rows=2), **more)
     assert (result.differing, result.rows) == (0, 8)
+
+
+async def test_too_many_rows_of_a_table_without_ranges(
+    estate: Estate, compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_job, "MOST_DIFFERENCES", 4)
+    estate.shard("a", "t1", "v INT", "(1),(2)")
+    estate.into("v INT")
+    result, repair = await compare()
+    assert "more than 2 rows differ" in result.failure
+    assert result.incomplete
+    assert b"INSERT" not in repair
