@@ -189,6 +189,8 @@ class SourceCopies:
         before = await self._store.chunks(source)
         spans = await self._store.read_spans(source)
         held = await held_back(copy.held, copy.plans, before, spans)
+        if copy.plans.key_dropped:
+            await self._store.note_key_lost(copy.plans.key_dropped)
         await self._store.finish(
             source,
             place,
