@@ -111,10 +111,19 @@ if ! archives_classes && may_install && newer=$(newest_java) && [ "$newer" != op
         echo "$newer can't be installed: Spark runs on Java 17"
 fi
 
+if [ -L .venv ]; then
+    # It is another checkout's: making it anew would take it away under whatever runs there.
+    echo ".venv is $(readlink -f .venv), which is made there"
+    exit 0
+fi
 python=$(find_python)
 key=$({ "$python" -V && pwd && cat requirements-dev.lock pyproject.toml; } | sha256sum)
 stamp=.venv/set-up
 if [ -e $stamp ] && [ "$(cat $stamp)" = "$key" ]; then
+    exit 0
+fi
+if [ -L .venv ]; then
+    echo ".venv is a link: it belongs to another checkout, and is left as it is"
     exit 0
 fi
 echo "Making .venv with $("$python" -V)"
