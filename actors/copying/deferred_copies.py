@@ -108,9 +108,9 @@ async def deferred_copy(
     doubling = [r for r in waiting if await _would_double(setup, meta, r, known)]
     if doubling:
         await _have_emptied(store, doubling)
-        names = {record.member.name for record in doubling}
-        structures = {name: known[name] for name in structures.keys() - names}
-        later = {name: later[name] for name in later.keys() - names}
+        for record in doubling:
+            structures.pop(record.member.name, None)
+            later.pop(record.member.name, None)
     if structures or later:
         await store.begin_again(setup.source, structures, later)
         reach(Failpoint.COPY_BEGUN_AGAIN)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.integration.copy.test_copy_ddl import LONG, NUMBERS, copying, numbers, on, slow
+from tests.integration.copy.test_copy_ddl import NUMBERS, copying, numbers, on, slow
 from tests.integration.copy.test_recopy import DROPPED, WRITTEN, equal
 from tests.support.tasks.merging import Merging
 
