@@ -237,8 +237,8 @@ class CopyStatus:
     process. ``rows`` and ``bytes`` include what was sent of chunks under way, unless tasks run on
     a cluster; an attempt at a chunk that fails takes its rows out of them again. ``percent``: of
     the rows and bytes expected, None where these are not known. ``seconds_left``: at the rate of
-    late, smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on the
-    target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
+    late, smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on
+    the target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
     targets that wait for it while all others are followed; empty where it is what all wait for.
     """
 

@@ -61,10 +61,10 @@ class CopyProgress:
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
     ``rows_before`` and ``size_before``, what earlier starts have copied; what is shown has on top
     of them what the jobs under way have sent, where these run on this host. ``waiting`` says what
-    the copy waits for, if it does; where it is ``finished``, the shards that are copied later, which are
-    ``deferred`` before. ``held`` are the targets that wait for it while all others are followed.
-    ``counts`` are those of the task. Nothing is ``counted`` before it is known what earlier starts
-    have copied.
+    the copy waits for, if it does; where it is ``finished``, the shards that are copied later,
+    which are ``deferred`` before. ``held`` are the targets that wait for it while all others are
+    followed. ``counts`` are those of the task. Nothing is ``counted`` before it is known what
+    earlier starts have copied.
     """
 
     counts: CopyCounts
