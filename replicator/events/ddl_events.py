@@ -156,6 +156,15 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "ddl.dropped-in-part",
+        "info",
+        (
+            "A DROP TABLE of several tables failed at the source for one of them, and was logged "
+            "all the same. The task found out which tables it left, and goes on with these"
+        ),
+        fields=fields_of("statement", left="the tables that are still there"),
+    ),
+    LogEvent(
         "ddl.key-freed",
         "info",
         (
