@@ -154,7 +154,7 @@ class DatabaseServer(ABC):
         self._resources.close()
 
     def connect(self, **overrides: Any) -> Connection[Cursor]:
-        """A new connection as root: autocommit, utf8mb4, no TLS; `overrides` are PyMySQL's own.
+        """A new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own.
 
         Raises pymysql's errors; ServerDiedError where nothing listens because the server crashed.
         """
@@ -165,8 +165,8 @@ class DatabaseServer(ABC):
             "password": self.password,
             "charset": "utf8mb4",
             "autocommit": True,
-            # Else PyMySQL reads all certificates of the host for each connection: 25 ms of CPU.
-            "ssl_disabled": True,
+            # For TLS, PyMySQL reads all certificates of the host for each connection: 25 ms of CPU.
+            "ssl_disabled": "require_secure_transport" not in self._wanted,
         }
         try:
             connection: Connection[Cursor] = pymysql.connect(**(settings | overrides))
