@@ -140,7 +140,7 @@ class _Round:
     suspected: list[bool] = field(default_factory=list)
 
 
-class Validator:
+class RowValidator:
     """Validates the rows of a run; `run` it beside the writer.
 
     ``backlog`` is what former runs have left, and goes on to the next one.

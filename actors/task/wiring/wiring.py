@@ -37,8 +37,8 @@ from actors.task_setup import (
     source_address,
 )
 from actors.validating.validator import (
+    RowValidator,
     ValidatedTask,
-    Validator,
     validated_sources,
     validation_settings,
 )
@@ -94,7 +94,7 @@ class RunningTask:
     watch: PurgeWatch
     overrides: DdlOverrides
     runner: DdlRunner
-    validator: Validator | None = None
+    validator: RowValidator | None = None
     since: datetime = field(default_factory=now)
 
     def applied_to(self, target: TableName, source: str) -> int:
@@ -178,7 +178,7 @@ async def wire(
     )
 
 
-def _validator(resources: Resources, spark: SparkContext) -> Validator | None:
+def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
     task = resources.task
     settings = validation_settings(task)
     if settings is None:
@@ -190,7 +190,7 @@ def _validator(resources: Resources, spark: SparkContext) -> Validator | None:
         resources.meta,
         task.show_row_values,
     )
-    return Validator(validated, settings, spark, resources.counts.validation)
+    return RowValidator(validated, settings, spark, resources.counts.validation)
 
 
 def _tools(

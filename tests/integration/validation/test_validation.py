@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import anyio
 import anyio.to_thread
@@ -18,14 +18,16 @@ X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
 PATIENCE = 60.0
 
 
-def validated(merging: Merging, mode: str = "full", **settings: object) -> None:
+def validated(
+    merging: Merging, mode: str = "full", settings: Mapping[str, object] | None = None
+) -> None:
     merging.more["validators"] = {
         "quick": {
             "mode": mode,
             "validate-interval": "500ms",
             "check-interval": "300ms",
             "row-error-delay": "1s",
-            **settings,
+            **(settings or {}),
         }
     }
     merging.instance["validator-config-name"] = "quick"
@@ -189,7 +191,7 @@ async def test_a_table_without_a_key_is_named_and_too_many_keys_are_skipped(
     merging = merging_from(mariadb_source)
     merging.create("x", X)
     merging.create("y", "(v INT)")
-    validated(merging, **{"max-pending-row-count": 10, "validate-interval": "1h"})
+    validated(merging, "full", {"max-pending-row-count": 10, "validate-interval": "1h"})
     async with merging.running() as generation:
         merging.do("INSERT INTO y_1 VALUES (1)")
         merging.do("INSERT INTO x_1 SELECT seq, seq, '' FROM seq_1_to_25")
