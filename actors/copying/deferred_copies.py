@@ -104,8 +104,8 @@ async def deferred_copy(
     finally:
         upstream.close()
     structures, later, targets = _ready(waiting, statements.changes, present, applied)
-    known = structures | {name: copy.structure for name, copy in later.items()}
-    doubling = [r for r in waiting if await _would_double(setup, meta, r, known)]
+    tables = structures | {name: copy.structure for name, copy in later.items()}
+    doubling = [r for r in waiting if await _would_double(setup, meta, r, tables)]
     if doubling:
         await _have_emptied(store, doubling)
         for record in doubling:
@@ -212,13 +212,13 @@ def _concerns(change: TableChange, name: TableName) -> bool:
 
 
 async def _would_double(
-    setup: SourceSetup, meta: MetaStore, record: MemberRecord, known: Mapping[TableName, Table]
+    setup: SourceSetup, meta: MetaStore, record: MemberRecord, tables: Mapping[TableName, Table]
 ) -> bool:
     """Whether rows that are on the target would be there twice.
 
-    ``known``: the structures of the shards that can be copied now.
+    ``tables``: the structures of the shards that can be copied now.
     """
-    structure = known.get(record.member.name)
+    structure = tables.get(record.member.name)
     if structure is None or record.copying is not CopyState.DEFERRED:
         return False
     target = await read_target(meta.connection, record.target)
