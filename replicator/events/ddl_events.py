@@ -162,7 +162,7 @@ DDL_EVENTS = (
             "A DROP TABLE of several tables failed at the source for one of them, and was logged "
             "all the same. The task found out which tables it left, and goes on with these"
         ),
-        fields=fields_of("statement", left="the tables that are still there"),
+        fields=fields_of("source", "statement", left="the tables that are still there"),
     ),
     LogEvent(
         "ddl.key-freed",
