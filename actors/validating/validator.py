@@ -49,8 +49,9 @@ from replicator.schema.structure.inspection import read_table, read_target
 ROUND_SECONDS = 0.5
 """Between two rounds, at least."""
 
-SHARE = 0.5
-"""Of the time, so much may be spent with looks at servers."""
+SHARE, SHARE_BEHIND = 0.5, 0.1
+"""Of the time, so much may be spent with looks at servers; the second while the pipeline is behind,
+so that it is not slower by much."""
 
 ROUND_KEYS, REQUEST_KEYS = 100_000, 2_000
 """Keys of a round, and of one look."""
@@ -168,11 +169,14 @@ class RowValidator:
             target = self._task.registry.target_name(keys.target)
             self._backlog.add(WaitingKeys(target, keys.member, keys.columns, keys.lines, now))
 
-    async def run(self, applied: Callable[[TableName, str], int]) -> None:
+    async def run(
+        self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
+    ) -> None:
         """Look at keys until cancelled.
 
-        ``applied``: the place (key) up to which a target has everything of a source. Raises what
-        the target's meta tables raise, and SparkFailedError when Spark is gone.
+        ``applied``: the place (key) up to which a target has everything of a source; ``behind``:
+        whether the writer has more to do than it can at once. Raises what the target's meta tables
+        raise, and SparkFailedError when Spark is gone.
         """
         await self._count_errors()
         if not is_local(self._spark.master or "") and not self._has_slots():
@@ -181,7 +185,8 @@ class RowValidator:
             begun = time.monotonic()
             await self._round(applied)
             spent = time.monotonic() - begun
-            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / SHARE - 1)))
+            share = SHARE_BEHIND if behind() else SHARE
+            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
 
     def _has_slots(self) -> bool:
         """Have the worker pool of a cluster leave slots; whether there are any."""
