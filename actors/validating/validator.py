@@ -53,8 +53,11 @@ SHARE, SHARE_BEHIND = 0.5, 0.1
 """Of the time, so much may be spent with looks at servers; the second while the pipeline is behind,
 so that it is not slower by much."""
 
-ROUND_KEYS, REQUEST_KEYS = 100_000, 2_000
-"""Keys of a round, and of one look."""
+FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
+"""Keys of a round, at least and at most, and of one look."""
+
+LONGEST_ROUND = 2.0
+"""Seconds: a round has as many keys as can be looked at in that time."""
 
 PLAN_SECONDS = 30.0
 """For so long a plan is used; then the structures of shards and target are read again."""
@@ -160,6 +163,7 @@ class RowValidator:
         self._backlog = backlog
         self._store = ValidationErrorStore(task.meta)
         self._plans: dict[TableName, _Planned] = {}
+        self._most = FEWEST_KEYS
         backlog.most = settings.most_waiting
 
     def note(self, result: BatchResult) -> None:
@@ -183,8 +187,11 @@ class RowValidator:
             return
         while True:
             begun = time.monotonic()
-            await self._round(applied)
+            keys = await self._round(applied)
             spent = time.monotonic() - begun
+            if keys >= self._most or spent > LONGEST_ROUND:
+                fits = int(self._most * min(2.0, LONGEST_ROUND / spent))
+                self._most = max(FEWEST_KEYS, min(MOST_KEYS, fits))
             share = SHARE_BEHIND if behind() else SHARE
             await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
 
@@ -197,10 +204,11 @@ class RowValidator:
             log.warning("validation.no-slots", slots=self._spark.defaultParallelism)
         return bool(slots)
 
-    async def _round(self, applied: Callable[[TableName, str], int]) -> None:
+    async def _round(self, applied: Callable[[TableName, str], int]) -> int:
+        """Look at what is due; how many keys were taken for their first look."""
         now = time.monotonic()
         skipped = self._backlog.skipped
-        taken = self._backlog.take(now - self._settings.first_look, ROUND_KEYS)
+        taken = self._backlog.take(now - self._settings.first_look, self._most)
         suspects = self._due(now, applied)
         left: list[WaitingKeys] = list(taken)
         try:
@@ -215,6 +223,7 @@ class RowValidator:
             self._backlog.give_back(again)
         if self._backlog.skipped > skipped:
             log.warning("validation.skipped", keys=self._backlog.skipped - skipped)
+        return sum(keys.count for keys in taken)
 
     def _due(
         self, now: float, applied: Callable[[TableName, str], int]
