@@ -257,6 +257,17 @@ TASK_EVENTS = (
         no_row_lost="Only the list of `replicator status` needs the file",
     ),
     LogEvent(
+        "metrics.listening",
+        "info",
+        "The task tells its metrics, and shows its status as a page, at this address",
+        fields=fields_of(address="the address and port"),
+    ),
+    LogEvent(
+        "metrics.hung-up",
+        "debug",
+        "A client of the metrics has gone early or sent something odd",
+    ),
+    LogEvent(
         "control.hung-up",
         "debug",
         "A client of the control socket left early or sent nothing",

@@ -11,7 +11,15 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus, condition
+from replicator.status import (
+    BlockedPart,
+    Fault,
+    SourceStatus,
+    TargetStatus,
+    TaskStatus,
+    condition,
+    largest_lag,
+)
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn
@@ -58,7 +66,7 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
             column("state", condition),
             column("since", lambda task: _clock(task.since), 1),
             column("process", lambda task: str(task.pid or "-"), 2),
-            column("lag", lambda task: seconds(_lag(task))),
+            column("lag", lambda task: seconds(largest_lag(task))),
             column("fault", _trouble),
         )
     )
@@ -82,12 +90,6 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
             yield Padding(
                 Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1), expand=False
             )
-
-
-def _lag(task: TaskStatus) -> float | None:
-    """The largest of its sources; None where one is not known."""
-    lags = [source.lag_seconds for source in task.sources if source.lag_seconds is not None]
-    return max(lags) if lags and len(lags) == len(task.sources) else None
 
 
 @dataclass(frozen=True, slots=True)
