@@ -107,8 +107,8 @@ class TargetStatus:
     ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
     ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
     did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
-    ``filtered``: changes of rows that expression filters left out. ``bytes``: of the row events that
-    were applied, ``transactions``: theirs.
+    ``filtered``: changes of rows that expression filters left out. ``bytes``: of the row events
+    that were applied, ``transactions``: theirs.
     """
 
     target: str

@@ -7,18 +7,20 @@ a deadline.
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 import structlog
-from anyio.from_thread import BlockingPortal
 from prometheus_client.exposition import choose_encoder
 
 from replicator.monitoring.meters import TaskMeters
@@ -76,29 +78,41 @@ class MetricsServer:
         Raises MetricsAddressError.
         """
         host, port = self._address
-        async with BlockingPortal() as portal:
+        loop = asyncio.get_running_loop()
 
-            def status() -> TaskStatus:
-                return portal.start_task_soon(self._status).result(ANSWER_SECONDS)
+        def status() -> TaskStatus:
+            # What anyio has for this waits without an end where the loop hangs.
+            told: Future[TaskStatus] = Future()
+            loop.call_soon_threadsafe(_tell, told, self._status)
+            return told.result(ANSWER_SECONDS)
 
-            try:
-                server = _Server(host, port, _answers(status, self._meters))
-            except OSError as error:
-                raise MetricsAddressError(
-                    f"metrics: {host}:{port} can't be listened at: {error.strerror or error}. Name"
-                    " another address with metrics.listen in the task file, or with --metrics"
-                ) from error
-            port = server.server_address[1]
+        try:
+            server = _Server(host, port, _answers(status, self._meters))
+        except OSError as error:
+            raise MetricsAddressError(
+                f"metrics: {host}:{port} can't be listened at: {error.strerror or error}. Name"
+                " another address with metrics.listen in the task file, or with --metrics"
+            ) from error
+        port = server.server_address[1]
+        # Begun before anything can be cancelled: ending a server that never ran waits for ever.
+        threading.Thread(
+            target=server.serve_forever, args=(POLL_SECONDS,), name="metrics", daemon=True
+        ).start()
+        try:
             log.info("metrics.listening", address=f"{host}:{port}")
             task_status.started(port)
-            try:
-                await anyio.to_thread.run_sync(
-                    server.serve_forever, POLL_SECONDS, abandon_on_cancel=True
-                )
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(server.shutdown)
-                server.server_close()
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(server.shutdown)
+            server.server_close()
+
+
+def _tell(told: Future[TaskStatus], status: StatusOf) -> None:
+    try:
+        told.set_result(status())
+    except BaseException as error:  # noqa: BLE001  (it is raised where the status was asked for)
+        told.set_exception(error)
 
 
 def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str], Answer]]:
@@ -195,4 +209,4 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client has gone, or sent something odd: that is its own business."""
-        log.debug("metrics.hung-up", exc_info=True)
+        log.debug("metrics.hung-up", reason=str(sys.exc_info()[1]))

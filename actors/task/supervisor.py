@@ -22,6 +22,7 @@ from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.task.generation import Generation
+from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
@@ -199,6 +200,7 @@ class TaskSupervisor:
                 await tasks.start(MetricsServer(address, self.status, meters).run)
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
+            tasks.start_soon(Heartbeat(self.status).keep)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()

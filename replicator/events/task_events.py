@@ -36,6 +36,22 @@ TASK_EVENTS = (
         "The task has ended",
     ),
     LogEvent(
+        "task.progress",
+        "info",
+        "How the task is doing, once a minute",
+        fields=fields_of(
+            condition="the word of `replicator status` ([status](reference/status.md#the-list))",
+            lag_seconds="the largest lag of all sources; null where it is not known",
+            rows_per_second="rows written, on average since the last of these records",
+            rows="rows written since the start of the process",
+            queued_bytes="row events that are read and not applied",
+            checkpoint_age_seconds="since the checkpoint was saved; null where nothing is followed",
+            locks="open locks",
+            blocked="blocked targets and sources",
+            copied="how far a full copy is; empty where none runs",
+        ),
+    ),
+    LogEvent(
         "task.step",
         "info",
         "A start begins its next step. A start after a fault begins at `saved state`",
@@ -266,6 +282,7 @@ TASK_EVENTS = (
         "metrics.hung-up",
         "debug",
         "A client of the metrics has gone early or sent something odd",
+        fields=fields_of("reason"),
     ),
     LogEvent(
         "control.hung-up",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client import Counter, Histogram, Metric
+from prometheus_client.metrics import MetricWrapperBase
 
 BATCH_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 VISIBLE_SECONDS = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14400.0)
@@ -47,10 +48,11 @@ class TaskMeters:
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
         """The name in Prometheus, the kind, the labels and the meaning of each."""
-        for meter, labels in (
+        found: tuple[tuple[MetricWrapperBase, tuple[str, ...]], ...] = (
             *((self._batch, ()), (self._visible, ("source",))),
             *((self._faults, ("event",)), (self._restarts, ())),
-        ):
+        )
+        for meter, labels in found:
             [family] = meter.collect()
             end = "_total" if family.type == "counter" else ""
             yield f"{family.name}{end}", family.type, labels, family.documentation

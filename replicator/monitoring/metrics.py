@@ -34,6 +34,9 @@ Samples = Iterable[tuple[tuple[str, ...], float | None]]
 STATES: tuple[TaskState, ...] = (
     *("starting", "running", "pausing", "paused", "stopping", "stopped", "killed"),
 )
+RESTART = "task.restart"
+"""What a task that restarts by itself has as its fault: it needs nobody."""
+
 PLACES: Mapping[str, str] = {
     "read": "position",
     "applied": "applied_position",
@@ -146,7 +149,7 @@ def _blocked(status: TaskStatus) -> Samples:
 
 
 def _active_faults(status: TaskStatus) -> Samples:
-    events = [fault.event for _, fault in faults_of(status)]
+    events = [fault.event for _, fault in faults_of(status) if fault.event != RESTART]
     return [((event,), events.count(event)) for event in dict.fromkeys(events)]
 
 

@@ -60,11 +60,10 @@ def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
 
 def _kind(folder: Path) -> str:
     try:
-        return (
-            "java" if (folder / "comm").read_text(errors="replace").strip() == "java" else "workers"
-        )
+        name = (folder / "comm").read_text(errors="replace").strip()
     except OSError:
         return "workers"
+    return "java" if name == "java" else "workers"
 
 
 def _memory(folder: Path) -> int | None:

@@ -39,7 +39,8 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --line: #3d444d; --dim: #9198a1; --bad: #ff7b72;
   --warn: #e3b341; --good: #3fb950; --box: #161b22; --curve: #58a6ff; }
   body { background: #0d1117; color: #e6edf3; } }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1.2rem auto; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1.2rem auto;
+  padding: 0 1rem; }
 h1 { font-size: 1.3rem; margin: 0 0 .2rem; } h2 { font-size: 1rem; margin: 0 0 .3rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 .dim { color: var(--dim); } .good { color: var(--good); } .bad { color: var(--bad); }
@@ -48,7 +49,7 @@ section { border: 1px solid var(--line); border-left: .3rem solid var(--bad); bo
   background: var(--box); padding: .6rem .9rem; margin: .8rem 0; overflow-wrap: anywhere; }
 section.lock { border-left-color: var(--warn); }
 section p { margin: .2rem 0; } code { font-family: ui-monospace, monospace; font-size: .93em; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
+.scroll { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } th { color: var(--dim); font-weight: normal; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -173,9 +174,8 @@ def _curve(figure: ET.Element, values: Sequence[float | None]) -> None:
         for place, value in enumerate(values)
         if value is not None
     )
-    svg = ET.SubElement(
-        figure, "svg", width=str(width), height=str(height), role="img", **{"aria-hidden": "true"}
-    )
+    shape = {"width": str(width), "height": str(height), "aria-hidden": "true"}
+    svg = ET.SubElement(figure, "svg", shape)
     ET.SubElement(svg, "polyline", points=" ".join(points))
 
 
@@ -213,7 +213,7 @@ def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
         "read up to",
         "saved",
         "lag#",
-        "row events#",
+        "events#",
         "read#",
         "reconnects#",
     )
