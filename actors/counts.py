@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import TableName
@@ -107,6 +108,7 @@ class TaskCounts:
         default_factory=lambda: defaultdict(TargetCounts)
     )
     copy: CopyCounts = field(default_factory=CopyCounts)
+    validation: ValidationBacklog = field(default_factory=ValidationBacklog)
 
     @property
     def rows(self) -> int:

@@ -166,6 +166,15 @@ def _copy(name: str, meaning: str, field: str) -> StatusMetric:
     return StatusMetric(f"replicator_copy_{name}", "gauge", meaning, (), samples)
 
 
+def _validation(
+    name: str, kind: Literal["gauge", "counter"], meaning: str, field: str
+) -> StatusMetric:
+    def samples(status: TaskStatus) -> Samples:
+        return [((), getattr(status.validation, field) if status.validation else None)]
+
+    return StatusMetric(f"replicator_validation_{name}", kind, meaning, (), samples)
+
+
 STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric("replicator_state", "gauge", "1 for the state of the task.", ("state",), _states),
     _task(
@@ -309,6 +318,17 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     _copy("tables", "Shards to copy.", "tables"),
     _copy("tables_done", "Shards of which every row is on the target.", "tables_done"),
     _copy("remaining_seconds", "Time left at the rate of late.", "seconds_left"),
+    _validation("checked_rows", "counter", "Rows that were validated.", "checked"),
+    _validation("skipped_rows", "counter", "Rows that validation left out.", "skipped"),
+    _validation("waiting_rows", "gauge", "Rows that wait for validation.", "waiting"),
+    _validation(
+        "behind_seconds",
+        "gauge",
+        "How long the oldest of them has waited.",
+        "seconds_behind",
+    ),
+    _validation("suspect_rows", "gauge", "Rows that differ and are looked at again.", "suspects"),
+    _validation("error_rows", "gauge", "Rows that stayed different.", "errors"),
 )
 """All that is read from the status, in the order of the page."""
 
