@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -49,12 +49,12 @@ STATUS = TaskStatus(
 
 
 @pytest.fixture
-def logged() -> Iterator[list[dict[str, Any]]]:
+def logged() -> Iterator[list[MutableMapping[str, Any]]]:
     with structlog.testing.capture_logs() as records:
         yield records
 
 
-def test_a_line_has_what_one_asks_first(logged: list[dict[str, Any]]) -> None:
+def test_a_line_has_what_one_asks_first(logged: list[MutableMapping[str, Any]]) -> None:
     Heartbeat(lambda: STATUS).beat()
     [line] = logged
     assert line.pop("rows_per_second") > 0
@@ -72,12 +72,12 @@ def test_a_line_has_what_one_asks_first(logged: list[dict[str, Any]]) -> None:
     }
 
 
-def test_a_copy_tells_how_far_it_is(logged: list[dict[str, Any]]) -> None:
+def test_a_copy_tells_how_far_it_is(logged: list[MutableMapping[str, Any]]) -> None:
     Heartbeat(lambda: replace(STATUS, copy=CopyStatus("copying", 4, 1, 500, 900))).beat()
     assert logged[0]["copied"] == "1 of 4 shards, 500 of about 900 rows"
 
 
-def test_an_open_lock_is_a_warning_once_an_hour(logged: list[dict[str, Any]]) -> None:
+def test_an_open_lock_is_a_warning_once_an_hour(logged: list[MutableMapping[str, Any]]) -> None:
     assert LOCK.since is not None
     minutes = iter(range(0, 181, 10))
     began = LOCK.since
@@ -92,7 +92,7 @@ def test_an_open_lock_is_a_warning_once_an_hour(logged: list[dict[str, Any]]) ->
 
 
 def test_a_lock_that_comes_again_is_told_anew(
-    logged: list[dict[str, Any]],
+    logged: list[MutableMapping[str, Any]],
 ) -> None:
     statuses = iter([STATUS, replace(STATUS, locks=()), STATUS])
     assert LOCK.since is not None
