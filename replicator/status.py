@@ -81,7 +81,8 @@ class SourceStatus:
     one; of a source that is not read for now, not more than the time since all of it was.
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
-    that are prepared, and neither committed nor rolled back as far as was read.
+    that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
+    of which rows were applied.
     """
 
     source: str
@@ -96,6 +97,7 @@ class SourceStatus:
     reconnects: int = 0
     distance: BinlogDistance | None = None
     prepared: tuple[str, ...] = ()
+    transactions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class TargetStatus:
     ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
     ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
     did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
-    ``filtered``: changes of rows that expression filters left out.
+    ``filtered``: changes of rows that expression filters left out. ``bytes``: of the row events
+    that were applied, ``transactions``: theirs.
     """
 
     target: str
@@ -118,6 +121,8 @@ class TargetStatus:
     rows_per_second: float = 0.0
     ddl: str = ""
     filtered: int = 0
+    bytes: int = 0
+    transactions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +265,18 @@ class CopyStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Trend:
+    """The last minutes: a value for every ``interval_seconds``, the newest one last.
+
+    ``lag_seconds``: the largest of all sources; None where it was not known.
+    """
+
+    interval_seconds: float = 0.0
+    rows_per_second: tuple[float, ...] = ()
+    lag_seconds: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationStatus:
     """The validation of rows that were applied.
 
@@ -302,6 +319,7 @@ class TaskStatus:
     copy: CopyStatus | None = None
     blocked: tuple[BlockedPart, ...] = ()
     validation: ValidationStatus | None = None
+    trend: Trend = Trend()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""
@@ -342,6 +360,21 @@ def condition(status: TaskStatus) -> str:
     if any(lock.state == "conflict" for lock in status.locks):
         return "lock in conflict"
     return "waiting for a lock" if status.locks else "running"
+
+
+def largest_lag(status: TaskStatus) -> float | None:
+    """The largest lag of all sources; None where one is not known, or there is none."""
+    lags = [source.lag_seconds for source in status.sources if source.lag_seconds is not None]
+    return max(lags) if lags and len(lags) == len(status.sources) else None
+
+
+def faults_of(status: TaskStatus) -> list[tuple[str, Fault]]:
+    """What blocks the task or parts of it: each fault once, with what it blocks."""
+    parts = [(f"{part.kind} {part.name}", part.error) for part in status.blocked]
+    found = [(what, fault) for what, fault in parts if fault is not None]
+    if status.error is not None and status.error not in [fault for _, fault in found]:
+        found.insert(0, (f"task {status.task}", status.error))
+    return found
 
 
 def needs_operator(status: TaskStatus) -> bool:

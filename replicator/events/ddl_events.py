@@ -38,6 +38,25 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "lock.open-long",
+        "warning",
+        "A lock has been open for an hour; told again after each further one",
+        fields=fields_of(
+            "target",
+            "statement",
+            "remedies",
+            lock="what `unlock-ddl-lock` takes",
+            state="`waiting`, `conflict` or `resolving`",
+            hours="how long, by the clock of the source that brought the statement first",
+            rows_held="row events behind it, which are read again when it is resolved",
+            missing="by source, the shards that have not brought the statement",
+        ),
+        no_row_lost=(
+            "Rows behind the lock are read again when it is resolved. Keep the binlogs until then; "
+            "`source.purge-near` warns before a source purges them"
+        ),
+    ),
+    LogEvent(
         "lock.decided",
         "info",
         (
