@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import structlog.testing
 
@@ -29,9 +27,7 @@ async def test_each_failure_is_told_with_the_first_one_and_the_next_attempt() ->
         await until_done(attempt, AwayError, (0.01, 0.02), tell)
     assert [text for text, _, _ in told] == ["one", "two", "three"]
     assert [seconds for _, _, seconds in told] == [0.01, 0.02, 0.02]
-    since = {
-        re.match(r"since (.*) UTC, next attempt at \S+ UTC$", times)[1] for _, times, _ in told
-    }  # type: ignore[index]
+    since = {times.partition(" UTC, next attempt at ")[0] for _, times, _ in told}
     assert len(since) == 1, "the first failure counts"
     assert not logged
 
