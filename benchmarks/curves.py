@@ -146,7 +146,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
 
 def main(
     file: Annotated[Path, typer.Argument(help="What `make bench` has written.")],
-    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/curves"),
+    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/inside/curves"),
 ) -> None:
     """Draw a picture of each growth that a file of figures holds."""
     try:

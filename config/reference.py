@@ -1,6 +1,6 @@
 """The reference page of the task file, made from the models.
 
-``python -m config.reference > docs/task-file.md`` writes it anew.
+``python -m config.reference > docs/reference/task-file.md`` writes it anew.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The reference page of the command line, made from the functions behind the commands.
 
-``python -m scripts.cli_reference > docs/cli.md`` writes it anew.
+``python -m scripts.cli_reference > docs/reference/cli.md`` writes it anew.
 """
 
 from __future__ import annotations

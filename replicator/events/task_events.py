@@ -54,7 +54,7 @@ TASK_EVENTS = (
         "info",
         (
             "A start derives these sizes from the memory of its control group or machine, and "
-            "from the task file ([performance.md](performance.md#memory))"
+            "from the task file ([Memory](limits.md#memory))"
         ),
         fields=fields_of(
             available_mib="the memory in MiB",

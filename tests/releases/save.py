@@ -137,7 +137,7 @@ def uncoordinated(found: SavedEstate) -> None:
                 "ALTER TABLE orders_1 ADD c INT DEFAULT 3",
                 f"INSERT INTO orders_1 VALUES ({ord(source)} + 200, 'x', 1, 2)",
             )
-        found.on("a", "u", "ALTER TABLE orders_1 CHANGE n m BIGINT, ADD e INT")
+        found.on("a", "u", "ALTER TABLE orders_1 MODIFY n BIGINT, ADD e INT")
         found.on("a", "u", "INSERT INTO orders_1 VALUES (1, 'x', 1, 2, 5)")
         found.on("a", "u", "INSERT INTO orders_2 VALUES (2, 'x', 1)")
         process.until_applied("uncoordinated", found.sources)

@@ -96,7 +96,7 @@ def _java_folders() -> Iterator[Path]:
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """Java starts Python processes and watches them, and moves few bytes between them: what its second
-compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
+compiler costs is never earned back, least of all at the start (docs/inside/performance.md). Its counters
 for jstat are sampled twenty times a second, also when nothing is to be done."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")

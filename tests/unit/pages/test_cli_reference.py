@@ -8,12 +8,12 @@ import pytest
 
 from scripts.cli_reference import reference_page
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference_page(), (
-        "run: python -m scripts.cli_reference > docs/cli.md"
+        "run: python -m scripts.cli_reference > docs/reference/cli.md"
     )
 
 

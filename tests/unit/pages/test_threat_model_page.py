@@ -1,4 +1,4 @@
-"""docs/threat-model.md has a test for every line, and names none that does not exist."""
+"""docs/inside/threat-model.md has a test for every line, and names none that does not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "docs" / "inside" / "threat-model.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith("| who |")
 ]
 ACTORS = {"local user", "source", "target", "network", "executor", "operator"}
