@@ -39,13 +39,13 @@ class SavedEstate:
         """Execute statements at a source."""
         self.sources[source].execute(*statements, database=schema)
 
-    def task_file(self, name: str, folder: Path) -> Path:
-        """The task file of a release, with the addresses of these servers."""
+    def task_file(self, name: str, folder: Path, **more: Any) -> Path:
+        """The task file of a release, with the addresses of these servers, and with ``more``."""
         values: dict[str, Any] = yaml.safe_load((self.folder / f"{name}.yaml").read_text())
         values["target-database"] = endpoint(self.target)
         for source in values["sources"]:
             source["from"] = endpoint(self.sources[source["source-id"]])
-        return write_task(folder, values)
+        return write_task(folder, values | more)
 
     def is_equal(self, schema: str, target: str, *shards: str) -> bool:
         """Whether a target has the rows of shards, such as ``a.orders_1``."""

@@ -1,4 +1,4 @@
-"""Save what this version leaves behind when its tasks are stopped, for later versions to go on with.
+"""Save what this version leaves behind when its tasks stop, for later versions to go on with.
 
 ``JAVA_HOME=$(scripts/java_home.sh) python -m tests.releases.save`` writes tests/releases/VERSION
 anew, in a minute. A folder of a version that is released stays as it is.
@@ -84,10 +84,10 @@ def create(found: SavedEstate, name: str, *targets: str, rows: int) -> None:
 
 
 @contextmanager
-def running(found: SavedEstate, name: str) -> Iterator[TaskProcess]:
+def running(found: SavedEstate, name: str, **more: Any) -> Iterator[TaskProcess]:
     """Run the task until the end of the block; then stop it in order."""
     with tempfile.TemporaryDirectory() as folder:
-        file = found.task_file(name, Path(folder))
+        file = found.task_file(name, Path(folder), **more)
         with task_process(file, Path(folder)) as process:
             yield process
             stopped = process.cli("stop", name)
@@ -145,9 +145,9 @@ def uncoordinated(found: SavedEstate) -> None:
 
 def copying(found: SavedEstate) -> None:
     create(found, "copying", rows=1200)
-    more = {"mydumpers": {"small": {"rows": 50, "threads": 1}}, "copy": {"rows-per-second": 150}}
-    task(found, "copying", **{"task-mode": "all", **more})
-    with running(found, "copying") as process:
+    small = {"small": {"rows": 50, "threads": 1}}
+    task(found, "copying", **{"task-mode": "all", "mydumpers": small})
+    with running(found, "copying", copy={"rows-per-second": 150}) as process:
         process.until_state("copying", "running")
         process.until(lambda: chunks(found) >= 2, "the first chunks")
         found.on(

@@ -1,4 +1,4 @@
-"""The table of events says what is logged, and docs/reference/logs.md and docs/runbook/warnings.md what it says."""
+"""The table of events says what is logged, and the pages of log and warnings say the same."""
 
 from __future__ import annotations
 
