@@ -21,7 +21,7 @@ def test_the_page_is_up_to_date() -> None:
     "line",
     [
         "## `replicator status [--json] [--watch] [--exit-code] [TASK]`",
-        "| `--on-error pause\\|exit` | `pause` | On an error that needs you: pause and wait, or"
+        "| `--on-error {pause,exit}` | `pause` | On an error that needs you: pause and wait, or"
         " exit with 1. |",
         "| `--seconds N` | `30` | How long the shards are written to. |",
     ],
