@@ -23,7 +23,7 @@ LEFT, RIGHT, TOP, BOTTOM = 78, 18, 40, 52
 COLOURS = ("#1f5fa8", "#c2571a")
 GREY = "#666"
 TICKS = 4
-PICTURES = Path("docs/inside/curves")
+FOLDER = Path("docs/inside/curves")
 
 
 @dataclass(frozen=True, slots=True)
