@@ -181,8 +181,8 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
         " table as those of two",
         where=f"{who}, target {name}",
         remedies=(
-            "spell both alike in target-schema and target-table under `routes:`. A table or database"
-            " without a route keeps its name: give it a route (for a database, without"
+            "spell both alike in target-schema and target-table under `routes:`. A table or"
+            " database without a route keeps its name: give it a route (for a database, without"
             " table-pattern). Then `replicator stop`, `replicator run`",
         ),
     )

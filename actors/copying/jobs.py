@@ -173,8 +173,8 @@ class CopyJobs:
                 remedies=(
                     f"change or delete the row in {copy}, then `replicator resume`",
                     "to keep that row: change or delete the other row, in its shard and on the"
-                    f" target {target} (the task does not copy a copied row again), then `replicator"
-                    " resume`",
+                    f" target {target} (the task does not copy a copied row again), then"
+                    " `replicator resume`",
                     f"if {target} had rows before the copy, and they may go: TRUNCATE TABLE"
                     f" {target.quoted}; on the target, then `replicator resume`: the task copies"
                     " all its shards again",

@@ -608,7 +608,107 @@ INSERT INTO `orders` VALUES
 (2000297,'row',297),
 (2000298,'row',298),
 (2000299,'row',299),
-(2000300,'row',300);
+(2000300,'row',300),
+(2000301,'row',301),
+(2000302,'row',302),
+(2000303,'row',303),
+(2000304,'row',304),
+(2000305,'row',305),
+(2000306,'row',306),
+(2000307,'row',307),
+(2000308,'row',308),
+(2000309,'row',309),
+(2000310,'row',310),
+(2000311,'row',311),
+(2000312,'row',312),
+(2000313,'row',313),
+(2000314,'row',314),
+(2000315,'row',315),
+(2000316,'row',316),
+(2000317,'row',317),
+(2000318,'row',318),
+(2000319,'row',319),
+(2000320,'row',320),
+(2000321,'row',321),
+(2000322,'row',322),
+(2000323,'row',323),
+(2000324,'row',324),
+(2000325,'row',325),
+(2000326,'row',326),
+(2000327,'row',327),
+(2000328,'row',328),
+(2000329,'row',329),
+(2000330,'row',330),
+(2000331,'row',331),
+(2000332,'row',332),
+(2000333,'row',333),
+(2000334,'row',334),
+(2000335,'row',335),
+(2000336,'row',336),
+(2000337,'row',337),
+(2000338,'row',338),
+(2000339,'row',339),
+(2000340,'row',340),
+(2000341,'row',341),
+(2000342,'row',342),
+(2000343,'row',343),
+(2000344,'row',344),
+(2000345,'row',345),
+(2000346,'row',346),
+(2000347,'row',347),
+(2000348,'row',348),
+(2000349,'row',349),
+(2000350,'row',350),
+(2000351,'row',351),
+(2000352,'row',352),
+(2000353,'row',353),
+(2000354,'row',354),
+(2000355,'row',355),
+(2000356,'row',356),
+(2000357,'row',357),
+(2000358,'row',358),
+(2000359,'row',359),
+(2000360,'row',360),
+(2000361,'row',361),
+(2000362,'row',362),
+(2000363,'row',363),
+(2000364,'row',364),
+(2000365,'row',365),
+(2000366,'row',366),
+(2000367,'row',367),
+(2000368,'row',368),
+(2000369,'row',369),
+(2000370,'row',370),
+(2000371,'row',371),
+(2000372,'row',372),
+(2000373,'row',373),
+(2000374,'row',374),
+(2000375,'row',375),
+(2000376,'row',376),
+(2000377,'row',377),
+(2000378,'row',378),
+(2000379,'row',379),
+(2000380,'row',380),
+(2000381,'row',381),
+(2000382,'row',382),
+(2000383,'row',383),
+(2000384,'row',384),
+(2000385,'row',385),
+(2000386,'row',386),
+(2000387,'row',387),
+(2000388,'row',388),
+(2000389,'row',389),
+(2000390,'row',390),
+(2000391,'row',391),
+(2000392,'row',392),
+(2000393,'row',393),
+(2000394,'row',394),
+(2000395,'row',395),
+(2000396,'row',396),
+(2000397,'row',397),
+(2000398,'row',398),
+(2000399,'row',399),
+(2000400,'row',400);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -657,8 +757,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795636156,2482080429,'',4,'pessimistic',0,'2026-11-25 19:51:00'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795636157,3364090859,'',4,'pessimistic',0,'2026-11-25 19:51:01');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795637998,465186343,'',4,'pessimistic',0,'2026-11-25 20:24:00'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795638000,54730003,'',4,'pessimistic',0,'2026-11-25 20:24:00');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -685,18 +785,20 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,4389560093787690290),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,4389560093787690290),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,4389560093787690290),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,4389560093787690290),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,4389560093787690290),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,4389560093787690290),
-('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,4389560093787690290);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,3581492552246162087),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,3581492552246162087),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,3581492552246162087),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,3581492552246162087),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,3581492552246162087),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',7,'[\"32303030333530\"]','[\"32303030343030\"]',1,50,950,0,1099511673246,1099511673246,3581492552246162087),
+('b','c','orders_1',8,'[\"32303030343030\"]','[\"32303030343530\"]',0,0,0,0,0,0,3581492552246162087);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -857,7 +959,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,4389560093787690290,21,'vm',6798,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','119326','2026-11-25 19:50:55.015085','2026-11-25 19:51:12.731358');
+(1,3581492552246162087,23,'vm',19797,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','315827','2026-11-25 20:23:52.551735','2026-11-25 20:24:18.016007');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -960,6 +1062,29 @@ LOCK TABLES `copying_tracked_key` WRITE;
 /*!40000 ALTER TABLE `copying_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_validation_error`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_validation_error` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `digest` binary(32) NOT NULL,
+  `key_line` longblob NOT NULL,
+  `kind` varchar(16) NOT NULL,
+  `shard` varchar(255) NOT NULL,
+  `detail` text NOT NULL,
+  `state` varchar(16) NOT NULL,
+  `found_at` bigint(20) NOT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `target_schema` (`target_schema`,`target_table`,`digest`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_validation_error` WRITE;
+/*!40000 ALTER TABLE `copying_validation_error` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_validation_error` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1009,8 +1134,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795636156,3526110237,'',4,'pessimistic',1,'2026-11-25 19:49:51'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795636157,3649377148,'',4,'pessimistic',0,'2026-11-25 19:49:51');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795637998,1589527991,'',4,'pessimistic',1,'2026-11-25 20:22:03'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795638000,2192369574,'',4,'pessimistic',0,'2026-11-25 20:22:03');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1037,21 +1162,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,6741155774661046923),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6741155774661046923),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,6741155774661046923),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,6741155774661046923),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,6741155774661046923),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,6741155774661046923),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,6741155774661046923),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,6741155774661046923);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,7350883719605528647),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,7350883719605528647),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,7350883719605528647),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,7350883719605528647),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,7350883719605528647),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,7350883719605528647),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,7350883719605528647),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,7350883719605528647);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1097,7 +1222,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795636175,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 19:49:47');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795638078,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 20:21:44');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1214,7 +1339,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,6741155774661046923,48,'vm',4794,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','111901','2026-11-25 19:49:33.636422','2026-11-25 19:49:52.976431');
+(1,7350883719605528647,63,'vm',15263,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','297134','2026-11-25 20:20:55.263256','2026-11-25 20:22:05.076469');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1266,8 +1391,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795636187,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795636187,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795638104,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795638105,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_rules`;
@@ -1335,6 +1460,29 @@ INSERT INTO `locked_tracked_key` VALUES
 ('ml','orders',0x39BD41855F26B5AED7E9B1A3B6B8B88F2C62B530B1D7AE51339C509E4C9601BE,'[\"id\"]',0x31303030303033,1);
 /*!40000 ALTER TABLE `locked_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_validation_error`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_validation_error` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `digest` binary(32) NOT NULL,
+  `key_line` longblob NOT NULL,
+  `kind` varchar(16) NOT NULL,
+  `shard` varchar(255) NOT NULL,
+  `detail` text NOT NULL,
+  `state` varchar(16) NOT NULL,
+  `found_at` bigint(20) NOT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `target_schema` (`target_schema`,`target_table`,`digest`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_validation_error` WRITE;
+/*!40000 ALTER TABLE `locked_validation_error` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_validation_error` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1357,15 +1505,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,6741155774661046923,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,6741155774661046923,'0-4101-17','5339:1795636156:570301016:binlog.000001'),
-('a','ml','orders',2,0,0,0,6741155774661046923,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,6741155774661046923,'0-4101-17','5339:1795636156:570301016:binlog.000001'),
+('a','ml','orders',0,0,0,0,7350883719605528647,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,7350883719605528647,'0-4101-17','5339:1795637998:2060971650:binlog.000001'),
+('a','ml','orders',2,0,0,0,7350883719605528647,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,7350883719605528647,'0-4101-17','5339:1795637998:2060971650:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,6741155774661046923,NULL,NULL),
-('b','ml','orders',1,0,0,0,6741155774661046923,NULL,NULL),
-('b','ml','orders',2,0,0,0,6741155774661046923,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,6741155774661046923,'0-4102-7','2152:1795636157:3649377148:binlog.000001');
+('b','ml','orders',0,0,0,0,7350883719605528647,NULL,NULL),
+('b','ml','orders',1,0,0,0,7350883719605528647,NULL,NULL),
+('b','ml','orders',2,0,0,0,7350883719605528647,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,7350883719605528647,'0-4102-7','2152:1795638000:2192369574:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1395,8 +1543,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795636156,788154959,'',4,'',0,'2026-11-25 19:50:28'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795636157,3563013196,'',4,'',0,'2026-11-25 19:50:28');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795637998,2483377661,'',4,'',0,'2026-11-25 20:23:07'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795638000,1863689955,'',4,'',0,'2026-11-25 20:23:07');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1464,9 +1612,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column id\",\"column name\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-25 19:50:26'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 19:50:27'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-25 19:50:27');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column name\",\"column id\",\"column n\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-25 20:23:02'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 20:23:02'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-25 20:23:03');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1581,7 +1729,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,8022400010802047327,25,'vm',5872,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','115621','2026-11-25 19:50:20.020790','2026-11-25 19:50:30.401776');
+(1,9172065621334618104,28,'vm',18220,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','309521','2026-11-25 20:22:49.906106','2026-11-25 20:23:10.570890');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1691,6 +1839,29 @@ LOCK TABLES `uncoordinated_tracked_key` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_validation_error`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_validation_error` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `digest` binary(32) NOT NULL,
+  `key_line` longblob NOT NULL,
+  `kind` varchar(16) NOT NULL,
+  `shard` varchar(255) NOT NULL,
+  `detail` text NOT NULL,
+  `state` varchar(16) NOT NULL,
+  `found_at` bigint(20) NOT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `target_schema` (`target_schema`,`target_table`,`digest`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_validation_error` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_validation_error` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_validation_error` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1713,15 +1884,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,8022400010802047327,'0-4101-27','7316:1795636156:788154959:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,8022400010802047327,'0-4101-25','6899:1795636156:3306511778:binlog.000001'),
-('a','mu','orders',2,0,0,0,8022400010802047327,NULL,NULL),
-('a','mu','orders',3,0,0,0,8022400010802047327,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,9172065621334618104,'0-4101-27','7316:1795637998:2483377661:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,9172065621334618104,'0-4101-24','6649:1795637998:876095854:binlog.000001'),
+('a','mu','orders',2,0,0,0,9172065621334618104,NULL,NULL),
+('a','mu','orders',3,0,0,0,9172065621334618104,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,8022400010802047327,'0-4102-12','3137:1795636157:2654523951:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,8022400010802047327,'0-4102-13','3292:1795636157:3563013196:binlog.000001'),
-('b','mu','orders',2,0,0,0,8022400010802047327,NULL,NULL),
-('b','mu','orders',3,0,0,0,8022400010802047327,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,9172065621334618104,'0-4102-12','3137:1795638000:628240512:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,9172065621334618104,'0-4102-13','3292:1795638000:1863689955:binlog.000001'),
+('b','mu','orders',2,0,0,0,9172065621334618104,NULL,NULL),
+('b','mu','orders',3,0,0,0,9172065621334618104,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;
