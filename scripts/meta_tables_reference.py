@@ -76,7 +76,7 @@ MEANINGS: Mapping[str, str] = {
     " until at most one shard is known to have them",
     "rules": "per source: the rules of the task file that decide what its rows look like, as of the"
     " last start",
-    "validation_error": "rows that stay different from those of their shards: target, key, how and"
+    "validation": "rows that stay different from those of their shards: target, key, how and"
     " in which columns, the shard, when it was found, and the operator's answer",
 }
 """By the suffix of the table: what it holds."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.support.tasks.processes import TaskProcess
 RELEASES = [path for path in sorted((ROOT / "tests/releases").iterdir()) if path.name[0].isdigit()]
 ORDERS = ("a.orders_1", "a.orders_2", "b.orders_1")
 USERS = ("a.users_1", "b.users_1")
+QUICK = {"small": {"rows": 500, "threads": 4}}
+"""The chunks of the copy that goes on; those of before were small, to be stopped among them."""
 
 
 @pytest.mark.slow
@@ -44,16 +47,16 @@ def test_tasks_of_a_release_go_on_to_equality(release: Path) -> None:
             found.on("a", "u", "ALTER TABLE orders_2 MODIFY n BIGINT, ADD e INT")
             found.on("b", "u", "ALTER TABLE orders_1 MODIFY n BIGINT, ADD e INT")
             equal(found, task, "uncoordinated", orders=ORDERS)
-        with going_on(found, "copying") as task:
+        with going_on(found, "copying", mydumpers=QUICK) as task:
             found.on("a", "c", "ALTER TABLE orders_2 MODIFY n VARCHAR(20)")
             found.on("b", "c", "ALTER TABLE orders_1 MODIFY n VARCHAR(20)")
             equal(found, task, "copying", orders=ORDERS, users=USERS)
 
 
 @contextmanager
-def going_on(found: SavedEstate, name: str) -> Iterator[TaskProcess]:
+def going_on(found: SavedEstate, name: str, **more: Any) -> Iterator[TaskProcess]:
     """The task, once it has started from what is saved, with a row more in each shard."""
-    with running(found, name) as task:
+    with running(found, name, **more) as task:
         task.until_state(name, "running")
         schema = SCHEMAS[name]
         for number, shard in enumerate((*ORDERS, *USERS)):

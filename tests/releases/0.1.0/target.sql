@@ -1062,10 +1062,10 @@ LOCK TABLES `copying_tracked_key` WRITE;
 /*!40000 ALTER TABLE `copying_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
-DROP TABLE IF EXISTS `copying_validation_error`;
+DROP TABLE IF EXISTS `copying_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
-CREATE TABLE `copying_validation_error` (
+CREATE TABLE `copying_validation` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
@@ -1081,9 +1081,9 @@ CREATE TABLE `copying_validation_error` (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
-LOCK TABLES `copying_validation_error` WRITE;
-/*!40000 ALTER TABLE `copying_validation_error` DISABLE KEYS */;
-/*!40000 ALTER TABLE `copying_validation_error` ENABLE KEYS */;
+LOCK TABLES `copying_validation` WRITE;
+/*!40000 ALTER TABLE `copying_validation` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_validation` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1460,10 +1460,10 @@ INSERT INTO `locked_tracked_key` VALUES
 ('ml','orders',0x39BD41855F26B5AED7E9B1A3B6B8B88F2C62B530B1D7AE51339C509E4C9601BE,'[\"id\"]',0x31303030303033,1);
 /*!40000 ALTER TABLE `locked_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
-DROP TABLE IF EXISTS `locked_validation_error`;
+DROP TABLE IF EXISTS `locked_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
-CREATE TABLE `locked_validation_error` (
+CREATE TABLE `locked_validation` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
@@ -1479,9 +1479,9 @@ CREATE TABLE `locked_validation_error` (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
-LOCK TABLES `locked_validation_error` WRITE;
-/*!40000 ALTER TABLE `locked_validation_error` DISABLE KEYS */;
-/*!40000 ALTER TABLE `locked_validation_error` ENABLE KEYS */;
+LOCK TABLES `locked_validation` WRITE;
+/*!40000 ALTER TABLE `locked_validation` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_validation` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1839,10 +1839,10 @@ LOCK TABLES `uncoordinated_tracked_key` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
-DROP TABLE IF EXISTS `uncoordinated_validation_error`;
+DROP TABLE IF EXISTS `uncoordinated_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
-CREATE TABLE `uncoordinated_validation_error` (
+CREATE TABLE `uncoordinated_validation` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
@@ -1858,9 +1858,9 @@ CREATE TABLE `uncoordinated_validation_error` (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
-LOCK TABLES `uncoordinated_validation_error` WRITE;
-/*!40000 ALTER TABLE `uncoordinated_validation_error` DISABLE KEYS */;
-/*!40000 ALTER TABLE `uncoordinated_validation_error` ENABLE KEYS */;
+LOCK TABLES `uncoordinated_validation` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_validation` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_validation` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_watermark`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
