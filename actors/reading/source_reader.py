@@ -29,7 +29,7 @@ from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.event_header import row_event_types
 from replicator.binlog.events.xa_events import UnknownTransactionError
@@ -42,7 +42,6 @@ from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
-from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place
@@ -84,17 +83,14 @@ RETRY_WAIT = (0.1, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its address, and the server id to register with.
+    """One source: its name, its binlog, and the limits of what is read of it at once.
 
-    ``upstream``: the server that the start is a place in the binlog of. None: any.
-    ``by_gtid``: its place can be looked for on another one.
+    ``by_gtid``: its place can be looked for on another server.
     """
 
     source: str
-    address: SourceAddress
-    server_id: int
+    binlog: BinlogSource
     limits: SegmentLimits
-    upstream: ServerIdentity | None = None
     by_gtid: bool = False
 
 
@@ -150,13 +146,7 @@ class SourceReader(Actor[Never]):
         self._resume_after: Place | None = None
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
-        self._make_stream = partial(
-            BinlogStream,
-            settings.address,
-            server_id=settings.server_id,
-            limits=settings.limits,
-            expected=settings.upstream,
-        )
+        self._make_stream = partial(BinlogStream, settings.binlog, limits=settings.limits)
         self._prepared = PreparedBefore(settings.source, self._make_stream)
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)

@@ -33,8 +33,8 @@ from actors.task_setup import (
     SEGMENTS_OF_A_BATCH,
     SourceSetup,
     address_of,
+    binlog_source,
     columns_of,
-    source_address,
 )
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, BucketWatermarks, WriterSettings
@@ -345,10 +345,8 @@ def _reader(
     return SourceReader(
         SourceSettings(
             source=source,
-            address=source_address(setup),
-            server_id=setup.server_id,
+            binlog=binlog_source(setup, upstream),
             limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
-            upstream=upstream,
             by_gtid=setup.use_gtid,
         ),
         start,

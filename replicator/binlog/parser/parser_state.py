@@ -79,7 +79,6 @@ class ReadingState:
         tables: TableRoutes,
         segment: SegmentBuilder,
         *,
-        located: bool,
         resume_after: Place | None,
         prepared: PreparedTransactions | PreparedPlaces,
     ) -> None:
@@ -88,7 +87,7 @@ class ReadingState:
         self.segment = segment
         self.payloads: list[Payload] = []
         self.prepared = prepared
-        self.located = located
+        self.located = not files.by_gtid
         self.resume = resume_after
         self.open = False
         self.begun = False

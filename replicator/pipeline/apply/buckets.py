@@ -296,7 +296,7 @@ class _RowFound:
             failed,
             members=tuple(map(str, found)),
             key=tuple(column.name for column in plan.key_columns),
-            row=_shown(keys[image]) if show_values and plan.key else "",
+            row=_shown(keys[image]) if show_values and plan.rows.key else "",
             places=tuple(self._place(member, event) for member, (event, _) in found.items()),
         )
 

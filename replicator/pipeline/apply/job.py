@@ -38,7 +38,6 @@ from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
 from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.row_block import RowBlock, merged
-from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED
 
@@ -101,7 +100,7 @@ def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
     for number in np.unique(of_events).tolist():
         plan = plans.kinds[number]
         # Rules are each shard's own, and so is the count of what they leave out.
-        alike = plan if plan.filtering is not None else (plan.target.number, *_reading(plan))
+        alike = plan if plan.filtering is not None else (plan.target.number, plan.rows)
         kind_of[number] = kinds.setdefault(alike, len(kinds))
         if len(first) < len(kinds):
             first.append(plan)
@@ -116,37 +115,13 @@ def _block(
 ) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
     noted = plan.filtering.indexes if plan.filtering else ()
-    decoder = _decoder(*_reading(plan), noted=noted, hash_cut=plan.hash_cut)
+    decoder = _decoder(plan.rows, noted)
     if plan.filtering is None:
         buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
         return decoder.decode(events, buckets), 0
     block = decoder.decode(events)
     passed = passing(plan.filtering, block)
     return passed, len(block.event) - len(passed.event)
-
-
-_Reading = tuple[
-    tuple[ColumnFormat, ...],
-    tuple[int, ...],
-    tuple[int, ...],
-    tuple[int, ...],
-    frozenset[int],
-    int | None,
-    tuple[bytes, ...],
-]
-
-
-def _reading(plan: TablePlan) -> _Reading:
-    """What a decoder needs to know of a plan."""
-    return (
-        plan.columns,
-        plan.written,
-        plan.key,
-        plan.hashed,
-        plan.generated,
-        plan.until,
-        plan.constants,
-    )
 
 
 _decoder = lru_cache(maxsize=4096)(CompiledDecoder)

@@ -79,7 +79,7 @@ def net_effect(
     for event, change, old_key, new_key, before, after in entries:
         if event != current:
             current, plan = event, plan_of(event)
-            keyed = bool(plan.key)
+            keyed = bool(plan.rows.key)
             lenient = keyed and safe(event)
         if lenient:
             safe_keys.update(key for key in (old_key, new_key) if key is not None)

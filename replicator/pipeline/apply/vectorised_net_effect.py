@@ -110,7 +110,7 @@ class PlanNumbers:
         self.sources = plans.sources
         self.source = _numbered([source for source, *_ in plans.names])
         self.version = plans.version
-        self.keyed = np.array([bool(plan.key) for plan in kinds], np.bool_)[kind]
+        self.keyed = np.array([bool(plan.rows.key) for plan in kinds], np.bool_)[kind]
         self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
         self.member = _numbered(plans.names)
         self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
@@ -209,7 +209,7 @@ def _together(
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
     # Random places of a large table cost the target a page each.
-    ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
+    ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).rows.key))[::-1]
     gone, over, come = (
         part[np.lexsort(ranks[:, part])]
         for part in (

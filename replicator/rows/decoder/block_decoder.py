@@ -41,7 +41,7 @@ from replicator.rows.decoder.row_format import (
     is_text,
 )
 from replicator.rows.decoder.row_images import NotedColumn
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
@@ -83,40 +83,27 @@ _KINDS = _kind_numbers()
 class BlockDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        constants: tuple[bytes, ...] = (),
-        noted: tuple[int, ...] = (),
-        hash_cut: int = 0,
-    ) -> None:
-        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
-
-        Raises BinlogError for a column that cannot be read.
-        """
+    def __init__(self, rows: RowFormat, noted: tuple[int, ...] = ()) -> None:
+        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
+        columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
         self._extents = [extent(column) for column in columns]
-        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, *noted})
-        self._key, self._hashed, self._noted = key, hashed, noted
-        self._hash_cut = hash_cut
+        self._needed = {*range(len(columns))} - (rows.generated - {*used, *noted})
+        self._key, self._hashed, self._noted = rows.key, rows.hashed, noted
+        self._hash_cut = rows.hash_cut
         pieces = Pieces()
         formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
-        formats += [constant_format(constant, pieces) for constant in constants]
+        formats += [constant_format(constant, pieces) for constant in rows.constants]
         self._line, self._key_line, self._hash_line = (
             np.array([formats[n] for n in chosen], np.int64).reshape(len(chosen), field_text.WIDTH)
-            for chosen in (written, key, hashed)
+            for chosen in (rows.written, rows.key, rows.hashed)
         )
         self._pieces, self._piece_ends = pieces.arrays()
         self._longest = max(field_text.LONGEST, pieces.longest) + 1
-        used = {*written, *key, *hashed}
         given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
         # Any bytes are a number, so those of other tasks' rows need not be looked at.
-        self._then = [n for n in given if n not in hashed and _is_float(columns[n])]
+        self._then = [n for n in given if n not in rows.hashed and _is_float(columns[n])]
         self._first = [n for n in given if n not in self._then]
         self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
 
@@ -290,30 +277,10 @@ def _expanded(
 class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        until: int | None = None,
-        constants: tuple[bytes, ...] = (),
-        noted: tuple[int, ...] = (),
-        hash_cut: int = 0,
-    ) -> None:
-        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
-
-        Raises BinlogError for a column that cannot be read.
-        """
-        self._careful = compile_decoder(
-            columns, written, key, hashed, generated, until, constants, noted, hash_cut
-        )
-        self._blocks = (
-            BlockDecoder(columns, written, key, hashed, generated, constants, noted, hash_cut)
-            if until is None
-            else None
-        )
+    def __init__(self, rows: RowFormat, noted: tuple[int, ...] = ()) -> None:
+        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
+        self._reference = compile_decoder(rows, noted)
+        self._blocks = BlockDecoder(rows, noted) if rows.until is None else None
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
         """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
@@ -321,4 +288,4 @@ class CompiledDecoder:
         Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.
         """
         block = self._blocks.decode(events, own) if self._blocks is not None else None
-        return block_of_images(self._careful.decode(events.split())) if block is None else block
+        return block_of_images(self._reference.decode(events.split())) if block is None else block

@@ -20,7 +20,7 @@ from replicator.binlog.events.compression import expand_rows
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.table_map import packed_integer
 from replicator.rows.decoder.row_images import RowChange, RowImages, noted_column, present_rows
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.value_readers import column_reader
 
@@ -83,54 +83,22 @@ _HINT = (
 )
 
 
-def compile_decoder(
-    columns: tuple[ColumnFormat, ...],
-    written: tuple[int, ...],
-    key: tuple[int, ...],
-    hashed: tuple[int, ...],
-    generated: frozenset[int],
-    until: int | None = None,
-    constants: tuple[bytes, ...] = (),
-    noted: tuple[int, ...] = (),
-    hash_cut: int = 0,
-) -> RowsDecoder:
-    """A decoder for rows of ``columns`` (in the order of the row image).
+def compile_decoder(rows: RowFormat, noted: tuple[int, ...] = ()) -> RowsDecoder:
+    """A decoder for rows of this format.
 
-    ``constants`` are fields that each row has behind those of the image; they have the indexes that
-    follow.
-    ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
-    and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
-    column with the time until which a row was the present one, in a table that keeps its former
-    rows: of those nothing is told. ``noted`` are the indexes of columns of which the bytes are
-    given, too. ``hash_cut`` bytes at the end of the hashed fields do not count. Raises BinlogError
-    for a column that cannot be read.
+    ``noted`` are the indexes of columns of which the bytes are given, too. Raises BinlogError for a
+    column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated, until, constants, noted, hash_cut)
+    return _Decoder(rows, noted)
 
 
 class _Decoder:
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        until: int | None,
-        constants: tuple[bytes, ...],
-        noted: tuple[int, ...],
-        hash_cut: int,
-    ) -> None:
-        self._columns = columns
-        self._constants = constants
-        self._written = written
-        self._key = key
-        self._hashed = hashed
-        self._counting = slice(-hash_cut if hash_cut else None)
-        self._until = until
-        used = {*written, *key, *hashed, *noted, until}
-        self._needed = {*range(len(columns))} - (generated - used)
-        self._readers: list[Read] = [column_reader(column) for column in columns]
+    def __init__(self, rows: RowFormat, noted: tuple[int, ...]) -> None:
+        self._rows = rows
+        self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
+        used = {*rows.written, *rows.key, *rows.hashed, *noted, rows.until}
+        self._needed = {*range(len(rows.columns))} - (rows.generated - used)
+        self._readers: list[Read] = [column_reader(column) for column in rows.columns]
         self._noted: dict[int, list[bytes | None]] = {index: [] for index in noted}
         for index, values in self._noted.items():
             self._readers[index] = _noting(self._readers[index], values)
@@ -150,7 +118,7 @@ class _Decoder:
                     f"{int.from_bytes(event[13:17], 'little')} of its binlog) cannot be read: "
                     f"{error}"
                 ) from error
-        if self._until is not None:
+        if self._rows.until is not None:
             images = present_rows(images)
         images.noted = tuple(map(noted_column, self._noted.values()))
         return images
@@ -160,9 +128,9 @@ class _Decoder:
         if kind.extra:
             at += int.from_bytes(event[at : at + 2], "little")
         count, at = packed_integer(event, at)
-        if count != len(self._columns):
+        if count != len(self._rows.columns):
             raise BinlogError(
-                f"it has {count} columns, the table structure {len(self._columns)}; {_HINT}"
+                f"it has {count} columns, the table structure {len(self._rows.columns)}; {_HINT}"
             )
         width = (count + 7) // 8
         bitmap = event[at : at + width]
@@ -242,10 +210,10 @@ class _Decoder:
         read = self._images.get(bitmap)
         if read is None:
             bits = int.from_bytes(bitmap, "little")
-            present = tuple(i for i in range(len(self._columns)) if bits >> i & 1)
+            present = tuple(i for i in range(len(self._rows.columns)) if bits >> i & 1)
             missing = sorted(self._needed - {*present})
             if missing:
-                names = ", ".join(self._columns[i].name for i in missing)
+                names = ", ".join(self._rows.columns[i].name for i in missing)
                 raise BinlogError(
                     f"binlog_row_image is not FULL: the event lacks {names}. Set "
                     "binlog_row_image=FULL on the source, in all sessions"
@@ -258,18 +226,18 @@ class _Decoder:
         steps = [(reader, 1 << n) for n, reader in enumerate(readers)]
         null_bytes = (len(present) + 7) // 8
         null_mask = (1 << len(present)) - 1
-        constants = self._constants
-        made = range(len(self._columns), len(self._columns) + len(constants))
+        constants = self._rows.constants
+        made = range(len(self._rows.columns), len(self._rows.columns) + len(constants))
         rank = {column: n for n, column in enumerate((*present, *made))}
-        line_of = _picker(tuple(rank[i] for i in self._written), len(rank))
-        key_of = _picker(tuple(rank[i] for i in self._key), len(rank))
-        hash_of = _picker(tuple(rank[i] for i in self._hashed), len(rank))
-        has_key = bool(self._key)
-        has_hash = bool(self._hashed)
-        key_is_hashed = self._key == self._hashed
+        line_of = _picker(tuple(rank[i] for i in self._rows.written), len(rank))
+        key_of = _picker(tuple(rank[i] for i in self._rows.key), len(rank))
+        hash_of = _picker(tuple(rank[i] for i in self._rows.hashed), len(rank))
+        has_key = bool(self._rows.key)
+        has_hash = bool(self._rows.hashed)
+        key_is_hashed = self._rows.key == self._rows.hashed
         counting = self._counting
-        names = tuple(self._columns[i].name for i in present)
-        until = None if self._until is None else rank[self._until]
+        names = tuple(self._rows.columns[i].name for i in present)
+        until = None if self._rows.until is None else rank[self._rows.until]
         noted = [(1 << rank[i], values) for i, values in self._noted.items()]
         noted_mask = sum(bit for bit, _ in noted)
 

@@ -30,6 +30,7 @@ from replicator.rows.decoder.block_decoder import BlockDecoder
 from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.rows.decoder.row_block import block_of_images
 from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.values.column_format import RowFormat
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
@@ -133,10 +134,10 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
     """What becomes of each row, from values as they are read one by one. EvaluationError."""
     names = [folded(column.name) for column in shard.structure.columns]
     indexes = [names.index(folded(column.name)) for column in resolved.columns]
-    layouts = list(shard.plan.columns)
+    layouts = list(shard.plan.rows.columns)
     for index, layout in zip(indexes, filtering.layouts, strict=True):
         layouts[index] = layout
-    decoder = compile_decoder(tuple(layouts), tuple(indexes), (), (), frozenset())
+    decoder = compile_decoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
     images = decoder.decode(shard.events)
     rules, found = resolved.rules, []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
@@ -208,10 +209,9 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         assert resolved is not None
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
-        given_plan = plan.columns, plan.written, plan.key, plan.hashed, plan.generated
         noted = plan.filtering.indexes
-        images = compile_decoder(*given_plan, noted=noted).decode(shard.events)
-        block = BlockDecoder(*given_plan, noted=noted).decode(spans_of(shard.events))
+        images = compile_decoder(plan.rows, noted=noted).decode(shard.events)
+        block = BlockDecoder(plan.rows, noted=noted).decode(spans_of(shard.events))
         assert block is not None
         try:
             fates = one_by_one(shard, resolved, plan.filtering)

@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.errors import OtherOrderError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
@@ -19,9 +20,9 @@ from tests.support.servers.replication import ReplicatedPair
 
 
 def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidPlaces:
-    address = SourceAddress(server.host, server.port, server.user, server.password)
+    address = DatabaseAddress(server.host, server.port, server.user, server.password)
     connect = partial(
-        BinlogConnection, address, server_id=77001, heartbeat=0.2, read_timeout=20.0, bare=True
+        BinlogConnection, BinlogSource(address, server_id=77001, heartbeat=0.2), bare=True
     )
     return find_places(connect, end, sought)
 

@@ -78,7 +78,7 @@ class Bench:
     def check_pair(self, number: int, table_map: TableMap, events: list[bytes]) -> None:
         pair = self.pairs[number]
         plan = plan_table(MEMBER, self.shards[number], table_map, self.targets[number], number, 1)
-        decoder = compile_decoder(plan.columns, plan.written, plan.key, plan.hashed, plan.generated)
+        decoder = compile_decoder(plan.rows)
         try:
             followed = [line for line in decoder.decode(events).after if line is not None]
             copied = self.copied(number)

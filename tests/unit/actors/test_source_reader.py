@@ -20,7 +20,7 @@ from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettin
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -28,6 +28,7 @@ from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.routing.allow_list import AllowList
 from replicator.routing.routes import Router, RouteRule, Routes
@@ -76,7 +77,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     writer: Mailbox[WriterMessage] = Mailbox(100)
     registry = SchemaRegistry()
     reader = SourceReader(
-        SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, SegmentLimits()),
+        SourceSettings("a", BinlogSource(DatabaseAddress("localhost", 1, "u"), 1), SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
         StatementReader(
             StatementSettings("a", ROUTER),

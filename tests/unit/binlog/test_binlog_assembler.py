@@ -19,6 +19,7 @@ from replicator.binlog.errors import (
 )
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment
@@ -47,12 +48,10 @@ def assembler(
 
     return SegmentAssembler(
         PacketBuffer(),
-        start,
-        gtids=gtids,
+        FileState(start, gtids, checksums=checksums),
         route=route,
         limits=limits,
         resume_after=resume_after,
-        checksums=checksums,
     )
 
 

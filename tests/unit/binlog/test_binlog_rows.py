@@ -13,7 +13,7 @@ from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
 from replicator.rows.decoder.row_images import RowChange, RowImages
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
@@ -53,7 +53,9 @@ def row(number: int | None, text: bytes | None) -> bytes:
 
 def decoder(columns: tuple[ColumnFormat, ...] = COLUMNS) -> RowsDecoder:
     everything = tuple(range(len(columns)))
-    return compile_decoder(columns, everything, everything[:1], everything[:1], frozenset())
+    return compile_decoder(
+        RowFormat(columns, everything, everything[:1], everything[:1], frozenset())
+    )
 
 
 def fields(line: bytes) -> list[bytes | None]:
@@ -127,11 +129,13 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     columns = (INT, TEXT, ColumnFormat("n", ColumnType.TINY, 0, unsigned=True))
     image = b"\xf8" + row(1, b"x")[1:] + b"\xff"
     [event_bytes] = [event(EventType.WRITE_ROWS_V1, image, columns=3)]
-    chosen = compile_decoder(columns, (2, 0), (1, 2), (0, 1), frozenset()).decode([event_bytes])
+    chosen = compile_decoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
+        [event_bytes]
+    )
     assert chosen.after == [b"255\t1"]
     assert chosen.after_key == [b"x\t255"]
     assert chosen.after_hash == [zlib.crc32(b"1\tx")]
-    whole = compile_decoder(columns, (1,), (), (), frozenset()).decode([event_bytes])
+    whole = compile_decoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
     assert (whole.after, whole.after_key, whole.after_hash) == ([b"x"], [b"x"], [0])
 
 
@@ -158,13 +162,13 @@ def test_compressed_events(kind: int, plain: int) -> None:
 def test_generated_columns_may_be_missing() -> None:
     columns = (INT, ColumnFormat("g", ColumnType.LONG, 0), TEXT)
     partial = event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3, present=b"\x05")
-    decode = compile_decoder(columns, (0, 2), (0,), (0,), frozenset({1})).decode
+    decode = compile_decoder(RowFormat(columns, (0, 2), (0,), (0,), frozenset({1}))).decode
     assert decode([partial]).after == [b"1\tx"]
     assert decode(
         [event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)]
     ).after == [b"0\t"]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks g\."):
-        compile_decoder(columns, (0, 1, 2), (0,), (0,), frozenset({1})).decode([partial])
+        compile_decoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode([partial])
 
 
 def test_partial_image_after_an_update() -> None:
@@ -233,7 +237,7 @@ def test_enums_and_sets_are_written_by_label() -> None:
 
 def test_text_that_cannot_be_converted_names_its_column() -> None:
     column = ColumnFormat("c", ColumnType.VARCHAR, 20, transcode=("utf_8", "mysql_latin1"))
-    convert = compile_decoder((column,), (0,), (), (), frozenset()).decode
+    convert = compile_decoder(RowFormat((column,), (0,), (), (), frozenset())).decode
     assert convert(
         [event(EventType.WRITE_ROWS_V1, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)]
     ).after == [b"\xe9\x81"]
@@ -289,7 +293,7 @@ def versioned(number: int, until: bytes) -> bytes:
 
 @pytest.mark.parametrize("forever", [FOREVER_2038, FOREVER_2106])
 def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
-    decode = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1).decode
+    decode = compile_decoder(RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1)).decode
     present, past, other = versioned(1, forever), versioned(1, PAST), versioned(2, forever)
     images = decode(
         [
@@ -317,7 +321,7 @@ def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
     columns = (INT, ColumnFormat("n", ColumnType.VARCHAR, 20), INT)
     # The first two bits of a row's first byte: NULL in these columns.
     rows = [b"\xf8\1\0\0\0\1a\5\0\0\0", b"\xfa\2\0\0\0\6\0\0\0", b"\xf8\3\0\0\0\0\7\0\0\0"]
-    decoder = compile_decoder(columns, (0,), (0,), (0,), frozenset(), noted=(2, 1))
+    decoder = compile_decoder(RowFormat(columns, (0,), (0,), (0,), frozenset()), noted=(2, 1))
     events = [
         event(EventType.UPDATE_ROWS_V1, rows[0] + rows[1], 3),
         event(EventType.DELETE_ROWS_V1, rows[2], 3),
@@ -333,7 +337,9 @@ def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
 
 def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
     present, past, other = (versioned(n, at) for n, at in ((1, FOREVER_2038), (2, PAST), (3, PAST)))
-    decoder = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1, noted=(0,))
+    decoder = compile_decoder(
+        RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), noted=(0,)
+    )
     images = decoder.decode(
         [
             event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),

@@ -22,7 +22,7 @@ from replicator.pipeline.apply.job import apply_part
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import row_filter, rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
@@ -45,11 +45,8 @@ def filtered_plan() -> TablePlan:
     return TablePlan(
         TargetTable(3, "d", "t", 4, True),
         SHARD,
-        (INT,),
-        (0,),
+        RowFormat((INT,), (0,), (0,), (0,)),
         (TargetColumn("id", Literal.NUMBER),),
-        (0,),
-        (0,),
         filtering=row_filter(resolved, STRUCTURE, (INT,), keyed=True),
     )
 

@@ -27,7 +27,7 @@ from replicator.pipeline.plans.plan import (
 from replicator.rows.decoder.lines import lines_of
 from replicator.rows.decoder.row_block import RowBlock
 from replicator.rows.decoder.row_images import RowChange
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from tests.support.streams.row_columns import plan_list
 
 INSERT, UPDATE, DELETE = map(int, RowChange)
@@ -39,11 +39,8 @@ def plan(member: str = "A", *, key: bool = True, replaceable: bool = True) -> Ta
     return TablePlan(
         target=replace(TARGET, replace=replaceable),
         member=Member("a", TableName("s", member)),
-        columns=COLUMNS,
-        written=(0, 1),
+        rows=RowFormat(COLUMNS, (0, 1), (0,) if key else (), hashed=()),
         target_columns=(TargetColumn("k", Literal.NUMBER), TargetColumn("v", Literal.NUMBER)),
-        key=(0,) if key else (),
-        hashed=(),
     )
 
 
@@ -92,7 +89,7 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
         np.ascontiguousarray(numbers[:, 0]),
         np.ascontiguousarray(numbers[:, 1]),
         lines_of([line(row) or b"" for _, row in images]),
-        lines_of([(key(row) if p.key else line(row)) or b"" for p, row in images]),
+        lines_of([(key(row) if p.rows.key else line(row)) or b"" for p, row in images]),
         np.zeros(len(images), np.uint32),
     )
     plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
@@ -240,7 +237,9 @@ def test_in_safe_mode_the_last_shard_wins() -> None:
 
 
 def test_rows_with_other_columns_are_written_apart() -> None:
-    narrow = replace(B, written=(0,), target_columns=B.target_columns[:1], covers=False)
+    narrow = replace(
+        B, rows=replace(B.rows, written=(0,)), target_columns=B.target_columns[:1], covers=False
+    )
     groups = effect([(A, None, (1, 1)), (narrow, None, (2, 2))])
     assert [len(group.columns) for group in groups] == [2, 1]
 
