@@ -19,7 +19,7 @@ from actors.control.arguments import OnChangedRules
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import FatalError, LostCommitsError, TransientError
+from actors.faults import FatalError, LostCommitsError, Recovery, TransientError
 from actors.task.generation import Generation
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
@@ -213,12 +213,12 @@ class TaskSupervisor:
                     break
                 case Pause():
                     code = int(self._parts.failed)
-                case Failed(error) if error.passing:
+                case Failed(error) if error.recovery is Recovery.RETRY:
                     self._fail(error)
                 case Failed(error):
                     code = 1
                     self._fail(error)
-                    if self._exit_on_error or error.final:
+                    if self._exit_on_error or error.recovery is Recovery.NONE:
                         break
                 case Retry(error, ran) as retry:
                     if ran:
@@ -408,15 +408,16 @@ class TaskSupervisor:
         fault = block.fault
         assert fault is not None
         record = {"error": fault.message, "where": fault.where, "remedies": fault.remedies}
-        if error.passing:
+        passes = error.recovery is Recovery.RETRY
+        if passes:
             self._log.warning(error.event, **record)
         else:
             self._log.error(error.event, **record)
         # A part that is blocked has no faults: if it has, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
-        if added and error.passing and error.scope is not None:
+        if added and passes and error.scope is not None:
             self._set_aside.begin(error.scope)
-        if added and self._something_left and (error.passing or not self._exit_on_error):
+        if added and self._something_left and (passes or not self._exit_on_error):
             return
         self._whole, self._nothing_left = block, added
         self._phase = replace(self._phase, fault=fault)

@@ -186,7 +186,7 @@ class BatchPlanner:
                 else "make the target's structure fit the shard's (the message says what differs),"
                 " then `replicator resume`",
             ),
-            unread=unread if misfit else None,
+            about=unread if misfit else None,
         ) from failure
 
     def _unknown(self, part: TargetSegment, unread: UnreadRows, held: Held) -> FatalError:
@@ -204,7 +204,7 @@ class BatchPlanner:
                 f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
                 " from then on tell their structure themselves",
             ),
-            unread=unread,
+            about=unread,
         )
 
     def _missing(self, part: TargetSegment, name: TableName) -> FatalError:

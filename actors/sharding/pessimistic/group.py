@@ -194,7 +194,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=(MOVED_ROWS, *ways),
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
@@ -230,7 +230,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=ways,
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
@@ -362,7 +362,7 @@ class PessimisticGroup(GroupActor):
                 " what they have more, and take it away when they have passed",
                 *ways,
             ),
-            ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
+            about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
     async def _others_lead(self) -> bool:
@@ -428,7 +428,7 @@ class PessimisticGroup(GroupActor):
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
                 remedies=ways,
-                ddl_event=self._event(statement, OverrideAction.REPLACE),
+                about=self._event(statement, OverrideAction.REPLACE),
             )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:

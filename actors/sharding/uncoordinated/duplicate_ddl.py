@@ -115,7 +115,7 @@ class DuplicateDdl:
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     remedies=(MOVED_ROWS, COPY_ANEW),
-                    ddl_event=DdlEvent(
+                    about=DdlEvent(
                         item.source, item.statement.position, (OverrideAction.SKIP.value,)
                     ),
                 )
@@ -173,7 +173,7 @@ def _refuse_unlike(
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
             remedies=("make the target fit, then `replicator resume`",),
-            ddl_event=DdlEvent(
+            about=DdlEvent(
                 member.source,
                 item.statement.position,
                 (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
@@ -241,7 +241,7 @@ def _unclear(
             "where it is a change of its own: `replicator binlog replace` by the statement itself,"
             " which is then executed for the rows of all shards",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             item.statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),

@@ -157,7 +157,7 @@ class UncoordinatedGroup(GroupActor):
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
             remedies=(MOVED_ROWS, COPY_ANEW),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
     def _rename(self, renames: list[Effect], at: int) -> None:
@@ -206,7 +206,7 @@ class UncoordinatedGroup(GroupActor):
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
             remedies=(COPY_ANEW,),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 
 
