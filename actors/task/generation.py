@@ -15,7 +15,7 @@ import structlog
 from pyspark import SparkContext
 
 from actors.control.arguments import OnChangedRules
-from actors.copying.full_copy import FullCopy
+from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
@@ -171,9 +171,9 @@ class Generation:
                     self.blocked.targets,
                     follow=task.task_mode == "all",
                 )
-                copy = self.copy = _full_copy(resources, spark, applied, load_data=load_data)
+                copy = self.copy = _full_copy(resources, spark, load_data=load_data)
                 self._log.info("task.step", step="full copy")
-                if not await copy.run(stop, started) or self.finished:
+                if not await copy.run(stop, started, applied) or self.finished:
                     return False
                 if copy.left:
                     return True
@@ -315,24 +315,17 @@ class Generation:
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
-def _full_copy(
-    resources: Resources,
-    spark: SparkContext,
-    applied: Mapping[str, Mapping[TableName, int]],
-    *,
-    load_data: bool,
-) -> FullCopy:
+def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) -> FullCopy:
+    task, setups, meta = resources.task, resources.setups, resources.meta
     return FullCopy(
-        resources.task,
-        resources.setups,
+        task,
+        setups,
         resources.registry,
-        resources.meta,
+        meta,
         spark,
+        copy_settings(task, setups, meta, load_data=load_data, patience=TARGET_PATIENCE),
         resources.counts.copy,
         resources.blocked,
-        applied,
-        load_data=load_data,
-        patience=TARGET_PATIENCE,
     )
 
 
