@@ -144,7 +144,6 @@ class TaskSupervisor:
             self._phase.fault,
             self._parts,
             self._generation,
-            self._counts,
             self._rates,
         )
 
@@ -392,7 +391,7 @@ class TaskSupervisor:
 
     def _is_altering(self) -> bool:
         """Whether a statement runs that changes a target, which may take hours."""
-        return self._running is not None and bool(self._running.runner.under_way)
+        return self._running is not None and bool(self._running.writer.ddl.under_way)
 
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)

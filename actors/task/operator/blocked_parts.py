@@ -241,7 +241,7 @@ def _held(running: RunningTask | None, target: TableName) -> tuple[HeldAtSource,
         HeldAtSource(
             source,
             unit.reader.held.rows_held(target),
-            running.writer.progress.saved.get(source, ""),
+            running.writer.checkpoints.saved.get(source, ""),
             binlog_distance(running, source),
         )
         for source, unit in running.units.items()
