@@ -19,7 +19,7 @@ import structlog
 from actors.actor import Actor, Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
+from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.prepared_check import PreparedCheck
@@ -359,9 +359,11 @@ class SourceReader(Actor[Never]):
         for target in sorted(end.targets):
             group = self._group_of(target)
             await group.mailbox.put(
-                TargetRows(
-                    epoch=self._epoch,
+                TargetSegment(
+                    source=end.source,
+                    epoch=end.epoch,
                     segment=end.segment,
+                    target=target,
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
-from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member
@@ -47,7 +47,7 @@ class UncoordinatedGroup(GroupActor):
         """How many statements of this source were executed on the target."""
         return self._version
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """Forward the rows of a segment, and its DDL as a barrier after them."""
         rows = self.after_low_watermark(message.rows) if message.rows else None
         version, statement = self.version, message.statement
@@ -72,12 +72,11 @@ class UncoordinatedGroup(GroupActor):
             # Executes nothing: the history of the target follows its members by name.
             effect = replace(renames[0], instead=())
             ddl = DdlItem(self.source, self.target, self.version, effect, statement)
-        return TargetSegment(
-            source=self.source,
-            epoch=message.epoch,
-            segment=message.segment,
-            target=self.target,
+        return replace(
+            message,
             rows=rows,
+            effects=(),
+            statement=None,
             version=version,
             ddl=ddl,
             saved=self._saved() if message.effects else None,

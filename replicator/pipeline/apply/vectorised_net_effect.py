@@ -31,8 +31,7 @@ from replicator.pipeline.apply.net_effect import DELETE, INSERT, Entry, net_effe
 from replicator.pipeline.apply.touches import TouchedKeys, touched_keys
 from replicator.pipeline.plans.plan import PlanList, TablePlan
 from replicator.rows.decoder.lines import Lines
-from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.decoder.row_block import RowBlock, RowChange
 
 UPDATE = int(RowChange.UPDATE)
 
@@ -170,10 +169,9 @@ def _closely(
     touches: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
     found = _one_by_one(touches)
-    changes = net_effect(
+    return net_effect(
         found, lambda event: numbers.plan(int(plan[event])), lambda event: bool(safe[event])
     )
-    return [*changes]
 
 
 def _one_by_one(touches: RowBlock) -> Iterator[Entry]:

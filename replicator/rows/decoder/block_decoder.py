@@ -25,7 +25,7 @@ from replicator.rows.decoder import field_text
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
-from replicator.rows.decoder.row_block import RowBlock, block_of_images
+from replicator.rows.decoder.row_block import NotedColumn, RowBlock
 from replicator.rows.decoder.row_event_headers import (
     COMPRESSED,
     EXTRA,
@@ -40,7 +40,6 @@ from replicator.rows.decoder.row_format import (
     field_format,
     is_text,
 )
-from replicator.rows.decoder.row_images import NotedColumn
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.float_text import float_text
@@ -288,4 +287,4 @@ class CompiledDecoder:
         Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.
         """
         block = self._blocks.decode(events, own) if self._blocks is not None else None
-        return block_of_images(self._reference.decode(events.split())) if block is None else block
+        return self._reference.decode(events.split()) if block is None else block

@@ -10,16 +10,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Protocol
 from zlib import crc32
+
+import numpy as np
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.compression import expand_rows
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.table_map import packed_integer
-from replicator.rows.decoder.row_images import RowChange, RowImages, noted_column, present_rows
+from replicator.rows.decoder.lines import Lines, lines_of
+from replicator.rows.decoder.row_block import (
+    UNKNOWN_LINE,
+    NotedColumn,
+    RowBlock,
+    RowChange,
+    noted_column,
+)
 from replicator.rows.values.column_format import RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.value_readers import column_reader
@@ -28,7 +37,7 @@ from replicator.rows.values.value_readers import column_reader
 class RowsDecoder(Protocol):
     """Decodes the row events of one table structure."""
 
-    def decode(self, events: Sequence[bytes]) -> RowImages:
+    def decode(self, events: Sequence[bytes]) -> RowBlock:
         """The changes in ``events``: whole events from their 19-byte header on, no checksum.
 
         Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
@@ -92,6 +101,27 @@ def compile_decoder(rows: RowFormat, noted: tuple[int, ...] = ()) -> RowsDecoder
     return _Decoder(rows, noted)
 
 
+@dataclass(slots=True)
+class _Images:
+    """The rows while they are read: lists with one entry for each, in binlog order.
+
+    ``event`` is the index into the events given; ``change`` a value of `RowChange`. ``before`` and
+    ``after`` are the row as a line without its newline (None: there was, there is no row);
+    ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
+    the CRC32 of the hashed columns' fields joined by tabs, but for
+    the bytes that are cut off (0 without hashed columns or row).
+    """
+
+    event: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
+    before: list[bytes | None] = field(default_factory=list)
+    after: list[bytes | None] = field(default_factory=list)
+    before_key: list[bytes | None] = field(default_factory=list)
+    after_key: list[bytes | None] = field(default_factory=list)
+    before_hash: list[int] = field(default_factory=list)
+    after_hash: list[int] = field(default_factory=list)
+
+
 class _Decoder:
     def __init__(self, rows: RowFormat, noted: tuple[int, ...]) -> None:
         self._rows = rows
@@ -104,8 +134,8 @@ class _Decoder:
             self._readers[index] = _noting(self._readers[index], values)
         self._images: dict[bytes, _ReadRow] = {}
 
-    def decode(self, events: Sequence[bytes]) -> RowImages:
-        images = RowImages()
+    def decode(self, events: Sequence[bytes]) -> RowBlock:
+        images = _Images()
         for values in self._noted.values():
             values.clear()
         for index, event in enumerate(events):
@@ -119,11 +149,10 @@ class _Decoder:
                     f"{error}"
                 ) from error
         if self._rows.until is not None:
-            images = present_rows(images)
-        images.noted = tuple(map(noted_column, self._noted.values()))
-        return images
+            images = _present_rows(images)
+        return _block(images, tuple(map(noted_column, self._noted.values())))
 
-    def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: RowImages) -> None:
+    def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: _Images) -> None:
         at = HEADER_SIZE + 8
         if kind.extra:
             at += int.from_bytes(event[at : at + 2], "little")
@@ -156,7 +185,7 @@ class _Decoder:
         rows = len(images.change) - before
         images.event += [index] * rows
 
-    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
         add_line = images.after.append
         add_key = images.after_key.append
         add_hash = images.after_hash.append
@@ -173,7 +202,7 @@ class _Decoder:
         images.before_key += [None] * rows
         images.before_hash += [0] * rows
 
-    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
         add_line = images.before.append
         add_key = images.before_key.append
         add_hash = images.before_hash.append
@@ -191,7 +220,7 @@ class _Decoder:
         images.after_hash += [0] * rows
 
     def _updates(
-        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: RowImages
+        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: _Images
     ) -> None:
         end = len(data)
         while at < end:
@@ -326,3 +355,78 @@ def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
         return lambda fields: b""
     pick = itemgetter(*indexes)
     return lambda fields: join(pick(fields))
+
+
+def _present_rows(images: _Images) -> _Images:
+    """What the changes do to the rows that are the present ones.
+
+    A server with system versioning deletes a row by giving it an end, and logs an update as the new
+    row in place of the old one, and the insert of that with its end (MariaDB's page
+    "System-Versioned Tables").
+    """
+    found = _Images()
+    for index, (before, after) in enumerate(zip(images.before, images.after, strict=True)):
+        if before is None and after is None:
+            continue
+        if before is None or after is None:
+            change = RowChange.DELETE if after is None else RowChange.INSERT
+        else:
+            change = RowChange.UPDATE
+        found.event.append(images.event[index])
+        found.change.append(int(change))
+        found.before.append(before)
+        found.after.append(after)
+        found.before_key.append(images.before_key[index])
+        found.after_key.append(images.after_key[index])
+        found.before_hash.append(images.before_hash[index])
+        found.after_hash.append(images.after_hash[index])
+    return found
+
+
+def _block(images: _Images, noted: tuple[NotedColumn, ...]) -> RowBlock:
+    """The same rows as arrays."""
+    before, after = (
+        np.array([key is not None for key in keys], np.bool_)
+        for keys in (images.before_key, images.after_key)
+    )
+    count = int(before.sum())
+    return RowBlock(
+        np.array(images.event, np.int64),
+        np.where(before, np.cumsum(before) - 1, -1),
+        np.where(after, np.cumsum(after) - 1 + count, -1),
+        _lines(images.before, images.after, images.before_key, images.after_key),
+        lines_of(_present(images.before_key) + _present(images.after_key)),
+        np.array(
+            [
+                hashed
+                for hashes, keys in (
+                    (images.before_hash, images.before_key),
+                    (images.after_hash, images.after_key),
+                )
+                for hashed, key in zip(hashes, keys, strict=True)
+                if key is not None
+            ],
+            np.uint32,
+        ),
+        noted,
+    )
+
+
+def _lines(
+    before: Sequence[bytes | None],
+    after: Sequence[bytes | None],
+    before_key: Sequence[bytes | None],
+    after_key: Sequence[bytes | None],
+) -> Lines:
+    return lines_of(
+        [
+            UNKNOWN_LINE if line is None else line
+            for lines, keys in ((before, before_key), (after, after_key))
+            for line, key in zip(lines, keys, strict=True)
+            if key is not None
+        ]
+    )
+
+
+def _present(keys: Sequence[bytes | None]) -> list[bytes]:
+    return [key for key in keys if key is not None]

@@ -38,6 +38,7 @@ from replicator.rows.values.value_readers import MappedValueError
 from replicator.schema.effects.ddl_effects import DdlError, effects_of
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.structure import Column, Table, UniqueKey, differences
+from tests.support.streams.row_blocks import images_of
 from tests.unit.binlog.test_binlog_rows import event, row
 from tests.unit.pipeline.test_planning import map_of
 
@@ -78,7 +79,9 @@ def test_a_row_has_its_constants_behind_those_of_the_event() -> None:
     decoder = compile_decoder(
         RowFormat(columns, (0, 1, 2, 3), (3, 0), (0,), frozenset(), constants=(b"x", b"\\t"))
     )
-    images = decoder.decode([event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(8, None))])
+    images = images_of(
+        decoder.decode([event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(8, None))])
+    )
     assert images.before == [b"7\ta\tx\t\\t"]
     assert images.after == [b"8\t\\N\tx\t\\t"]
     assert (images.before_key, images.after_key) == ([b"\\t\t7"], [b"\\t\t8"])
@@ -91,15 +94,15 @@ def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     column = ColumnFormat("id", ColumnType.LONG, 0, upper=UPPER, limit=VALUE_LIMIT)
     text = ColumnFormat("v", ColumnType.VARCHAR, 400)
     decoder = compile_decoder(RowFormat((column, text), (0, 1), (0,), (0,), frozenset()))
-    images = decoder.decode(
+    images = images_of(decoder.decode(
         [event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(0, b"a")),
          event(EventType.WRITE_ROWS_V2, row(None, b"a"))]
-    )  # fmt: skip
+    ))  # fmt: skip
     assert images.before == [b"%d\ta" % (UPPER + 7), None]
     assert images.after == [b"%d\ta" % UPPER, b"\\N\ta"]
     assert images.before_key == [b"%d" % (UPPER + 7), None]
     with pytest.raises(MappedValueError, match=r"id has a value .* 0 to 17592186044415") as raised:
-        decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))])
+        images_of(decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))]))
     assert "the value -1," not in str(raised.value)
     assert "the value -1," in raised.value.told
 

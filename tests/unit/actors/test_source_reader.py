@@ -11,7 +11,7 @@ import pytest
 from actors.actor import Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.messages import GroupMessage, TargetRows, WriterMessage
+from actors.messages import GroupMessage, TargetSegment, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
@@ -105,7 +105,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     found: list[Any] = []
     while (message := group.take()) is not None:
         found.append(message)
-    return [len(m.effects) for m in found if isinstance(m, TargetRows)]
+    return [len(m.effects) for m in found if isinstance(m, TargetSegment)]
 
 
 async def test_a_statement_in_an_unfinished_transaction_is_dealt_out_once(

@@ -12,8 +12,9 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
-from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.decoder.row_block import RowChange
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
+from tests.support.streams.row_blocks import RowImages, images_of
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
@@ -97,7 +98,7 @@ rows_strategy = st.lists(
     ),
 )
 def test_every_row_comes_back(rows: list[tuple[int | None, bytes | None]], kind: int) -> None:
-    images = decoder().decode([event(kind, b"".join(row(*r) for r in rows))])
+    images = images_of(decoder().decode([event(kind, b"".join(row(*r) for r in rows))]))
     lines = images.after if kind in INSERTS else images.before
     expected = [[None if n is None else b"%d" % n, text] for n, text in rows]
     assert [fields(line) for line in lines if line is not None] == expected
@@ -106,12 +107,14 @@ def test_every_row_comes_back(rows: list[tuple[int | None, bytes | None]], kind:
 
 def test_images_of_each_change() -> None:
     seven = zlib.crc32(b"7")
-    images = decoder().decode(
-        [
-            event(EventType.WRITE_ROWS_V1, row(7, b"a") + row(8, None)),
-            event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(9, b"b")),
-            event(EventType.DELETE_ROWS_V2, row(7, b"a")),
-        ]
+    images = images_of(
+        decoder().decode(
+            [
+                event(EventType.WRITE_ROWS_V1, row(7, b"a") + row(8, None)),
+                event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(9, b"b")),
+                event(EventType.DELETE_ROWS_V2, row(7, b"a")),
+            ]
+        )
     )
     assert images == RowImages(
         event=[0, 0, 1, 2],
@@ -129,13 +132,17 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     columns = (INT, TEXT, ColumnFormat("n", ColumnType.TINY, 0, unsigned=True))
     image = b"\xf8" + row(1, b"x")[1:] + b"\xff"
     [event_bytes] = [event(EventType.WRITE_ROWS_V1, image, columns=3)]
-    chosen = compile_decoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
-        [event_bytes]
+    chosen = images_of(
+        compile_decoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
+            [event_bytes]
+        )
     )
     assert chosen.after == [b"255\t1"]
     assert chosen.after_key == [b"x\t255"]
     assert chosen.after_hash == [zlib.crc32(b"1\tx")]
-    whole = compile_decoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
+    whole = images_of(
+        compile_decoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
+    )
     assert (whole.after, whole.after_key, whole.after_hash) == ([b"x"], [b"x"], [0])
 
 
@@ -152,30 +159,34 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
 def test_compressed_events(kind: int, plain: int) -> None:
     rows = row(1, b"x" * 300) + row(2, b"y")
     packed = b"\x82" + len(rows).to_bytes(2, "big") + zlib.compress(rows)
-    expected = decoder().decode([event(plain, rows)])
-    assert decoder().decode([event(kind, packed)]) == expected
+    expected = images_of(decoder().decode([event(plain, rows)]))
+    assert images_of(decoder().decode([event(kind, packed)])) == expected
     for damaged in (b"", b"\x92" + packed[1:], packed[:-9], b"\x82\0\x01" + packed[3:]):
         with pytest.raises(BinlogError, match="compressed"):
-            decoder().decode([event(kind, damaged)])
+            images_of(decoder().decode([event(kind, damaged)]))
 
 
 def test_generated_columns_may_be_missing() -> None:
     columns = (INT, ColumnFormat("g", ColumnType.LONG, 0), TEXT)
     partial = event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3, present=b"\x05")
     decode = compile_decoder(RowFormat(columns, (0, 2), (0,), (0,), frozenset({1}))).decode
-    assert decode([partial]).after == [b"1\tx"]
-    assert decode(
-        [event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)]
+    assert images_of(decode([partial])).after == [b"1\tx"]
+    assert images_of(
+        decode([event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)])
     ).after == [b"0\t"]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks g\."):
-        compile_decoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode([partial])
+        images_of(
+            compile_decoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode(
+                [partial]
+            )
+        )
 
 
 def test_partial_image_after_an_update() -> None:
     partial = event(EventType.UPDATE_ROWS_V1, row(1, b"x") + b"\0\x02\0\0\0")
     partial = partial[:29] + b"\x01" + partial[30:]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks t\."):
-        decoder().decode([partial])
+        images_of(decoder().decode([partial]))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,7 @@ def test_partial_image_after_an_update() -> None:
 )
 def test_other_events_are_refused(kind: int) -> None:
     with pytest.raises(UnsupportedEventError, match=f"event type {kind} "):
-        decoder().decode([event(kind, b"")])
+        images_of(decoder().decode([event(kind, b"")]))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +227,7 @@ def test_other_events_are_refused(kind: int) -> None:
 )
 def test_damage_is_named(damaged: bytes, what: str) -> None:
     with pytest.raises(BinlogError, match=r"row event 1 \(type \d+, .* position 42 .*" + what):
-        decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged])
+        images_of(decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged]))
 
 
 def test_enums_and_sets_are_written_by_label() -> None:
@@ -225,14 +236,18 @@ def test_enums_and_sets_are_written_by_label() -> None:
         ColumnFormat("s", ColumnType.SET, 2, labels=(b"\0x", b"\0y", b"\0z"), separator=b"\0,"),
     )
     rows = b"".join(b"\xfc" + bytes([e, s, 0]) for e, s in [(0, 0), (1, 1), (2, 5)])
-    assert decoder(columns).decode([event(EventType.WRITE_ROWS_V1, rows)]).after == [
+    assert images_of(decoder(columns).decode([event(EventType.WRITE_ROWS_V1, rows)])).after == [
         b"\t",
         b"a\t\\0x",
         b"t\\tb\t\\0x\\0,\\0z",
     ]
     for e, s, what in [(3, 0, "column e .*label 3 of 2"), (1, 8, "column s .*labels 0b1000 of 3")]:
         with pytest.raises(BinlogError, match=what):
-            decoder(columns).decode([event(EventType.WRITE_ROWS_V1, b"\xfc" + bytes([e, s, 0]))])
+            images_of(
+                decoder(columns).decode(
+                    [event(EventType.WRITE_ROWS_V1, b"\xfc" + bytes([e, s, 0]))]
+                )
+            )
 
 
 def test_text_that_cannot_be_converted_names_its_column() -> None:
@@ -248,8 +263,10 @@ def test_text_that_cannot_be_converted_names_its_column() -> None:
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_float_is_the_double_that_it_is(value: float) -> None:
     column = ColumnFormat("f", ColumnType.FLOAT, 4)
-    images = decoder((column,)).decode(
-        [event(EventType.WRITE_ROWS_V1, b"\xfe" + struct.pack("<f", value), columns=1)]
+    images = images_of(
+        decoder((column,)).decode(
+            [event(EventType.WRITE_ROWS_V1, b"\xfe" + struct.pack("<f", value), columns=1)]
+        )
     )
     assert images.after[0] is not None
     assert float(images.after[0]) == value
@@ -274,7 +291,7 @@ def test_types_that_cannot_be_read(kind: int) -> None:
 )
 def test_garbage_raises_nothing_else(garbage: list[bytes], kind: int) -> None:
     try:
-        images = decoder().decode([event(kind, g) for g in garbage])
+        images = images_of(decoder().decode([event(kind, g) for g in garbage]))
     except BinlogError:
         return
     assert all(a <= b for a, b in pairwise(images.event))
@@ -295,13 +312,15 @@ def versioned(number: int, until: bytes) -> bytes:
 def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
     decode = compile_decoder(RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1)).decode
     present, past, other = versioned(1, forever), versioned(1, PAST), versioned(2, forever)
-    images = decode(
-        [
-            event(EventType.WRITE_ROWS_V1, past + present),
-            event(EventType.UPDATE_ROWS_V1, present + other + present + past + past + present),
-            event(EventType.UPDATE_ROWS_V1, past + past),
-            event(EventType.DELETE_ROWS_V1, past + other),
-        ]
+    images = images_of(
+        decode(
+            [
+                event(EventType.WRITE_ROWS_V1, past + present),
+                event(EventType.UPDATE_ROWS_V1, present + other + present + past + past + present),
+                event(EventType.UPDATE_ROWS_V1, past + past),
+                event(EventType.DELETE_ROWS_V1, past + other),
+            ]
+        )
     )
     insert, update, delete = RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE
     assert images.change == [insert, update, delete, insert, delete]
@@ -328,11 +347,14 @@ def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
         event(EventType.WRITE_ROWS_V1, rows[1] + rows[0], 3),
     ]
     numbers = [number.to_bytes(4, "little") for number in (5, 6, 7, 6, 5)]
-    assert noted(decoder.decode(events)) == [numbers, [b"\1a", None, b"\0", None, b"\1a"]]
-    assert noted(decoder.decode(events[2:])) == [numbers[3:], [None, b"\1a"]]
+    assert noted(images_of(decoder.decode(events))) == [
+        numbers,
+        [b"\1a", None, b"\0", None, b"\1a"],
+    ]
+    assert noted(images_of(decoder.decode(events[2:]))) == [numbers[3:], [None, b"\1a"]]
     with pytest.raises(BinlogError):
-        decoder.decode([*events, events[0][:-3]])
-    assert noted(decoder.decode([])) == [[], []]
+        images_of(decoder.decode([*events, events[0][:-3]]))
+    assert noted(images_of(decoder.decode([]))) == [[], []]
 
 
 def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
@@ -340,11 +362,13 @@ def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
     decoder = compile_decoder(
         RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), noted=(0,)
     )
-    images = decoder.decode(
-        [
-            event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),
-            event(EventType.WRITE_ROWS_V1, past + present),
-        ]
+    images = images_of(
+        decoder.decode(
+            [
+                event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),
+                event(EventType.WRITE_ROWS_V1, past + present),
+            ]
+        )
     )
     assert images.change == [RowChange.DELETE, RowChange.INSERT, RowChange.INSERT]
     assert noted(images) == [[b"\1\0\0\0"] * 3]

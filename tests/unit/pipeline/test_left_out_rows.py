@@ -17,7 +17,7 @@ from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.mysql.column_types import ColumnType, Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import ApplySettings, BatchResult, BatchShare, LeftOut
+from replicator.pipeline.apply.batch import ApplySettings, BatchResult, LeftOut
 from replicator.pipeline.apply.job import apply_part
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import row_filter, rules_for
@@ -67,7 +67,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     events = [inserted(4, 5), inserted(6)]
     batch = batch_of(plan_list([filtered_plan()]), planned_events([0, 0], [1, 1], [1, 2], events))
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
-    found = apply_part(BatchShare(batch, {3: buckets}, settings))
+    found = apply_part(replace(batch, share={3: buckets}), settings)
     assert found == BatchResult((), (LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
+from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, key_ranks, net_changes
 from replicator.pipeline.plans.plan import (
     PlanList,
@@ -25,8 +25,7 @@ from replicator.pipeline.plans.plan import (
     TargetTable,
 )
 from replicator.rows.decoder.lines import lines_of
-from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.decoder.row_block import RowBlock, RowChange
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from tests.support.streams.row_columns import plan_list
 
@@ -99,17 +98,20 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
 
 def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
     """One item for each list of columns, with lists."""
-    found: dict[object, ListedChanges] = {}
+    found: dict[object, NetChanges] = {}
     for group in changes:
         identity = (group.columns, group.key_columns, group.covers)
-        of = found.setdefault(identity, ListedChanges(*identity))
-        of.deletes += group.deletes
-        of.overwrites += group.overwrites
-        of.upserts += group.upserts
-        of.arkey_conflicts += group.arkey_conflicts
-        of.inserts += group.inserts
-        of.members += group.members
-        of.removals |= group.removals
+        of = found.get(identity, NetChanges(*identity))
+        found[identity] = replace(
+            of,
+            deletes=[*of.deletes, *group.deletes],
+            overwrites=[*of.overwrites, *group.overwrites],
+            upserts=[*of.upserts, *group.upserts],
+            arkey_conflicts=[*of.arkey_conflicts, *group.arkey_conflicts],
+            inserts=[*of.inserts, *group.inserts],
+            members=[*of.members, *group.members],
+            removals=of.removals | group.removals,
+        )
     return [*found.values()]
 
 
@@ -126,7 +128,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.removals.items()),
         )
         for group in merged(changes)
-        if group != ListedChanges(group.columns, group.key_columns, group.covers)
+        if group != NetChanges(group.columns, group.key_columns, group.covers)
     )
 
 
@@ -134,7 +136,7 @@ def one(steps: list[Step], *, safe_mode: bool = False) -> NetChanges:
     changes = effect(steps, safe_mode=safe_mode)
     p = steps[0][0]
     assert len(changes) <= 1
-    return changes[0] if changes else ListedChanges(p.target_columns, p.key_columns, p.covers)
+    return changes[0] if changes else NetChanges(p.target_columns, p.key_columns, p.covers)
 
 
 A, B = plan("A"), plan("B")
@@ -169,7 +171,7 @@ def test_a_changed_row_is_deleted_first_where_other_keys_may_collide() -> None:
 
 def test_a_row_that_came_and_went_leaves_nothing() -> None:
     changes = one([(A, None, (1, 1)), (A, (1, 1), None)])
-    assert changes == ListedChanges(A.target_columns, A.key_columns, covers=True)
+    assert changes == NetChanges(A.target_columns, A.key_columns, covers=True)
 
 
 def test_a_row_that_was_changed_back_is_left_alone() -> None:

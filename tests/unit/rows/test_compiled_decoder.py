@@ -14,7 +14,6 @@ from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder, CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
-from replicator.rows.decoder.row_block import RowBlock, block_of_images
 from replicator.rows.decoder.row_format import extent
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.float_text import Doubles, float_text
@@ -225,7 +224,7 @@ def test_lines_are_those_of_the_careful_decoder(seed: int) -> None:
         spans_of(events)
     )
     assert block is not None
-    assert rows_of(block) == rows_of(block_of_images(careful))
+    assert rows_of(block) == rows_of(careful)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -237,7 +236,7 @@ def test_only_rows_of_own_buckets_have_lines(seed: int) -> None:
     given = (tuple(columns), everything, key, draw.choice([key, key[:1]]), frozenset[int]())
     events = [event(draw, columns, [*everything]) for _ in range(30)]
     own = OwnBuckets(4, frozenset(draw.sample(range(4), draw.randrange(1, 4))))
-    whole = rows_of(block_of_images(compile_decoder(RowFormat(*given)).decode(events)))
+    whole = rows_of(compile_decoder(RowFormat(*given)).decode(events))
     block = BlockDecoder(RowFormat(*given)).decode(spans_of(events), own)
     assert block is not None
 
@@ -290,7 +289,7 @@ def outcome(
             if isinstance(decoder, CompiledDecoder)
             else decoder.decode([damaged])
         )
-        return rows_of(found if isinstance(found, RowBlock) else block_of_images(found))
+        return rows_of(found)
     except (BinlogError, MappedValueError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -302,9 +301,7 @@ def test_events_with_different_columns_are_decoded_too() -> None:
     given = (tuple(columns), (0,), (0,), (0,), frozenset({1}))
     assert BlockDecoder(RowFormat(*given)).decode(spans_of(events)) is None
     block = CompiledDecoder(RowFormat(*given)).decode(spans_of(events))
-    assert rows_of(block) == rows_of(
-        block_of_images(compile_decoder(RowFormat(*given)).decode(events))
-    )
+    assert rows_of(block) == rows_of(compile_decoder(RowFormat(*given)).decode(events))
     assert set(block.event.tolist()) == {0, 1}
 
 
