@@ -80,7 +80,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.jobs = jobs
         self.ddl = ddl
         self.ddl_running: dict[int, DdlItem] = {}
-        self._registry = registry
+        self.registry = registry
         self._trackers = trackers
         self._counts = counts
         self._left_out = LeftOutRows(registry, counts)
@@ -233,7 +233,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.last_batch_seconds = done.seconds
         self._left_out.note(done.result.left_out)
         for outcome in done.result.outcomes:
-            target = self._registry.target_name(outcome.target)
+            target = self.registry.target_name(outcome.target)
             self.checkpoints.watermarks.left(target, outcome.left)
             counts = self._counts.targets[target]
             counts.inserted += outcome.inserted

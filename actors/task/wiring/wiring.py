@@ -34,6 +34,12 @@ from actors.task_setup import (
     binlog_source,
     columns_of,
 )
+from actors.validating.validator import (
+    RowValidator,
+    ValidatedTask,
+    validated_sources,
+    validation_settings,
+)
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
 from actors.writing.checkpoints import BucketWatermarks, CheckpointSaver
@@ -84,14 +90,31 @@ class RunningTask:
     the readers look up. ``since``: when they were built.
     """
 
-    registry: SchemaRegistry
     writer: BatchedWriter
     coordination: Coordination
     units: Mapping[str, SourceUnit]
     stopped: Mapping[str, StoppedSource]
     watch: PurgeWatch
     overrides: DdlOverrides
+    validator: RowValidator | None = None
     since: datetime = field(default_factory=now)
+
+    @property
+    def registry(self) -> SchemaRegistry:
+        """The structures and the numbers of what is replicated."""
+        return self.writer.registry
+
+    def applied_to(self, target: TableName, source: str) -> int:
+        """The place (key) up to which a target has everything of a source; 0 where rows of it are
+        held, or that is not known."""
+        unit = self.units.get(source)
+        if unit is None or not unit.running or unit.restarting or unit.reader.held.holds(target):
+            return 0
+        reached = self.writer.tracker(source).reached.position
+        held = self.coordination.open_targets(source)
+        if reached is None or self.registry.target(target) in held:
+            return 0
+        return reached.binlog.key
 
 
 async def wire(
@@ -127,6 +150,9 @@ async def wire(
     )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    validator = _validator(resources, spark)
+    if validator is not None:
+        jobs.applied = validator.note
     writer = await _writer(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
@@ -151,7 +177,22 @@ async def wire(
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
     watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
-    return RunningTask(registry, writer, coordination, units, stopped, watch, overrides)
+    return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
+
+
+def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
+    task = resources.task
+    settings = validation_settings(task)
+    if settings is None:
+        return None
+    validated = ValidatedTask(
+        address_of(task.target_database),
+        resources.setups,
+        resources.registry,
+        resources.meta,
+        task.show_row_values,
+    )
+    return RowValidator(validated, settings, spark, resources.counts.validation)
 
 
 def _tools(
@@ -207,6 +248,7 @@ def _apply_settings(
         noted_table=meta.table(TRACKED_KEY_TABLE) if notes_keys else "",
         logs_cascades=ties.logging,
         show_values=resources.task.show_row_values,
+        validated=validated_sources(resources.task),
     )
 
 

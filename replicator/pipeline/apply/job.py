@@ -7,7 +7,7 @@ another machine than the driver.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import lru_cache
@@ -23,6 +23,7 @@ from replicator.downstream.rows.watermark_table import Expected
 from replicator.failpoints import Failpoint, reach, take_settings
 from replicator.kernels.compiled import Integers
 from replicator.pipeline.apply.batch import (
+    AppliedKeys,
     ApplySettings,
     Batch,
     BatchResult,
@@ -53,7 +54,27 @@ def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
     outcomes = tuple(_outcomes(part, settings, rows, told.outcomes))
     left_out = tuple(found for found in told.left_out if 0 in part.share[found.target])
     reach(Failpoint.PART_APPLIED)
-    return BatchResult(outcomes, left_out)
+    keys = tuple(_applied_keys(part, settings.validated, rows)) if settings.validated else ()
+    return BatchResult(outcomes, left_out, keys)
+
+
+def _applied_keys(
+    part: Batch, sources: Set[str], rows: Mapping[int, RowBlock]
+) -> Iterator[AppliedKeys]:
+    """The keys of the rows of some sources, by target and shard; of tables without a key there are
+    none."""
+    plans = part.plans
+    for number, block in rows.items():
+        kind = part.events.kind[block.event]
+        there = [images >= 0 for images in (block.before, block.after)]
+        plan_of = np.concatenate([kind[found] for found in there])
+        image_of = np.concatenate([block.before[there[0]], block.after[there[1]]])
+        for at in np.unique(plan_of).tolist():
+            plan = plans.plan(at)
+            if plan.rows.key and plan.member.source in sources:
+                lines = block.keys.take(np.unique(image_of[plan_of == at]))
+                columns = tuple(column.name for column in plan.key_columns)
+                yield AppliedKeys(number, plan.member, columns, bytes(lines.block))
 
 
 def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock], BatchResult]:
