@@ -39,6 +39,7 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import RouteSlot, Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
@@ -253,8 +254,10 @@ class SourceReader(Actor[Never]):
                 return
             reach(Failpoint.SEGMENT_READ)
             readings = self._readings
-            doubt = await self._doubt(segment)
-            await self._deal(segment, doubt)
+            # Classified once; what is asked of it later goes by that.
+            parsed = self._parsed(segment)
+            doubt = await self._doubt(segment, parsed) if parsed is not None else ""
+            await self._deal(segment, parsed, doubt)
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
@@ -277,43 +280,50 @@ class SourceReader(Actor[Never]):
         """How often the binlog was read ahead."""
         return self._side_effects.readings + self._statements.online.readings
 
-    async def _doubt(self, segment: Segment) -> str:
+    def _parsed(self, segment: Segment) -> ParsedStatement | None:
+        """The statement that ends a segment; None where there is none.
+
+        One that was sent before the connection was lost inside its transaction counts once.
+        """
+        statement = segment.statement
+        if statement is None or statement == self._unfinished:
+            return None
+        return self._statements.parsed(statement, statement.sql)
+
+    async def _doubt(self, segment: Segment, parsed: ParsedStatement) -> str:
         """Why the statement that ends a segment may have written to tables unseen; else empty.
 
         Found out before anything of the segment is dealt out, since the connection may be lost.
         """
         statement = segment.statement
-        if statement is None or statement == self._unfinished:
-            return ""
-        parsed = self._statements.parsed(statement, statement.sql)
+        assert statement is not None
         await self._statements.online.look_ahead(parsed, statement, segment.end)
-        writer = self._statements.unseen_writer(statement)
-        if writer is None:
+        if not self._statements.writes_unseen(statement, parsed):
             return ""
-        return await self._side_effects.doubt(statement, writer, segment.end)
+        return await self._side_effects.doubt(statement, parsed, segment.end)
 
-    async def _deal(self, segment: Segment, doubt: str) -> None:
-        statement = segment.statement
-        if statement == self._unfinished:
-            # Sent before the connection was lost inside its transaction: it counts once.
-            statement = None
-        if statement is None:
+    async def _deal(self, segment: Segment, parsed: ParsedStatement | None, doubt: str) -> None:
+        if parsed is None:
             await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
         else:
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = await self._named_steps(segment, statement, doubt)
+            steps = await self._named_steps(segment, parsed, doubt)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
                 await self._deal_step(step, segment, {}, complete=segment.complete and last)
         self._note(segment)
 
-    async def _named_steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+    async def _named_steps(
+        self, segment: Segment, parsed: ParsedStatement, doubt: str
+    ) -> list[Step]:
         """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
+        statement = segment.statement
+        assert statement is not None
         try:
-            steps = self._steps(segment, statement, doubt)
+            steps = self._steps(segment, statement, parsed, doubt)
         except FatalError:
             # The operator may answer it.
             await self._save_gtid(statement)
@@ -327,12 +337,14 @@ class SourceReader(Actor[Never]):
             places = statement.transaction, statement.position.key
             await self._statement_gtids.put(self.settings.source, places, statement.gtid)
 
-    def _steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+    def _steps(
+        self, segment: Segment, statement: Statement, parsed: ParsedStatement, doubt: str
+    ) -> list[Step]:
         try:
-            steps = self._statements.steps(segment, statement, doubt)
+            steps = self._statements.steps(segment, statement, parsed, doubt)
         except FatalError as error:
             of_table = error.event == "member.not-copied"
-            scope = self._statements.scope_of(statement) if of_table else error.scope
+            scope = self._statements.scope_of(parsed) if of_table else error.scope
             if not self.held.holds_all(scope, statement):
                 raise
             return [Step(statement)]

@@ -27,6 +27,8 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.context.statement_context import StatementContext
@@ -127,6 +129,18 @@ async def test_the_same_statement_in_another_transaction_is_dealt_out(
         [segment(other, complete=True, end=150)],
     )
     assert await effects_dealt(monkeypatch, streams) == [1, 1]
+
+
+async def test_a_statement_is_classified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def noting(sql: str, **how: Any) -> ParsedStatement:
+        asked.append(sql)
+        return classify(sql, **how)
+
+    monkeypatch.setattr("actors.reading.statement_reader.classify", noting)
+    assert await effects_dealt(monkeypatch, Streams([segment(CREATE, complete=True)])) == [1]
+    assert asked == [CREATE.sql]
 
 
 @pytest.mark.parametrize(
