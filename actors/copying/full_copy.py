@@ -14,7 +14,7 @@ from actors.copying.background import BackgroundCopy
 from actors.copying.deferred_copies import deferred_copy
 from actors.copying.jobs import CopyJobs
 from actors.copying.progress import CopyProgress
-from actors.copying.source_copies import SourceCopies, SourceCopy, told_of
+from actors.copying.source_copies import SourceCopies, SourceCopy, deferred_text
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import CopyTarget, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
@@ -124,7 +124,7 @@ class FullCopy:
         starts, again = await self._starts(applied)
         started.set()
         if not starts:
-            self.progress.finish(told_of(self._waiting, self._held))
+            self.progress.finish(deferred_text(self._waiting, self._held))
             return True
         begun = {member.target for source in again for member in starts[source].members}
         if self._follow and starts.keys() - again:
@@ -174,7 +174,7 @@ class FullCopy:
             await self._store.recopy(anew)
             self._log.info("copy.key-dropped", targets=sorted(map(str, anew)))
             self.left = True
-        self.progress.finish(told_of(self._waiting, self._held))
+        self.progress.finish(deferred_text(self._waiting, self._held))
         self.progress.tell_finished()
         return True
 
@@ -184,7 +184,7 @@ class FullCopy:
         targets: Mapping[TableName, CopyTarget],
         jobs: CopyJobs,
     ) -> BackgroundCopy:
-        self.progress.deferred = told_of(self._waiting, self._held)
+        self.progress.deferred = deferred_text(self._waiting, self._held)
         self.progress.held = tuple(sorted(map(str, targets)))
         return BackgroundCopy(
             self._spark,
@@ -340,7 +340,7 @@ def copy_settings(
         followed=frozenset(),
         load_data=load_data,
         patience=patience,
-        noted_table=meta.table(TRACKED_KEY_TABLE),
+        tracked_table=meta.table(TRACKED_KEY_TABLE),
         show_values=task.show_row_values,
     )
 

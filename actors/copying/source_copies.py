@@ -268,7 +268,7 @@ async def _was_misread(member: CopyMember, plans: ShardPlans, spans: Sequence[Re
         return True
 
 
-def told_of(
+def deferred_text(
     waiting: Mapping[str, Sequence[TableName]], held: Mapping[str, Sequence[TableName]]
 ) -> str:
     """For `status`: the shards that are copied later, by source; empty where there are none.

@@ -153,7 +153,7 @@ class StatementReader:
         """
         if not self._copied or name in self.members:
             return True
-        return self._registry.is_told(Member(self._source, name))
+        return self._registry.is_declared(Member(self._source, name))
 
     def writes_unseen(self, statement: Statement, parsed: ParsedStatement) -> bool:
         """Whether a statement changes rows of a table that is not replicated, as far as is said.

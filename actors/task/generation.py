@@ -224,7 +224,7 @@ class Generation:
             stopped,
             moved.safe_until,
             load_data=load_data,
-            notes_keys=moved.notes,
+            tracks_keys=moved.notes,
             ties=ties,
         )
         background = self.copy.background if self.copy else None

@@ -24,7 +24,7 @@ from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch, place_of
-from replicator.pipeline.plans.inferred_structures import told_by_event
+from replicator.pipeline.plans.inferred_structures import described_by_event
 from replicator.pipeline.plans.plan import PlanCollector, TablePlan
 from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
 from replicator.schema.registry.registry import Held, SchemaRegistry
@@ -182,7 +182,7 @@ class BatchPlanner:
         guesses = (
             table
             for table in (held.structure, None if filtered else alike)
-            if table is not None and told_by_event(table, table_map)
+            if table is not None and described_by_event(table, table_map)
         )
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None

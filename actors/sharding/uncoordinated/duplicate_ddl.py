@@ -137,10 +137,13 @@ class DuplicateDdl:
             entry, verdict = altered_entry(member, effect, change, scene)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
-            if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+            if verdict is not None and verdict.reading in (
+                Reading.APPLIED,
+                Reading.TAKEN_OVER,
+            ):
                 _refuse_nondeterministic_defaults(item, member)
                 _refuse_other_values(item, member, change, scene, verdict)
-            if verdict is not None and verdict.reading is Reading.BROUGHT:
+            if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(
                     "ddl.already-applied",

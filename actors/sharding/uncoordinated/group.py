@@ -100,7 +100,7 @@ class UncoordinatedGroup(GroupActor):
             )
         if moves_in and not effect.sql:
             # The history of its target begins anew, too.
-            effect = replace(effect, instead=(), moved_along=not effect.skipped)
+            effect = replace(effect, instead=(), moved_by_other=not effect.skipped)
             return DdlItem(self.source, self.target, self.version, effect, statement)
         if not effect.sql:
             return None
@@ -211,7 +211,7 @@ class UncoordinatedGroup(GroupActor):
 
 def _goes_along(item: DdlItem) -> bool:
     """Whether a table has moved with the statement of another one."""
-    return item.effect.moved_along
+    return item.effect.moved_by_other
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:

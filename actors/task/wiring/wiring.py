@@ -125,13 +125,13 @@ async def wire(
     safe_until: Mapping[str, int],
     *,
     load_data: bool,
-    notes_keys: bool,
+    tracks_keys: bool,
     ties: TiesAtStart,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted; ``ties``:
+    a transaction; ``tracks_keys``: keys that are deleted from shared targets are noted; ``ties``:
     the targets that foreign keys tie.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
@@ -146,7 +146,7 @@ async def wire(
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
     settings = _apply_settings(
-        resources, safe_until, ties, load_data=load_data, notes_keys=notes_keys
+        resources, safe_until, ties, load_data=load_data, tracks_keys=tracks_keys
     )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
@@ -235,7 +235,7 @@ def _apply_settings(
     ties: TiesAtStart,
     *,
     load_data: bool,
-    notes_keys: bool,
+    tracks_keys: bool,
 ) -> ApplySettings:
     meta = resources.meta
     return ApplySettings(
@@ -245,7 +245,7 @@ def _apply_settings(
         load_data=load_data,
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
-        noted_table=meta.table(TRACKED_KEY_TABLE) if notes_keys else "",
+        tracked_table=meta.table(TRACKED_KEY_TABLE) if tracks_keys else "",
         logs_cascades=ties.logging,
         show_values=resources.task.show_row_values,
         validated=validated_sources(resources.task),

@@ -78,7 +78,7 @@ class ApplySettings:
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.rows.load_data.probe_load_data`). ``safe_until``: by source, the key of
     the position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
+    which an executor tries to reach a target that is away. ``tracked_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
     mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``logs_cascades``:
     the sources that log what their foreign keys change. ``show_values``: errors may have the
@@ -93,7 +93,7 @@ class ApplySettings:
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
-    noted_table: str = ""
+    tracked_table: str = ""
     logs_cascades: frozenset[str] = frozenset()
     show_values: bool = False
     validated: frozenset[str] = frozenset()

@@ -205,9 +205,9 @@ def _write(
     fresh = fresh_entries(work, watermarks)
     safe = work.safe(settings)
     changes = net_changes(fresh, work.events.kind, safe, work.plans)
-    if work.shared and settings.noted_table:
+    if work.shared and settings.tracked_table:
         for group in changes:
-            note_group(session, work.target, settings.noted_table, group)
+            track_group(session, work.target, settings.tracked_table, group)
     counts = write_changes(
         session,
         work.target,
@@ -257,7 +257,7 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
     )
 
 
-def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
+def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
     """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
     columns, arkey_conflicts = group.key_columns, group.arkey_conflicts
     there = (

@@ -135,8 +135,8 @@ def _block(
     plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
-    noted = plan.filtering.indexes if plan.filtering else ()
-    decoder = _decoder(plan.rows, noted)
+    raw_columns = plan.filtering.indexes if plan.filtering else ()
+    decoder = _decoder(plan.rows, raw_columns)
     if plan.filtering is None:
         buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
         return decoder.decode(events, buckets), 0

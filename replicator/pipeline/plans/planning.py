@@ -327,7 +327,7 @@ def _column_format(
     member: str, column: Column, target: Column | None, table_map: TableMap, index: int
 ) -> ColumnFormat:
     code, metadata = table_map.types[index], table_map.metadata[index]
-    if BINLOG_TYPES[code].untold_fraction:
+    if BINLOG_TYPES[code].unlogged_fraction:
         metadata = fraction_digits(column)
     written = target.charset if target is not None and target.charset else column.charset
     labelled = column.base_type in _LABELLED

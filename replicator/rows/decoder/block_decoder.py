@@ -25,7 +25,7 @@ from replicator.rows.decoder import field_text
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
-from replicator.rows.decoder.row_block import NotedColumn, RowBlock
+from replicator.rows.decoder.row_block import RawColumn, RowBlock
 from replicator.rows.decoder.row_event_headers import (
     COMPRESSED,
     EXTRA,
@@ -82,14 +82,14 @@ _KINDS = _kind_numbers()
 class BlockDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(self, rows: RowFormat, noted: tuple[int, ...] = ()) -> None:
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
         """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
         columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
         self._extents = [extent(column) for column in columns]
-        self._needed = {*range(len(columns))} - (rows.generated - {*used, *noted})
-        self._key, self._hashed, self._noted = rows.key, rows.hashed, noted
+        self._needed = {*range(len(columns))} - (rows.generated - {*used, *raw_columns})
+        self._key, self._hashed, self._raw_columns = rows.key, rows.hashed, raw_columns
         self._hash_cut = rows.hash_cut
         pieces = Pieces()
         formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
@@ -104,7 +104,7 @@ class BlockDecoder:
         # Any bytes are a number, so those of other tasks' rows need not be looked at.
         self._then = [n for n in given if n not in rows.hashed and _is_float(columns[n])]
         self._first = [n for n in given if n not in self._then]
-        self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
+        self._in_python = bool(raw_columns) or not all(_is_float(columns[n]) for n in given)
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock | None:
         """The rows of the events; only those of ``own`` buckets have lines, where these are given.
@@ -157,7 +157,7 @@ class BlockDecoder:
     def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
         raw = data.tobytes() if self._in_python else b""
         # Before the places of some values become those of their text.
-        noted = tuple(self._note(raw, walk, column) for column in self._noted)
+        raw_columns = tuple(self._note(raw, walk, column) for column in self._raw_columns)
         every = np.ones(len(walk.sizes), np.bool_)
         given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
         hashed = self._write(data, given, walk, self._hash_line, every)
@@ -178,11 +178,11 @@ class BlockDecoder:
             if written is None:
                 return None
             keys = written
-        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, noted)
+        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, raw_columns)
 
-    def _note(self, raw: bytes, walk: Walk, column: int) -> NotedColumn:
+    def _note(self, raw: bytes, walk: Walk, column: int) -> RawColumn:
         prefix, sizes = self._extents[column].length_bytes, walk.sizes[:, column]
-        return NotedColumn(
+        return RawColumn(
             raw, walk.starts[:, column] - prefix, np.where(sizes == NULL, NULL, sizes + prefix)
         )
 
@@ -276,10 +276,10 @@ def _expanded(
 class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(self, rows: RowFormat, noted: tuple[int, ...] = ()) -> None:
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
         """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
-        self._reference = compile_decoder(rows, noted)
-        self._blocks = BlockDecoder(rows, noted) if rows.until is None else None
+        self._reference = compile_decoder(rows, raw_columns)
+        self._blocks = BlockDecoder(rows, raw_columns) if rows.until is None else None
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
         """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.

@@ -24,10 +24,10 @@ from replicator.binlog.events.table_map import packed_integer
 from replicator.rows.decoder.lines import Lines, lines_of
 from replicator.rows.decoder.row_block import (
     UNKNOWN_LINE,
-    NotedColumn,
+    RawColumn,
     RowBlock,
     RowChange,
-    noted_column,
+    raw_column,
 )
 from replicator.rows.values.column_format import RowFormat
 from replicator.rows.values.fields import Read
@@ -92,13 +92,13 @@ _HINT = (
 )
 
 
-def compile_decoder(rows: RowFormat, noted: tuple[int, ...] = ()) -> RowsDecoder:
+def compile_decoder(rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> RowsDecoder:
     """A decoder for rows of this format.
 
-    ``noted`` are the indexes of columns of which the bytes are given, too. Raises BinlogError for a
-    column that cannot be read.
+    ``raw_columns`` are the indexes of columns of which the bytes are given, too. Raises BinlogError
+    for a column that cannot be read.
     """
-    return _Decoder(rows, noted)
+    return _Decoder(rows, raw_columns)
 
 
 @dataclass(slots=True)
@@ -123,20 +123,20 @@ class _Images:
 
 
 class _Decoder:
-    def __init__(self, rows: RowFormat, noted: tuple[int, ...]) -> None:
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...]) -> None:
         self._rows = rows
         self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
-        used = {*rows.written, *rows.key, *rows.hashed, *noted, rows.until}
+        used = {*rows.written, *rows.key, *rows.hashed, *raw_columns, rows.until}
         self._needed = {*range(len(rows.columns))} - (rows.generated - used)
         self._readers: list[Read] = [column_reader(column) for column in rows.columns]
-        self._noted: dict[int, list[bytes | None]] = {index: [] for index in noted}
-        for index, values in self._noted.items():
-            self._readers[index] = _noting(self._readers[index], values)
+        self._raw_columns: dict[int, list[bytes | None]] = {index: [] for index in raw_columns}
+        for index, values in self._raw_columns.items():
+            self._readers[index] = _keeping_raw(self._readers[index], values)
         self._images: dict[bytes, _ReadRow] = {}
 
     def decode(self, events: Sequence[bytes]) -> RowBlock:
         images = _Images()
-        for values in self._noted.values():
+        for values in self._raw_columns.values():
             values.clear()
         for index, event in enumerate(events):
             kind = _kind(event)
@@ -150,7 +150,7 @@ class _Decoder:
                 ) from error
         if self._rows.until is not None:
             images = _present_rows(images)
-        return _block(images, tuple(map(noted_column, self._noted.values())))
+        return _block(images, tuple(map(raw_column, self._raw_columns.values())))
 
     def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: _Images) -> None:
         at = HEADER_SIZE + 8
@@ -267,8 +267,8 @@ class _Decoder:
         counting = self._counting
         names = tuple(self._rows.columns[i].name for i in present)
         until = None if self._rows.until is None else rank[self._rows.until]
-        noted = [(1 << rank[i], values) for i, values in self._noted.items()]
-        noted_mask = sum(bit for bit, _ in noted)
+        raw_columns = [(1 << rank[i], values) for i, values in self._raw_columns.items()]
+        raw_mask = sum(bit for bit, _ in raw_columns)
 
         def read_row(data: bytes, start: int) -> _Row:
             at = start + null_bytes
@@ -277,8 +277,8 @@ class _Decoder:
             add = fields.append
             try:
                 if nulls:
-                    if nulls & noted_mask:
-                        for bit, values in noted:
+                    if nulls & raw_mask:
+                        for bit, values in raw_columns:
                             if nulls & bit:
                                 values.append(None)
                     for read, bit in steps:
@@ -304,7 +304,7 @@ class _Decoder:
                     f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
                 )
             if until is not None and fields[until] not in FOREVER:
-                for _, values in noted:
+                for _, values in raw_columns:
                     values.pop()
                 return None, None, 0, at
             if constants:
@@ -319,7 +319,7 @@ class _Decoder:
         return read_row
 
 
-def _noting(read: Read, values: list[bytes | None]) -> Read:
+def _keeping_raw(read: Read, values: list[bytes | None]) -> Read:
     """A reader that also keeps the bytes that it has read."""
     note = values.append
 
@@ -383,7 +383,7 @@ def _present_rows(images: _Images) -> _Images:
     return found
 
 
-def _block(images: _Images, noted: tuple[NotedColumn, ...]) -> RowBlock:
+def _block(images: _Images, raw_columns: tuple[RawColumn, ...]) -> RowBlock:
     """The same rows as arrays."""
     before, after = (
         np.array([key is not None for key in keys], np.bool_)
@@ -408,7 +408,7 @@ def _block(images: _Images, noted: tuple[NotedColumn, ...]) -> RowBlock:
             ],
             np.uint32,
         ),
-        noted,
+        raw_columns,
     )
 
 

@@ -31,7 +31,7 @@ class RowChange(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NotedColumn:
+class RawColumn:
     """The values of a column as they stand in events, one for each row image.
 
     Of an update the image before comes first. The values are the ``sizes[i]`` bytes of ``data``
@@ -52,12 +52,12 @@ class NotedColumn:
         ]
 
 
-def noted_column(values: Sequence[bytes | None]) -> NotedColumn:
+def raw_column(values: Sequence[bytes | None]) -> RawColumn:
     """A column of these values."""
     lengths = [0 if value is None else len(value) for value in values]
     sizes = np.array([-1 if value is None else len(value) for value in values], np.int64)
     starts = np.cumsum(np.array(lengths, np.int64)) - lengths
-    return NotedColumn(b"".join(filter(None, values)), starts.astype(np.int64), sizes)
+    return RawColumn(b"".join(filter(None, values)), starts.astype(np.int64), sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class RowBlock:
     images, -1 for none; a row that came, or came into these buckets, has none before, and one that
     went has none after. ``lines``,
     ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the hash that its bucket follows from (0 without any). ``noted``: the
-    values of noted columns as they stand in the events, in the order of the rows.
+    there is no key), and the hash that its bucket follows from (0 without any). ``raw_columns``:
+    the values of some columns as they stand in the events, in the order of the rows.
     """
 
     event: Integers
@@ -78,7 +78,7 @@ class RowBlock:
     lines: Lines
     keys: Lines
     hashes: Checksums
-    noted: tuple[NotedColumn, ...] = ()
+    raw_columns: tuple[RawColumn, ...] = ()
 
     def __len__(self) -> int:
         return len(self.event)

@@ -205,9 +205,9 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         assert resolved is not None
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
-        noted = plan.filtering.indexes
-        read = compile_decoder(plan.rows, noted=noted).decode(shard.events)
-        block = BlockDecoder(plan.rows, noted=noted).decode(spans_of(shard.events))
+        raw_columns = plan.filtering.indexes
+        read = compile_decoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
+        block = BlockDecoder(plan.rows, raw_columns=raw_columns).decode(spans_of(shard.events))
         assert block is not None
         try:
             fates = one_by_one(shard, resolved, plan.filtering)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from replicator.rows.decoder.row_block import UNKNOWN_LINE, NotedColumn, RowBlock, RowChange
+from replicator.rows.decoder.row_block import UNKNOWN_LINE, RawColumn, RowBlock, RowChange
 
 Image = tuple[bytes, bytes, int] | None
 """Line, key and hash of a row."""
@@ -32,12 +32,12 @@ class RowImages:
     after_key: list[bytes | None] = field(default_factory=list)
     before_hash: list[int] = field(default_factory=list)
     after_hash: list[int] = field(default_factory=list)
-    noted: tuple[NotedColumn, ...] = ()
+    raw_columns: tuple[RawColumn, ...] = ()
 
 
 def images_of(block: RowBlock) -> RowImages:
     """The rows of a block in lists."""
-    found = RowImages(noted=block.noted)
+    found = RowImages(raw_columns=block.raw_columns)
     for event, before, after in rows_of(block):
         change = RowChange.INSERT if before is None else RowChange.DELETE
         found.event.append(event)

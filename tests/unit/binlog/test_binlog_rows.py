@@ -331,35 +331,35 @@ def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
     assert images.after_hash == [hashes[int(key or 0)] for key in images.after]
 
 
-def noted(images: RowImages) -> list[list[bytes | None]]:
-    return [column.values() for column in images.noted]
+def raw_values(images: RowImages) -> list[list[bytes | None]]:
+    return [column.values() for column in images.raw_columns]
 
 
 def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
     columns = (INT, ColumnFormat("n", ColumnType.VARCHAR, 20), INT)
     # The first two bits of a row's first byte: NULL in these columns.
     rows = [b"\xf8\1\0\0\0\1a\5\0\0\0", b"\xfa\2\0\0\0\6\0\0\0", b"\xf8\3\0\0\0\0\7\0\0\0"]
-    decoder = compile_decoder(RowFormat(columns, (0,), (0,), (0,), frozenset()), noted=(2, 1))
+    decoder = compile_decoder(RowFormat(columns, (0,), (0,), (0,), frozenset()), raw_columns=(2, 1))
     events = [
         event(EventType.UPDATE_ROWS_V1, rows[0] + rows[1], 3),
         event(EventType.DELETE_ROWS_V1, rows[2], 3),
         event(EventType.WRITE_ROWS_V1, rows[1] + rows[0], 3),
     ]
     numbers = [number.to_bytes(4, "little") for number in (5, 6, 7, 6, 5)]
-    assert noted(images_of(decoder.decode(events))) == [
+    assert raw_values(images_of(decoder.decode(events))) == [
         numbers,
         [b"\1a", None, b"\0", None, b"\1a"],
     ]
-    assert noted(images_of(decoder.decode(events[2:]))) == [numbers[3:], [None, b"\1a"]]
+    assert raw_values(images_of(decoder.decode(events[2:]))) == [numbers[3:], [None, b"\1a"]]
     with pytest.raises(BinlogError):
         images_of(decoder.decode([*events, events[0][:-3]]))
-    assert noted(images_of(decoder.decode([]))) == [[], []]
+    assert raw_values(images_of(decoder.decode([]))) == [[], []]
 
 
 def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
     present, past, other = (versioned(n, at) for n, at in ((1, FOREVER_2038), (2, PAST), (3, PAST)))
     decoder = compile_decoder(
-        RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), noted=(0,)
+        RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), raw_columns=(0,)
     )
     images = images_of(
         decoder.decode(
@@ -370,4 +370,4 @@ def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
         )
     )
     assert images.change == [RowChange.DELETE, RowChange.INSERT, RowChange.INSERT]
-    assert noted(images) == [[b"\1\0\0\0"] * 3]
+    assert raw_values(images) == [[b"\1\0\0\0"] * 3]
