@@ -138,7 +138,7 @@ class Cursor(Structure):
         self.inside, self.inner, self.inner_limit = at < end, at, end
 
 
-class LoopState(NamedTuple):
+class _LoopState(NamedTuple):
     """The state of reading, as the loop changes it."""
 
     packets: PacketBuffer
@@ -171,7 +171,7 @@ def _find(known: Integers, table_id: int) -> Number:
 
 @inlined
 def take_table_map(
-    data: Bytes, state: LoopState, begin: int, stop: int, known: Integers, bodies: Bytes
+    data: Bytes, state: _LoopState, begin: int, stop: int, known: Integers, bodies: Bytes
 ) -> Number:
     """Take a table map that is known, into the present statement."""
     group = state.group
@@ -192,7 +192,7 @@ def take_table_map(
 @inlined
 def take_rows(
     data: Bytes,
-    state: LoopState,
+    state: _LoopState,
     begin: int,
     stop: int,
     size: int,
@@ -271,7 +271,7 @@ CLASSES = _classes()
 
 
 @inlined
-def _begin_group(state: LoopState, begin: int, size: int, offset: int) -> Number:
+def _begin_group(state: _LoopState, begin: int, size: int, offset: int) -> Number:
     position, group, cursor = state.position, state.group, state.cursor
     place = offset - size
     if group.open or group.resuming or cursor.inside or place < 0:
@@ -291,7 +291,7 @@ def _begin_group(state: LoopState, begin: int, size: int, offset: int) -> Number
 
 
 @inlined
-def _end_group(data: Bytes, state: LoopState, begin: int, size: int, offset: int) -> Number:
+def _end_group(data: Bytes, state: _LoopState, begin: int, size: int, offset: int) -> Number:
     position, group, segment, rows = state.position, state.group, state.segment, state.rows
     if not group.open or not group.begun or group.unended:
         return UNUSUAL
@@ -313,7 +313,7 @@ def _end_group(data: Bytes, state: LoopState, begin: int, size: int, offset: int
 
 
 @inlined
-def _end_run(state: LoopState, runs: Integers) -> None:
+def _end_run(state: _LoopState, runs: Integers) -> None:
     """Note the GTIDs executed, as others follow."""
     group = state.group
     if group.executed:
@@ -327,7 +327,7 @@ def _end_run(state: LoopState, runs: Integers) -> None:
 @inlined
 def _mariadb_gtid(
     data: Bytes,
-    state: LoopState,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
@@ -363,7 +363,7 @@ def _mariadb_gtid(
 @inlined
 def _mysql_gtid(
     data: Bytes,
-    state: LoopState,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
@@ -398,7 +398,7 @@ def _is(data: Bytes, at: int, word: Bytes) -> Number:
 
 
 @inlined
-def _query(data: Bytes, state: LoopState, begin: int, stop: int, size: int, offset: int) -> Number:
+def _query(data: Bytes, state: _LoopState, begin: int, stop: int, size: int, offset: int) -> Number:
     """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
     group = state.group
     body = begin + _HEADER
@@ -421,7 +421,7 @@ def _query(data: Bytes, state: LoopState, begin: int, stop: int, size: int, offs
 def _bound(
     kind: int,
     data: Bytes,
-    state: LoopState,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
@@ -441,7 +441,7 @@ def _bound(
 
 
 @inlined
-def _enter(state: LoopState, payloads: Integers) -> Number:
+def _enter(state: _LoopState, payloads: Integers) -> Number:
     """Go into a payload that was expanded ahead."""
     packets, cursor = state.packets, state.cursor
     number = cursor.entered
@@ -488,7 +488,7 @@ def walk(
     ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
     `replicator.kernels.crc32`.
     """
-    state = LoopState(packets, position, group, segment, rows, cursor)
+    state = _LoopState(packets, position, group, segment, rows, cursor)
     while True:
         if cursor.inside and cursor.inner == cursor.inner_limit:
             cursor.inside = False
