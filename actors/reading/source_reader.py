@@ -24,7 +24,7 @@ from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.prepared_check import PreparedCheck
 from actors.reading.prepared_transactions import PreparedBefore
-from actors.reading.side_effects import SideEffects
+from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
@@ -256,8 +256,8 @@ class SourceReader(Actor[Never]):
             readings = self._readings
             # Classified once; what is asked of it later goes by that.
             parsed = self._parsed(segment)
-            doubt = await self._doubt(segment, parsed) if parsed is not None else ""
-            await self._deal(segment, parsed, doubt)
+            unseen = NOTHING_UNSEEN if parsed is None else await self._unseen(segment, parsed)
+            await self._deal(segment, parsed, unseen)
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
@@ -290,26 +290,28 @@ class SourceReader(Actor[Never]):
             return None
         return self._statements.parsed(statement, statement.sql)
 
-    async def _doubt(self, segment: Segment, parsed: ParsedStatement) -> str:
-        """Why the statement that ends a segment may have written to tables unseen; else empty.
+    async def _unseen(self, segment: Segment, parsed: ParsedStatement) -> Unseen:
+        """What the binlog does not tell of the statement that ends a segment.
 
         Found out before anything of the segment is dealt out, since the connection may be lost.
         """
         statement = segment.statement
         assert statement is not None
         await self._statements.online.look_ahead(parsed, statement, segment.end)
-        if not self._statements.writes_unseen(statement, parsed):
-            return ""
-        return await self._side_effects.doubt(statement, parsed, segment.end)
+        if self._statements.writes_unseen(statement, parsed):
+            return Unseen(await self._side_effects.doubt(statement, parsed, segment.end))
+        if self._statements.drops_in_part(parsed):
+            return Unseen(left=await self._side_effects.left(statement, parsed, segment.end))
+        return NOTHING_UNSEEN
 
-    async def _deal(self, segment: Segment, parsed: ParsedStatement | None, doubt: str) -> None:
+    async def _deal(self, segment: Segment, parsed: ParsedStatement | None, unseen: Unseen) -> None:
         if parsed is None:
             await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
         else:
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = await self._named_steps(segment, parsed, doubt)
+            steps = await self._named_steps(segment, parsed, unseen)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
@@ -317,13 +319,13 @@ class SourceReader(Actor[Never]):
         self._note(segment)
 
     async def _named_steps(
-        self, segment: Segment, parsed: ParsedStatement, doubt: str
+        self, segment: Segment, parsed: ParsedStatement, unseen: Unseen
     ) -> list[Step]:
         """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
         statement = segment.statement
         assert statement is not None
         try:
-            steps = self._steps(segment, statement, parsed, doubt)
+            steps = self._steps(segment, statement, parsed, unseen)
         except FatalError:
             # The operator may answer it.
             await self._save_gtid(statement)
@@ -338,10 +340,10 @@ class SourceReader(Actor[Never]):
             await self._statement_gtids.put(self.settings.source, places, statement.gtid)
 
     def _steps(
-        self, segment: Segment, statement: Statement, parsed: ParsedStatement, doubt: str
+        self, segment: Segment, statement: Statement, parsed: ParsedStatement, unseen: Unseen
     ) -> list[Step]:
         try:
-            steps = self._statements.steps(segment, statement, parsed, doubt)
+            steps = self._statements.steps(segment, statement, parsed, unseen)
         except FatalError as error:
             of_table = error.event == "member.not-copied"
             scope = self._statements.scope_of(parsed) if of_table else error.scope

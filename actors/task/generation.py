@@ -156,7 +156,7 @@ class Generation:
                 self._on_changed_rules,
                 copies=task.task_mode == "all",
             )
-            await empty_targets(resources.meta, resources.ddl)
+            await empty_targets(resources.meta, resources.ddl, self.blocked.targets)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(
@@ -277,7 +277,9 @@ class Generation:
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
             if running.validator is not None:
-                tasks.start_soon(running.validator.run, running.applied_to)
+                tasks.start_soon(
+                    running.validator.run, running.applied_to, running.writer.is_behind
+                )
             async with anyio.create_task_group() as units:
                 for unit in running.units.values():
                     units.start_soon(unit.run)

@@ -99,7 +99,7 @@ class _Lists:
     """The rows of `NetChanges`, while they are collected."""
 
     __slots__ = (
-        *("arkey_conflicts", "deletes", "inserts", "members", "overwrites", "removals"),
+        *("arrivals", "deletes", "inserts", "members", "overwrites", "removals"),
         "upserts",
     )
 
@@ -108,7 +108,7 @@ class _Lists:
         self.removals: dict[bytes, int] = {}
         self.overwrites: list[bytes] = []
         self.upserts: list[bytes] = []
-        self.arkey_conflicts: list[bytes] = []
+        self.arrivals: list[bytes] = []
         self.inserts: list[bytes] = []
         self.members: list[Member] = []
 
@@ -189,7 +189,7 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
     elif safe_mode:
         group.upserts.append(line)
         if row.others or not row.existed:
-            group.arkey_conflicts.append(key)
+            group.arrivals.append(key)
     elif not row.existed:
         group.inserts.append(line)
         group.members.append(plan.member)
