@@ -17,7 +17,7 @@ from replicator.binlog.connection.framing import FULL_PACKET, PACKET_HEADER, Pac
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.transaction_payload import STEP, ZSTD, Payload, read_head
-from replicator.binlog.parser.fast_path_kernel import CLASSES, FULL, Cursor
+from replicator.binlog.parser.fast_path_kernel import CLASSES, FULL, LoopCursor
 from replicator.binlog.parser.fast_path_kernel import walk as follow_events
 from replicator.binlog.parser.parser_state import ReadingState
 from replicator.kernels.compiled import Bytes, Integers, record_of
@@ -114,7 +114,7 @@ class FastPath:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
-        self._cursor = Cursor()
+        self._cursor = LoopCursor()
         # The loop works on the numbers of these objects themselves.
         self._position, self._group = record_of(state.files.position), record_of(state)
         self._segment, self._rows = record_of(state.segment), record_of(state.segment.rows)

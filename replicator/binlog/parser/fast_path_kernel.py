@@ -97,22 +97,21 @@ def unframed(data: Bytes, at: int, limit: int) -> Number:
 
 
 @inlined
-def end_offset(before: int, size: int, end: int) -> Number:
-    """Where an event ends in its file: at what it says itself, by 32 bits, if anything."""
+def joined_offset(before: int, size: int, end: int) -> Number:
+    """Where an event ends in its file: at what it says itself, by 32 bits, if anything.
+
+    NO_EVENT where it does not begin where the one before ends.
+    """
     if not end:
         return before + size
+    if (before + size - end) & (_WRAP - 1):
+        return np.int64(NO_EVENT)
     offset = before - (before & (_WRAP - 1)) + end
     return offset if offset >= before else offset + _WRAP
 
 
-@inlined
-def joins(before: int, size: int, end: int) -> Number:
-    """Whether an event that says to end there, by 32 bits, begins where the one before ends."""
-    return not end or (before + size - end) & (_WRAP - 1) == 0
-
-
 @shared
-class Cursor(Structure):
+class LoopCursor(Structure):
     """Where the loop is in what it is given; what it found besides what the state has.
 
     ``checksum``: the bytes of an event's checksum, 4, or 0 where there is none. ``newest``: where
@@ -146,7 +145,7 @@ class _LoopState(NamedTuple):
     group: ReadingState
     segment: SegmentBuilder
     rows: RowColumns
-    cursor: Cursor
+    cursor: LoopCursor
 
 
 UNUSUAL, DONE, ENDS = 0, 1, 2
@@ -454,7 +453,9 @@ def _enter(state: _LoopState, payloads: Integers) -> Number:
 
 @compiled(
     *(INTEGER, INPUT, INPUT, TABLE),
-    *map(record, (PacketBuffer, ReadPosition, ReadingState, SegmentBuilder, RowColumns, Cursor)),
+    *map(
+        record, (PacketBuffer, ReadPosition, ReadingState, SegmentBuilder, RowColumns, LoopCursor)
+    ),
     *(TABLE, TABLE, INPUT, INPUT, INPUT, CHECKSUMS, OUTPUT, INTEGERS, TABLE),
 )
 def walk(
@@ -466,7 +467,7 @@ def walk(
     group: ReadingState,
     segment: SegmentBuilder,
     rows: RowColumns,
-    cursor: Cursor,
+    cursor: LoopCursor,
     runs: Integers,
     known: Integers,
     bodies: Bytes,
@@ -479,14 +480,9 @@ def walk(
 ) -> int:
     """Follow the events that were ``received`` and those of payloads; STOPPED or FULL.
 
-    ``payloads``: of each payload that was expanded ahead, where its packet begins, and where its
-    events begin and end in ``expanded``. ``runs``: room for runs of GTIDs that have ended: origin,
-    server, and what was executed first and last, for each.
-    ``known``, ``bodies`` and ``left_out`` are those of
-    `replicator.binlog.segments.table_routes`, ``kept``, ``starts`` and ``heads`` of
-    `replicator.binlog.segments.segment_builder`, with room for all that is in ``received`` and
-    ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
-    `replicator.kernels.crc32`.
+    ``payloads``: where the packet of each that was expanded ahead begins, and where its events
+    begin and end in ``expanded``. ``runs``: room for the origin, the server, and what was executed
+    first and last, of runs of GTIDs that have ended.
     """
     state = _LoopState(packets, position, group, segment, rows, cursor)
     while True:
@@ -499,19 +495,16 @@ def walk(
         else:
             data = received
             begin = framed(data, packets.at, packets.end, packets.sequence, cursor.checksum, tables)
-        if begin == NO_EVENT:
+        if begin == NO_EVENT or classes[data[begin + 4]] == 0:
             return STOPPED
         kind = classes[data[begin + 4]]
-        if kind == 0:
-            return STOPPED
         size = number_at(data, begin + 9, 4)
         inside, stop = cursor.inside, begin + size
         if not inside:
             stop -= cursor.checksum
-            end = number_at(data, begin + 13, 4)
-            if not joins(before, size, end):
+            offset = joined_offset(before, size, number_at(data, begin + 13, 4))
+            if offset == NO_EVENT:
                 return STOPPED
-            offset = end_offset(before, size, end)
         outcome = np.int64(DONE)
         if kind == _ROWS:
             outcome = take_rows(
