@@ -163,7 +163,7 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
     writer = running.writer
     return replace(
         done,
-        state=_state(writer.jobs.state, running.runner.waiting.values()),
+        state=_state(writer.jobs.state, writer.ddl.waiting.values()),
         last_batch_seconds=None
         if writer.last_batch_seconds is None
         else round(writer.last_batch_seconds, 3),
