@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -59,6 +60,18 @@ class StatementRules(Protocol):
         """
 
 
+def _until_available() -> AsyncIterable[stamina.Attempt]:
+    """Attempts at what needs the target, until it can be reached."""
+    wait, longest = RETRY_WAIT
+    return stamina.retry_context(
+        on=DatabaseUnavailableError,
+        attempts=None,
+        timeout=None,
+        wait_initial=wait,
+        wait_max=longest,
+    )
+
+
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
@@ -86,14 +99,7 @@ class DdlRunner:
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
         others have locked the target and there are targets that need not wait for them."""
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
+        async for attempt in _until_available():
             with attempt:
                 await self._execute(item, await self._change(item))
 
@@ -116,14 +122,7 @@ class DdlRunner:
             context=self._context(statement),
             instead=item.event.instead,
         )
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
+        async for attempt in _until_available():
             with attempt:
                 refuse_computed(self._registry, execution, statement, agreed=True)
                 await self._run(execution, version, statement)

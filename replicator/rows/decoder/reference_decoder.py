@@ -182,45 +182,34 @@ class _Decoder:
         if kind.change is RowChange.UPDATE:
             self._updates(data, at, read, read_after, images)
         elif kind.change is RowChange.INSERT:
-            self._inserts(data, at, read, images)
+            self._one_sided(data, at, read, images, RowChange.INSERT)
         else:
-            self._deletes(data, at, read, images)
+            self._one_sided(data, at, read, images, RowChange.DELETE)
         rows = len(images.change) - before
         images.event += [index] * rows
 
-    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
-        add_line = images.after.append
-        add_key = images.after_key.append
-        add_hash = images.after_hash.append
+    def _one_sided(
+        self, data: bytes, at: int, read: _ReadRow, images: RowImages, change: RowChange
+    ) -> None:
+        """Rows that came, or that went."""
+        there = images.after, images.after_key, images.after_hash
+        absent = images.before, images.before_key, images.before_hash
+        if change is RowChange.DELETE:
+            there, absent = absent, there
+        lines, keys, hashes = there
         rows = 0
         end = len(data)
         while at < end:
             line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
+            lines.append(line)
+            keys.append(key)
+            hashes.append(hashed)
             rows += 1
-        images.change += [int(RowChange.INSERT)] * rows
-        images.before += [None] * rows
-        images.before_key += [None] * rows
-        images.before_hash += [0] * rows
-
-    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
-        add_line = images.before.append
-        add_key = images.before_key.append
-        add_hash = images.before_hash.append
-        rows = 0
-        end = len(data)
-        while at < end:
-            line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
-            rows += 1
-        images.change += [int(RowChange.DELETE)] * rows
-        images.after += [None] * rows
-        images.after_key += [None] * rows
-        images.after_hash += [0] * rows
+        images.change += [int(change)] * rows
+        lines, keys, hashes = absent
+        lines += [None] * rows
+        keys += [None] * rows
+        hashes += [0] * rows
 
     def _updates(
         self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: RowImages
