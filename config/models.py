@@ -139,7 +139,7 @@ class Task(Section):
     remove_meta: Flag = False
     """Forget the checkpoint and start anew."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
+    """Time zone of the sources' hosts, `+08:00` or a name, where a server can't tell its own."""
     case_sensitive: Flag = False
     """Routes, filters and allow lists are matched by case."""
     online_ddl: Flag = True

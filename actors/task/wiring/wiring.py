@@ -204,7 +204,6 @@ def _runner(
         executor,
         tracker,
         rules.statements,
-        resources.task.timezone,
         resources.has_others,
         resources.task.show_row_values,
     )
@@ -360,6 +359,7 @@ def _reader(
                 target_collations=collations,
                 accepts_cascades=setup.accepts_cascades,
                 columns=setup.columns,
+                time_zone=resources.task.timezone or "",
                 copied=copied,
                 tied=tied,
             ),
