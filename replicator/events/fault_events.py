@@ -113,8 +113,8 @@ TASK_FAULTS = (
         "`routes` or `block-allow-list` send a shard elsewhere than before, or with coordination "
         "`filters` are about other statements, while schema changes of its source are open or rows "
         "will be read again.",
-        "Put the former rules back, let the task work until no lock is open, nothing is blocked and "
-        "the lag is 0, `stop` it, and change them then.",
+        "Put the former rules back, let the task work until no lock is open, nothing is blocked "
+        "and the lag is 0, `stop` it, and change them then.",
     ),
     fault(
         "task.rules-changed",
