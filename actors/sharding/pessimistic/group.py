@@ -211,6 +211,7 @@ class PessimisticGroup(GroupActor):
             "ddl.not-executed",
             kind=effect.kind.value,
             table=str(effect.table),
+            position=str(statement.position),
             statement=statement.sql[:500],
             reason="the target keeps the rows of its shards",
         )
