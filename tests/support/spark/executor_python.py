@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-PACKAGES = ("pyarrow", "numpy", "numba", "PyMySQL", "cryptography")
+PACKAGES = ("pyarrow", "numpy", "numba", "PyMySQL", "mysql-replication", "cryptography")
 """What executors need; what these need in turn comes along."""
 
 
