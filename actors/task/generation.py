@@ -268,7 +268,9 @@ class Generation:
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
             if running.validator is not None:
-                tasks.start_soon(running.validator.run, running.applied_to)
+                tasks.start_soon(
+                    running.validator.run, running.applied_to, running.writer.is_behind
+                )
             async with anyio.create_task_group() as units:
                 for unit in running.units.values():
                     units.start_soon(unit.run)

@@ -119,6 +119,10 @@ class BatchedWriter(Actor[WriterMessage]):
         """Bytes of row events that have arrived and are not finished."""
         return sum(tracker.queued_bytes for tracker in self._trackers.values())
 
+    def is_behind(self) -> bool:
+        """Whether a whole batch waits behind the one that is being applied."""
+        return self.queued_bytes > self.settings.batch_bytes
+
     def applied(self, source: str) -> SourcePosition | None:
         """The boundary up to which everything of a source is applied; None before it is known."""
         return self._trackers[source].reached.position

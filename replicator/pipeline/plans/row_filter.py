@@ -21,6 +21,7 @@ from replicator.pipeline.plans.filter_columns import (
     known_collation,
 )
 from replicator.pipeline.plans.image_columns import ImageColumn
+from replicator.routing.expression.column_evaluation import Array
 from replicator.routing.expression.evaluation import EvaluationError
 from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
@@ -30,7 +31,6 @@ from replicator.routing.expression.expression_filter import (
 )
 from replicator.routing.expression.row_fates import fates
 from replicator.routing.expression.types import FilterColumn
-from replicator.routing.expression.vectors import Array
 from replicator.rows.decoder.lines import Lines, joined, lines_of
 from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowBlock
 from replicator.rows.values.column_format import ColumnFormat

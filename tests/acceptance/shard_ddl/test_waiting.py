@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from benchmarks.latency import arkey_conflicts, percentile
+from benchmarks.latency import arrivals, percentile
 from replicator.status import TaskStatus
 from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.memory import resident
@@ -48,7 +48,7 @@ def test_rows_of_another_target_keep_their_latency(
 
     def measure() -> None:
         measured.append(
-            arkey_conflicts(
+            arrivals(
                 estate.server("uA1"),
                 estate.target,
                 f"INSERT INTO {estate.name('uA1')} (id) VALUES (%s)",
