@@ -231,7 +231,8 @@ def test_a_cluster_that_is_asked_for_less_runs_the_task(
         stop(task, shards.database, code=1)
     path = write_task(tmp_path, shards.task(spark=spark_cluster.settings()))
     with task_process(path, tmp_path) as task:
-        shards.change(rows=200)
+        task.until_logged("task.running")
+        shards.change(rows=20)
         task.until_applied(shards.database, shards.sources)
         stop(task, shards.database)
     shards.assert_equal()
