@@ -6,7 +6,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
+.PHONY: help setup test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -31,6 +31,9 @@ matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of sou
 
 tidb: setup ## build TiDB's server for the tests, with the Go toolchain (some minutes, once)
 	@$(BIN)/python -m scripts.build_tidb
+
+promtool: setup ## build Prometheus' promtool for the tests of the alert rules, with the Go toolchain (some minutes, once)
+	@$(BIN)/python -m scripts.build_promtool
 
 tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
 	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(BIN)/python -m pytest -n 2 --dist loadfile

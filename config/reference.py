@@ -25,8 +25,8 @@ _HEAD = """\
 # The task file
 
 A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
-existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `spark` and `writer`
-are added. `config/examples/` holds files to start from;
+existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `metrics`, `spark`
+and `writer` are added. `config/examples/` holds files to start from;
 `config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
 This page is made from the program (`python -m config.reference`); don't edit it.

@@ -85,9 +85,9 @@ def _list(as_json: bool, *, tells_health: bool) -> None:
     found, silent = anyio.run(statuses)
     if as_json:
         tell(shown_json([_values(status) for status in found], indent=2))
-    elif found or not silent:
-        show(render_tasks(found))
-    for reason in silent:
+    else:
+        show(render_tasks(found, list(silent)))
+    for reason in silent.values():
         complain(reason)
     if silent:
         raise typer.Exit(FAILED)

@@ -38,6 +38,7 @@ _CODES = {
     "replicator.routing.expression.types.ExpressionError": WRONG_USAGE,
     "actors.control.protocol.ControlError": FAILED,
     "actors.control.server.AlreadyRunningError": FAILED,
+    "actors.control.metrics_server.MetricsAddressError": FAILED,
     "replicator.downstream.meta.lease.LeaseHeldError": FAILED,
     "replicator.status.StatusFormatError": FAILED,
     "actors.faults.FatalError": FAILED,

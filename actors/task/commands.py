@@ -66,6 +66,14 @@ def run(
             " concerned and recopy them."
         ),
     ] = OnChangedRules.STOP,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
+            " metrics.listen of the task file.",
+        ),
+    ] = "",
 ) -> None:
     """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it: the batch is saved first."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
@@ -84,6 +92,8 @@ def run(
     _keep_to_memory(task)
     for finding in task.open_files:
         structlog.get_logger().warning("task-file.open-to-others", finding=finding)
+    if metrics:
+        task = _with_metrics(task, metrics)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
@@ -176,6 +186,17 @@ def remove(
     anyio.run(remove_task, task)
     forget_record(task.name)
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
+
+
+def _with_metrics(task: Task, address: str) -> Task:
+    """The task with its metrics at another address. Raises BadParameter."""
+    from config.processing import Metrics, host_and_port
+
+    try:
+        host_and_port(address)
+    except ValueError as error:
+        raise typer.BadParameter(f"--metrics {address}: {error}") from error
+    return task.model_copy(update={"metrics": Metrics(listen=address)})
 
 
 def _keep_to_memory(task: Task) -> None:
