@@ -218,27 +218,6 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
 
 
 @pytest.mark.slow
-@pytest.mark.remedy("spark.executors", "run")
-def test_a_cluster_that_is_asked_for_less_runs_the_task(
-    spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
-) -> None:
-    path = write_task(tmp_path, shards.task(spark=spark_cluster.settings(too_much(tmp_path))))
-    with task_process(path, tmp_path) as task:
-        error = task.until_state(shards.database, "paused").error
-        assert error is not None
-        assert error.event == "spark.executors"
-        assert "`replicator stop` and `replicator run`" in error.remedies[-1]
-        stop(task, shards.database, code=1)
-    path = write_task(tmp_path, shards.task(spark=spark_cluster.settings()))
-    with task_process(path, tmp_path) as task:
-        task.until_logged("task.running")
-        shards.change(rows=20)
-        task.until_applied(shards.database, shards.sources)
-        stop(task, shards.database)
-    shards.assert_equal()
-
-
-@pytest.mark.slow
 def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
     spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "ddl.history": {"skip"},
     "rows.moved-unknown": {"copy anew"},
     "source.other-order": {"copy anew", "resume"},
+    "spark.executors": {"run"},
     "spark.failing": {"resume", "run"},
     "spark.not-started": {"resume"},
     "task.unexpected": {"resume"},
