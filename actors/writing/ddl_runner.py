@@ -29,7 +29,7 @@ from replicator.downstream.ddl.ddl_execution import (
     TargetLockedError,
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
@@ -69,14 +69,12 @@ class DdlRunner:
         executor: DdlExecutor,
         learner: SchemaTracker,
         rules: StatementRules,
-        time_zone: str | None,
         others: Others,
         show_values: bool,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
-        self._time_zone = time_zone
         self._others = others
         self._show_values = show_values
         self.under_way: set[TableName] = set()
@@ -129,7 +127,7 @@ class DdlRunner:
             sql=item.statements[0],
             change=None,
             timestamp=statement.timestamp,
-            context=self._context(statement),
+            context=statement.context,
             instead=item.event.instead,
         )
 
@@ -138,11 +136,6 @@ class DdlRunner:
             await self._run(execution, version, statement)
 
         await self._until_there(target, attempt)
-
-    def _context(self, statement: Statement) -> StatementContext:
-        """What a statement ran with; the time zone of the task file, if any, goes before it."""
-        own = statement.context
-        return replace(own, time_zone=self._time_zone or own.time_zone)
 
     async def _change(self, item: DdlItem) -> MemberChange:
         """What an item's statement did to its member, whose structure is noted."""
@@ -162,7 +155,7 @@ class DdlRunner:
             change=None if moves else change,
             marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
             timestamp=item.statement.timestamp,
-            context=self._context(item.statement),
+            context=item.statement.context,
             recorded=item.recorded,
             instead=item.effect.instead,
             own=item.effect.own,
@@ -389,8 +382,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds or exchanges a column that the target already has, and the rows of its"
-        f" shard have other values than on the target: {difference}\n"
+        "a statement adds, exchanges or computes a column that the target already has, and the rows"
+        f" of its shard have other values than on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),
