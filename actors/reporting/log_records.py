@@ -1,4 +1,4 @@
-"""The records of a log, line by line: JSON as `replicator run` writes it, and whatever else is there.
+"""The records of a log, line by line: JSON as `replicator run` writes it, among other lines.
 
 Reads a stream, however long it is. A line that is no record is counted, and ends nothing.
 """

@@ -1,4 +1,4 @@
-"""What a log tells of a time: from its records to a report. Pure, and bounded, however long the log.
+"""What a log tells of a time: from its records to a report. Pure, and bounded in memory.
 
 The order of records is that of `actors/task/supervisor.py`: a fault comes before the parts that it
 blocks, ``task.step`` with ``programs`` begins a process.
@@ -19,6 +19,9 @@ MOST_MOMENTS, MOST_CHANGES, MOST_FAULTS, MOST_KINDS = 1000, 1000, 1000, 500
 """Of each list of a report so many are kept, the last ones; all are counted."""
 
 FAULTS = frozenset(event.name for event in FAULT_EVENTS)
+
+_AHEAD_OF_START = frozenset({"memory.settings", "task-file.no-effect", "task-file.open-to-others"})
+"""What a process logs before ``task.step`` with ``programs``."""
 
 _TOLD_AS_PARTS = frozenset({"target.blocked", "source.blocked", "task.restart", "lock.conflict"})
 """Warnings and errors that a report tells in other places."""
@@ -193,9 +196,13 @@ class _Builder:
         }
 
     def take(self, record: LogRecord) -> None:
+        self._take(record)
+        if record.event not in _AHEAD_OF_START:
+            self._before = record.at
+
+    def _take(self, record: LogRecord) -> None:
         report = self._report
         report.records += 1
-        self._before = report.last
         report.first = min(report.first or record.at, record.at)
         report.last = max(report.last or record.at, record.at)
         if record.event in FAULTS and record.level in ("error", "warning"):
@@ -303,6 +310,7 @@ class _Builder:
             record.texts("remedies"),
             record.at,
         )
+        self._note(record.at, "fault", f"fault {record.event}: {span.where or span.error}")
         self._report.fault_count += 1
         self._report.faults.append(span)
         self._faults = [*self._faults, span][-MOST_FAULTS:]

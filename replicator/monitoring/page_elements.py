@@ -26,7 +26,7 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 .warn { color: var(--warn); }
 section { border: 1px solid var(--line); border-left: .3rem solid var(--bad); border-radius: .3rem;
   background: var(--box); padding: .6rem .9rem; margin: .8rem 0; overflow-wrap: anywhere; }
-section.lock { border-left-color: var(--warn); }
+section.lock { border-left-color: var(--warn); } section.ended { border-left-color: var(--line); }
 section p { margin: .2rem 0; } code { font-family: ui-monospace, monospace; font-size: .93em; }
 .scroll { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
@@ -34,10 +34,14 @@ th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px soli
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { display: inline-block; margin: .6rem 2rem .2rem 0; } figcaption { color: var(--dim); }
 svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-width: 1.5; }
+.plot { display: block; margin-right: 0; } .plot svg { width: 100%; height: auto; }
+.plot polyline { stroke-linecap: round; } .plot line { stroke: var(--line); stroke-width: 1; }
+.plot text { fill: var(--dim); font-size: 12px; } .plot rect { fill: var(--dim); opacity: .2; }
+.plot rect.fault { fill: var(--bad); }
 """
 
 
-def page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Element]:
+def empty_page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Element]:
     """An empty page, and its body. A browser asks for it anew where there are seconds for that."""
     html = ET.Element("html", lang="en")
     head = ET.SubElement(html, "head")
@@ -45,7 +49,7 @@ def page(title: str, *, refresh_seconds: int = 0) -> tuple[ET.Element, ET.Elemen
     if refresh_seconds:
         ET.SubElement(head, "meta", {"http-equiv": "refresh", "content": str(refresh_seconds)})
     ET.SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
-    text(head, "title", title)
+    add_text(head, "title", title)
     # Nothing of servers goes in here: browsers take it as it is.
     ET.SubElement(head, "style").text = _STYLE
     return html, ET.SubElement(html, "body")
@@ -56,14 +60,14 @@ def as_document(html: ET.Element) -> str:
     return "<!DOCTYPE html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
 
 
-def text(parent: ET.Element, tag: str, text: str, kind: str = "") -> ET.Element:
+def add_text(parent: ET.Element, tag: str, text: str, kind: str = "") -> ET.Element:
     """Add an element with a text, of the class ``kind``."""
     made = ET.SubElement(parent, tag, {"class": kind} if kind else {})
     made.text = printable_text(text)
     return made
 
 
-def remedies(box: ET.Element, remedies: Sequence[str]) -> None:
+def add_remedies(box: ET.Element, remedies: Sequence[str]) -> None:
     """Add the ways out as a list, commands apart from prose."""
     if not remedies:
         return
@@ -71,11 +75,11 @@ def remedies(box: ET.Element, remedies: Sequence[str]) -> None:
     for remedy in remedies:
         way = ET.SubElement(ways, "li")
         for part in parts_of(remedy):
-            text(way, "code" if part.command else "span", f"{part.text} ")
+            add_text(way, "code" if part.command else "span", f"{part.text} ")
 
 
-def table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, if it has a row; columns of figures have a ``#`` at the end of their heading."""
+def add_table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Add a table, if it has a row; columns of figures have a ``#`` at the end of their heading."""
     cells = list(rows)
     if not cells:
         return
@@ -84,11 +88,11 @@ def table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[str]])
     table = ET.SubElement(frame, "table")
     row = ET.SubElement(table, "tr")
     for head, kind in zip(heads, kinds, strict=True):
-        text(row, "th", head.removesuffix("#"), kind)
+        add_text(row, "th", head.removesuffix("#"), kind)
     for values in cells:
         row = ET.SubElement(table, "tr")
         for value, kind in zip(values, kinds, strict=True):
-            text(row, "td", value, kind)
+            add_text(row, "td", value, kind)
 
 
 def clock(moment: datetime) -> str:

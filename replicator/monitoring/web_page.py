@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and reads none
 
-from replicator.monitoring.page_elements import as_document, clock, page, remedies, table, text
+from replicator.monitoring.page_elements import (
+    add_remedies,
+    add_table,
+    add_text,
+    as_document,
+    clock,
+    empty_page,
+)
 from replicator.status import (
     CopyStatus,
     Fault,
@@ -38,7 +45,7 @@ _CURVE = (240, 36)
 
 def status_page(status: TaskStatus) -> str:
     """The status as a page of its own."""
-    html, body = page(f"{condition(status)}: {status.task}", refresh_seconds=REFRESH_SECONDS)
+    html, body = empty_page(f"{condition(status)}: {status.task}", refresh_seconds=REFRESH_SECONDS)
     _head(body, status)
     for what, fault in faults_of(status):
         _fault(body, what, fault)
@@ -55,22 +62,22 @@ def status_page(status: TaskStatus) -> str:
 
 
 def _head(body: ET.Element, status: TaskStatus) -> None:
-    title = text(body, "h1", f"{status.task} ")
+    title = add_text(body, "h1", f"{status.task} ")
     kind = "bad" if needs_operator(status) else "warn" if condition(status) != "running" else "good"
-    text(title, "span", condition(status), kind)
+    add_text(title, "span", condition(status), kind)
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     lag = seconds(largest_lag(status))
     told = f"{status.state} for {age}, process {status.pid}, lag {lag}. As of {clock(_now())}"
-    text(body, "div", told, "dim")
+    add_text(body, "div", told, "dim")
 
 
 def _fault(body: ET.Element, what: str, fault: Fault) -> None:
     box = ET.SubElement(body, "section")
-    text(text(box, "h2", f"{what} "), "code", fault.event, "bad")
-    text(box, "p", fault.message)
+    add_text(add_text(box, "h2", f"{what} "), "code", fault.event, "bad")
+    add_text(box, "p", fault.message)
     where = f"where: {fault.where}; " if fault.where else ""
-    text(box, "p", f"{where}since {clock(fault.since)}", "dim")
-    remedies(box, fault.remedies)
+    add_text(box, "p", f"{where}since {clock(fault.since)}", "dim")
+    add_remedies(box, fault.remedies)
 
 
 def _parts_without_fault(body: ET.Element, status: TaskStatus) -> None:
@@ -78,25 +85,25 @@ def _parts_without_fault(body: ET.Element, status: TaskStatus) -> None:
         if part.error is None:
             box = ET.SubElement(body, "section")
             why = f"waits for {part.waits_for}" if part.waits_for else "is paused"
-            text(box, "h2", f"{part.kind} {part.name} {why}")
-            text(box, "p", f"since {clock(part.since)}", "dim")
-            remedies(box, part.remedies)
+            add_text(box, "h2", f"{part.kind} {part.name} {why}")
+            add_text(box, "p", f"since {clock(part.since)}", "dim")
+            add_remedies(box, part.remedies)
 
 
 def _lock(body: ET.Element, lock: LockStatus) -> None:
     box = ET.SubElement(body, "section", {"class": "" if lock.state == "conflict" else "lock"})
-    text(box, "h2", f"lock {lock.id}: {lock.state}")
-    text(text(box, "p", ""), "code", lock.ddl)
+    add_text(box, "h2", f"lock {lock.id}: {lock.state}")
+    add_text(add_text(box, "p", ""), "code", lock.ddl)
     missing = [f"{s.source}: {', '.join(s.missing)}" for s in lock.sources if s.missing]
     if missing:
-        text(box, "p", f"waits for {'; '.join(missing)}")
+        add_text(box, "p", f"waits for {'; '.join(missing)}")
     if lock.conflict:
         for claim in (lock.conflict.ours, lock.conflict.theirs):
-            told = text(box, "p", f"{claim.source} {claim.member} has ")
-            text(told, "code", "; ".join(claim.statements))
+            told = add_text(box, "p", f"{claim.source} {claim.member} has ")
+            add_text(told, "code", "; ".join(claim.statements))
     since = f"since {clock(lock.since)}; " if lock.since else ""
-    text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
-    remedies(box, lock.remedies)
+    add_text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
+    add_remedies(box, lock.remedies)
 
 
 def _trend(body: ET.Element, trend: Trend) -> None:
@@ -112,7 +119,7 @@ def _trend(body: ET.Element, trend: Trend) -> None:
             continue
         figure = ET.SubElement(body, "figure")
         shown = f"{title} {unit(known[-1])}, at most {unit(max(known))} in {minutes:.0f} min"
-        text(figure, "figcaption", shown)
+        add_text(figure, "figcaption", shown)
         _curve(figure, values)
 
 
@@ -140,7 +147,7 @@ def _writer(body: ET.Element, status: TaskStatus) -> None:
     ]
     if writer.checkpoint_age_seconds is not None:
         told.append(f"saved {seconds(writer.checkpoint_age_seconds)} ago")
-    text(body, "p", ", ".join(told))
+    add_text(body, "p", ", ".join(told))
 
 
 def _copy(body: ET.Element, copy: CopyStatus) -> None:
@@ -154,7 +161,7 @@ def _copy(body: ET.Element, copy: CopyStatus) -> None:
         told.append(f"{seconds(copy.seconds_left)} left")
     if copy.waiting:
         told.append(copy.waiting)
-    text(body, "p", ", ".join(told))
+    add_text(body, "p", ", ".join(told))
 
 
 def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
@@ -168,7 +175,7 @@ def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
         "read#",
         "reconnects#",
     )
-    table(
+    add_table(
         body,
         heads,
         (
@@ -185,7 +192,7 @@ def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
 def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
     heads = ("target", "shards#", "inserted#", "overwritten#", "deleted#", "missing#", "rows/s#")
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
-    table(
+    add_table(
         body,
         (*heads, "schema change"),
         (
@@ -198,7 +205,7 @@ def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
         ),
     )
     if len(targets) > MOST_TARGETS:
-        text(body, "p", f"and {number(len(targets) - MOST_TARGETS)} more targets", "dim")
+        add_text(body, "p", f"and {number(len(targets) - MOST_TARGETS)} more targets", "dim")
 
 
 def _now() -> datetime:

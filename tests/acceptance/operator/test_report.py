@@ -12,8 +12,7 @@ from tests.support.tasks.processes import TaskProcess, task_process
 
 QUICK_HEARTBEAT = (
     "-c",
-    "import cli; from actors.task import heartbeat;"
-    " heartbeat.PROGRESS_SECONDS = 0.5; cli.main()",
+    "import cli; from actors.task import heartbeat; heartbeat.PROGRESS_SECONDS = 0.5; cli.main()",
 )
 """The command line, with a line on progress twice a second."""
 
@@ -45,7 +44,13 @@ def test_a_report_of_what_a_real_task_went_through(
         estate.until_equal(task)
         assert task.cli("stop", database_name).returncode == 0
         task.process.wait()
-    log = tmp_path / "task.log"
+    log, page = tmp_path / "task.log", tmp_path / "page.html"
+    told = task.cli("report", str(estate.file), "--log-file", str(log), "--html", str(page))
+    assert told.returncode == 0, told.stderr
+    assert "starts 2, killed or crashed 1, stopped 1; in the end: stopped" in told.stdout
+    for part in ("rows.duplicate", "resumed", "ADD COLUMN delivered_at"):
+        assert part in told.stdout
+    assert "<polyline" in page.read_text()
     if kept := os.environ.get("REPLICATOR_TEST_LOG"):
         shutil.copy(log, kept)
 
