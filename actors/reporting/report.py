@@ -28,7 +28,7 @@ _TOLD_AS_PARTS = frozenset({"target.blocked", "source.blocked", "task.restart", 
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LifeMoment:
     """Something in the life of the task. ``kind``: such as ``start``, ``killed`` or ``restart``."""
 
     at: datetime
@@ -109,7 +109,7 @@ class MessageCount:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyState:
+class CopyFigures:
     """What the log last said of the full copy."""
 
     finished: bool
@@ -137,7 +137,7 @@ class Report:
     last: datetime | None = None
     records: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    moments: deque[Moment] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
+    moments: deque[LifeMoment] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
     changes: list[SchemaChange] = field(default_factory=list)
     faults: deque[FaultSpan] = field(default_factory=lambda: deque(maxlen=MOST_FAULTS))
     fault_count: int = 0
@@ -145,7 +145,7 @@ class Report:
     messages: list[MessageCount] = field(default_factory=list)
     progress: Curve = field(default_factory=Curve)
     rows: float = 0
-    copy: CopyState | None = None
+    copy: CopyFigures | None = None
     downs: deque[Down] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
     state: str = ""
 
@@ -225,7 +225,7 @@ class _Builder:
 
     def _note(self, at: datetime, kind: str, text: str) -> None:
         self._report.counts[kind] = self._report.counts.get(kind, 0) + 1
-        self._report.moments.append(Moment(at, kind, text))
+        self._report.moments.append(LifeMoment(at, kind, text))
 
     def _message(self, record: LogRecord) -> None:
         key = (record.event[:200], record.level)
@@ -415,7 +415,7 @@ class _Builder:
         finished = record.event == "copy.finished"
         names = ("rows", "tables", "tables_done", "seconds")
         figures = [record.number(name) or 0.0 for name in names]
-        self._report.copy = CopyState(finished, *figures)
+        self._report.copy = CopyFigures(finished, *figures)
         if finished:
             self._note(record.at, "copy", "the full copy is complete")
 

@@ -90,11 +90,7 @@ def test_the_summary_fits_a_terminal(recorded: tuple[Report, LogReader], width: 
 def test_the_page_has_all_of_it_and_loads_nothing(recorded: tuple[Report, LogReader]) -> None:
     page = Page(report_page(*recorded))
     kinds = {tag for tag, _ in page.tags}
-    assert (
-        {"svg", "polyline", "rect", "section", "table"}
-        <= kinds
-        <= PAGE_TAGS
-    )
+    assert {"svg", "polyline", "rect", "section", "table"} <= kinds <= PAGE_TAGS
     assert not [held for _, held in page.tags if {"src", "href"} & held.keys()]
     for part in ("rows.duplicate", "ADD COLUMN delivered_at", "resumed after", "rows/s", "lag"):
         assert part in page.text
