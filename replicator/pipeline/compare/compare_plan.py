@@ -182,9 +182,7 @@ def plan_comparison(
         key = []
     of_key = [names[places[name]] for name in key]
     tables = [
-        replace(
-            _table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules)
-        )
+        replace(_table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules))
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),

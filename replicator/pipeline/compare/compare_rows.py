@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from pymysql.err import MySQLError
 
@@ -87,7 +88,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LookedAgain:
-    """What a further look found: rows that ``differ`` for certain, and what is ``left`` in doubt."""
+    """What a further look found: rows that ``differ`` for certain, what is ``left`` in doubt."""
 
     differ: tuple[RowDifference, ...] = ()
     left: tuple[Doubt, ...] = ()
@@ -299,8 +300,7 @@ def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Dou
     if len(bounds) == 2:
         return ()
     return tuple(
-        replace(doubt, lower=lower, upper=upper, rows=every)
-        for lower, upper in zip(bounds, bounds[1:], strict=False)
+        replace(doubt, lower=lower, upper=upper, rows=every) for lower, upper in pairwise(bounds)
     )
 
 

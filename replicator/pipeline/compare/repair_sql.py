@@ -76,9 +76,7 @@ def _update(
         yield b"UPDATE %s SET %s WHERE %s LIMIT 1" % (table, b",".join(changes), where)
 
 
-def _insert(
-    table: bytes, comparison: ComparisonPlan, line: bytes, times: int
-) -> Iterator[bytes]:
+def _insert(table: bytes, comparison: ComparisonPlan, line: bytes, times: int) -> Iterator[bytes]:
     fields = line.split(b"\t")
     places = [at for at in range(len(fields)) if at not in comparison.computed]
     names = b",".join(identifier(comparison.columns[at].name) for at in places)
