@@ -70,7 +70,7 @@ class ComparisonBar:
 
     def _update(self, line: str, rows: int | None) -> None:
         if self._task is not None:
-            self._progress.update(self._task, completed=rows, line=line)
+            self._progress.update(self._task, completed=rows, line=line, refresh=True)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -36,7 +36,8 @@ HAVING SUM(net) <> 0 OR MAX(failure) IS NOT NULL
 _COUNTS = "SELECT net, read, failure FROM {summed} WHERE digest = X'' OR failure IS NOT NULL"
 _ALL = "SELECT digest, key, net, read, normal, line FROM {summed} WHERE digest <> X''"
 _STAYED = """
-SELECT n.digest, n.key, SIGN(n.net) * LEAST(ABS(n.net), ABS(f.net)) AS net, n.read, n.normal, n.line
+SELECT n.digest, n.key, CAST(SIGN(n.net) AS BIGINT) * LEAST(ABS(n.net), ABS(f.net)) AS net,
+       n.read, n.normal, n.line
 FROM {now} n JOIN {former} f ON n.digest = f.digest AND SIGN(n.net) = SIGN(f.net)
 """
 _CHANGING = """

@@ -289,5 +289,3 @@ async def test_keys_that_tables_order_in_their_own_ways(
     mend(estate, repair)
     result, _ = await compare(CompareOptions(chunk_rows=2), **more)
     assert (result.differing, result.rows) == (0, 8)
-
-
