@@ -173,7 +173,7 @@ async def test_every_way_to_differ_in_every_shape(
     task = task_of(db, into, source, target, routes)
     repair = tmp_path / "repair.sql"
     equal = await compared(task, spark, repair)
-    assert not wrong(equal, {name: (0, 0, 0) for name in SHAPES})
+    assert not wrong(equal, dict.fromkeys(SHAPES, (0, 0, 0)))
     target.execute(lenient, *spoils)
     count = len(DIFFERENT) + 2
     expected = {
@@ -186,7 +186,7 @@ async def test_every_way_to_differ_in_every_shape(
     assert keys == {"2", "3", *map(str, FIXED), *map(str, OTHERS[: len(DIFFERENT) - 2])}
     text = repair.read_text("ascii")
     target.execute(*[statement for statement in text.split(";\n") if statement])
-    assert not wrong(await compared(task, spark, repair), {name: (0, 0, 0) for name in SHAPES})
+    assert not wrong(await compared(task, spark, repair), dict.fromkeys(SHAPES, (0, 0, 0)))
 
 
 def task_of(
