@@ -77,7 +77,7 @@ def _section(result: TargetComparison) -> str:
     notes = "".join(f"<li>{_text(text)}</li>" for text in remarks(result))
     return f"""<section>
 <header><h2>{_text(str(result.target))}</h2><b class="verdict {word}">{word}</b>
-<span>{result.rows:,} rows of {len(result.by_shard)} shards, {len(result.ranges):,} ranges</span>
+<span>{result.rows:,} rows, shards: {len(result.by_shard):,}, ranges: {len(result.ranges):,}</span>
 <span>{seconds}</span></header>
 {_strip(result.ranges)}
 {_counts(result)}

@@ -39,9 +39,9 @@ from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Column, Table
 
 _FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
+_PLAIN = _FLOATS | {Literal.NUMBER, Literal.QUOTED}
+"""Types whose text has no tab."""
 _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
-
-_BITS = 32
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
@@ -111,8 +111,9 @@ class ComparisonPlan:
     ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
     (empty where none do), ``nullable`` of those that may be NULL, ``computed`` of those that the
     target computes. ``forms``: (index, form) of the columns whose values are written in several
-    ways. ``checksums``: the servers write all values alike, so that their own checksums can be
-    compared. ``structure``: as `structure_differences`.
+    ways. ``checksums``: most servers write all values alike, so that their own checksums are worth
+    asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
+    ``structure``: as `structure_differences`.
     """
 
     target: ComparedTable
@@ -236,7 +237,7 @@ def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLef
         if len(lacking) == len(shards):
             found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
         elif lacking:
-            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
@@ -299,18 +300,22 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
 def _forms(
     columns: Sequence[Column], shards: Sequence[ComparedShard]
 ) -> tuple[tuple[tuple[int, Form], ...], bool]:
-    """The forms of columns, and whether all servers write all values alike."""
+    """The forms of columns, and whether most servers write all values alike."""
     forms: list[tuple[int, Form]] = []
+    alike = True
     for place, column in enumerate(columns):
         pairs = [its for s in shards if (its := s.structure.column(column.name)) is not None]
         if column.sql_type.literal in _FLOATS:
             single = column.sql_type.literal is Literal.FLOAT
             forms.append((place, float_value if single else double_value))
+            alike &= all(its.base_type == column.base_type for its in pairs)
         elif any("json" in (its.base_type, column.base_type) for its in pairs):
             forms.append((place, json_value))
+            alike &= all(its.base_type == column.base_type for its in pairs)
         elif not all(_written_alike(its, column) for its in pairs):
             forms.append((place, key_form(column)))
-    return tuple(forms), not forms
+            alike = False
+    return tuple(forms), alike
 
 
 def _written_alike(column: Column, its: Column) -> bool:
@@ -427,28 +432,19 @@ def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
     """The checksum of a row, as SQL.
 
     A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
-    lengths where these vary, and of which are NULL. CRCs of CRCs, since a CRC is linear: the sum of
-    plain ones stays the same one time in ten thousand when two rows exchange values. A row that
-    differs has the same checksum in one of some thousand million cases.
+    lengths where these vary, and of an empty text for each NULL. CRCs of CRCs, since a CRC is
+    linear: the sum of plain ones stays the same one time in ten thousand when two rows exchange
+    values. A row that differs has the same checksum in one of some thousand million cases.
     """
-    parts = [_null_bits(table, comparison.nullable)]
-    for selected, column in zip(table.selected, comparison.columns, strict=True):
-        if column.literal in (Literal.NUMBER, Literal.QUOTED):
-            parts.append(selected)
-        else:
-            parts += [b"LENGTH(%s)" % selected, b"CAST(%s AS BINARY)" % selected]
-    # As one expression: a server that merges a derived table computes it for each use.
-    return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts)
-
-
-def _null_bits(table: ComparedTable, nullable: Sequence[int]) -> bytes:
-    """Which columns are NULL, as numbers of some bits each."""
-    groups = [nullable[at : at + _BITS] for at in range(0, len(nullable), _BITS)]
-    numbers = (
-        b"+".join(b"%d*ISNULL(%s)" % (1 << n, table.selected[at]) for n, at in enumerate(group))
-        for group in groups
-    )
-    return b",".join(numbers) or b"0"
+    parts = []
+    for place, column in enumerate(comparison.columns):
+        selected = table.selected[place]
+        shown = selected if column.literal in _PLAIN else b"LENGTH(%s)" % selected
+        parts.append(b"IFNULL(%s,'')" % shown if place in comparison.nullable else shown)
+        if column.literal not in _PLAIN:
+            # A NULL is left out.
+            parts.append(b"CAST(%s AS BINARY)" % selected)
+    return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts or [b"''"])
 
 
 def bound_query(table: ComparedTable, lower: Bound, upper: Bound, rows: int) -> bytes:

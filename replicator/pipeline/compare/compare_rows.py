@@ -159,7 +159,7 @@ def _looked(
         digests = all(of_table < UNSUMMED for _, of_table in sums)
         if digests and (rows, summed) == (sum(r for r, _ in others), sum(s for _, s in others)):
             return Looked(rows, tuple(rows for rows, _ in others))
-    if digests and comparison.key:
+    if digests and comparison.key and not comparison.forms:
         counts, keys = _by_digests(comparison, look, sessions)
     else:
         counts, keys = _by_rows(comparison, look, sessions, most)
