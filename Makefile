@@ -1,5 +1,7 @@
 # Every target that needs it does the whole set-up by itself, on a bare Debian or Ubuntu.
 SHELL := bash
+# Else every process of the tests compiles all modules anew: half of the CPU of its start.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 

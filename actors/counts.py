@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from actors.validation_backlog import ValidationBacklog
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus
 
@@ -77,6 +78,7 @@ class TaskCounts:
         default_factory=lambda: defaultdict(TargetCounts)
     )
     copy: CopyCounts = field(default_factory=CopyCounts)
+    validation: ValidationBacklog = field(default_factory=ValidationBacklog)
 
     @property
     def rows(self) -> int:

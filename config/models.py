@@ -308,6 +308,11 @@ class Task(Section):
         size = instance.loader_thread
         return given.model_copy(update={"pool_size": size}) if size else given
 
+    def validator_of(self, instance: Instance) -> Validator:
+        """How the rows of an instance are validated: by name, or not at all."""
+        name = instance.validator_config_name
+        return self.validators[name] if name else Validator()
+
     def syncer_of(self, instance: Instance) -> Syncer:
         """The replication settings of an instance: inline, by name, or the defaults."""
         if instance.syncer is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -117,26 +118,29 @@ class Syncer(Section):
 
 
 class Validator(Section):
-    """DM's comparison of rows while a task runs."""
+    """The validation of rows while a task runs: keys that were applied are read again from shard
+    and target, and compared."""
 
-    mode: str = ""
-    """`none`, `fast` or `full`."""
-    worker_count: Whole | None = None
-    """Workers that compare."""
-    validate_interval: str = ""
-    """Time between two comparisons."""
-    check_interval: str = ""
-    """Time between two looks at failed rows."""
-    row_error_delay: str = ""
-    """When a row that differs counts as an error."""
+    mode: Literal["none", "fast", "full"] = "none"
+    """`none`: no validation; `fast`: the rows must be there; `full`: with the shard's values."""
+    worker_count: _Count = 4
+    """Spark tasks that read keys at the same time; of several validators, the largest counts."""
+    validate_interval: Duration = timedelta(seconds=10)
+    """Time between the applying of a row and the first look at it."""
+    check_interval: Duration = timedelta(seconds=5)
+    """Time between two looks at a row that differs."""
+    row_error_delay: Duration = timedelta(seconds=10)
+    """For how long a row must differ to count as an error. A row that the task has not caught up
+    with never does."""
+    batch_query_size: _Count = 500
+    """Keys that are read with one query."""
+    max_pending_row_count: _Count = 1_000_000
+    """Keys that wait for their validation, at most. Further ones are not validated, and counted as
+    skipped."""
     meta_flush_interval: str = ""
     """Time between two savings of its state."""
-    batch_query_size: Whole | None = None
-    """Rows that are compared at once."""
     max_pending_row_size: int | str = ""
     """Memory for rows that wait."""
-    max_pending_row_count: Whole | None = None
-    """Rows that wait, at most."""
 
 
 class Spark(Section):

@@ -19,7 +19,7 @@ from config.base import Section, inner_section, keys_of, pattern_of
 from config.dm_keys import IGNORED, MODES, NO_EFFECT, UNSUPPORTED, NoEffect
 from config.models import Task
 from config.references import NAMED_PARTS
-from config.values import parse_mebibytes, parse_size
+from config.values import parse_mebibytes, parse_size, shown_duration
 
 _HEAD = """\
 # The task file
@@ -186,6 +186,8 @@ def _default(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
+    if isinstance(value, timedelta):
+        return f"`{shown_duration(value)}`"
     if is_size(field):
         return f"`{value >> 20}MiB`"
     if isinstance(value, bool):

@@ -258,6 +258,28 @@ class CopyStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationStatus:
+    """The validation of rows that were applied.
+
+    ``checked``: keys that were looked at since the process started; ``waiting``: keys that wait for
+    their first look, the oldest for ``seconds_behind``; ``suspects``: rows that differ and are
+    looked at again. ``skipped``: keys that were left out. ``errors``: rows that stayed different;
+    ``ignored`` and ``resolved``: those of which the operator has said so. ``left_out``: targets
+    that can't be validated, each with the reason.
+    """
+
+    checked: int = 0
+    waiting: int = 0
+    seconds_behind: float = 0.0
+    suspects: int = 0
+    skipped: int = 0
+    errors: int = 0
+    ignored: int = 0
+    resolved: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
@@ -277,6 +299,7 @@ class TaskStatus:
     locks: tuple[LockStatus, ...] = ()
     copy: CopyStatus | None = None
     blocked: tuple[BlockedPart, ...] = ()
+    validation: ValidationStatus | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

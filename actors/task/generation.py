@@ -267,6 +267,8 @@ class Generation:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
+            if running.validator is not None:
+                tasks.start_soon(running.validator.run, running.applied_to)
             async with anyio.create_task_group() as units:
                 for unit in running.units.values():
                     units.start_soon(unit.run)
@@ -418,16 +420,5 @@ def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
     """Those of the targets that have everything of a source up to a place, and how far."""
-    unit = running.units.get(source)
-    reached = running.writer.tracker(source).reached.position
-    if unit is None or not unit.running or unit.restarting or reached is None:
-        return {}
-    if reached.binlog.key < place:
-        return {}
-    held, registry = unit.reader.held, running.registry
-    open_targets = {registry.target_name(n) for n in running.coordination.open_targets(source)}
-    return {
-        target: reached.binlog.key
-        for target in targets
-        if not held.holds(target) and target not in open_targets
-    }
+    reached = {target: running.applied_to(target, source) for target in targets}
+    return {target: key for target, key in reached.items() if key >= place and key}

@@ -17,6 +17,7 @@ from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import binlog_distance, lock_statuses
 from actors.task.wiring.wiring import RunningTask
+from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
 from replicator.status import Fault, SourceStatus, TargetStatus, TaskState, TaskStatus, WriterStatus
 
@@ -108,6 +109,7 @@ def task_status(
         locks=lock_statuses(name, running) if running else (),
         copy=copy,
         blocked=blocked_statuses(name, parts, running),
+        validation=validation_status(counts.validation),
     )
 
 

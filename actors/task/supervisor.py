@@ -45,6 +45,7 @@ from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of
+from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from replicator.downstream.meta.lease import Lease, LeaseLostError, this_process
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
@@ -373,6 +374,10 @@ class TaskSupervisor:
             running = self._running if self._phase.state == "running" else None
             return await operator_commands.unlock(
                 running.coordination if running else None, request.arguments, self._task.name
+            )
+        if request.command == "validation":
+            return await answer_validation(
+                self._task, self._lease, self._counts.validation, request.arguments
             )
         if request.command in ("binlog", "schema"):
             return await self._answers.take(request)

@@ -21,6 +21,7 @@ from replicator.events.log_event import COMMON_FIELDS, LogEvent
 from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
 from replicator.events.source_events import SOURCE_EVENTS
 from replicator.events.task_events import TASK_EVENTS
+from replicator.events.validation_events import VALIDATION_EVENTS
 
 _LOG_HEAD = """\
 # The log
@@ -123,6 +124,7 @@ SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
     "The full copy": COPY_EVENTS,
     "Batches, rows and targets": BATCH_EVENTS,
     "Schema changes": DDL_EVENTS,
+    "Validation": VALIDATION_EVENTS,
 }
 """The events that are no faults, by the headings of the page."""
 

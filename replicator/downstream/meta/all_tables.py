@@ -16,6 +16,7 @@ from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
+from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -39,6 +40,7 @@ META_TABLES = (
     LATER_COPY_TABLE,
     TRACKED_KEY_TABLE,
     RULES_TABLE,
+    VALIDATION_ERROR_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

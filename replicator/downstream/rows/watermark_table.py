@@ -113,8 +113,7 @@ def lock_all_buckets(
     names = b",".join(_text(source) for source in sources)
     session.rows(
         b"SELECT bucket FROM %s%s WHERE source IN (%s) AND target_schema=%s AND target_table=%s"
-        b" FOR UPDATE"
-        % (table.encode(), _BY_KEY, names, _text(target.schema), _text(target.table))
+        b" FOR UPDATE" % (table.encode(), _BY_KEY, names, _text(target.schema), _text(target.table))
     )
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_queries
+from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
@@ -395,14 +395,15 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
     return b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
 
 
-def key_rows_queries(table: ComparedTable, keys: Sequence[bytes]) -> Iterator[bytes]:
-    """Select the compared columns of the rows with these keys of the target."""
-    own = ((number, key) for number, line in enumerate(keys) if (key := table.own_key(line)))
-    for query in key_queries(own):
-        conditions = [query.condition, *(b"(%s)" % condition for condition in table.conditions)]
-        selected = b",".join(table.selected)
-        name = table.name.quoted.encode()
-        yield b"SELECT %s FROM %s WHERE %s" % (selected, name, b" AND ".join(conditions))
+def key_rows_queries(
+    table: ComparedTable, keys: Iterable[bytes], per_query: int
+) -> Iterator[bytes]:
+    """Select the compared columns of the rows with these keys of the target, so many at a time."""
+    own = (key for line in keys if (key := table.own_key(line)) is not None)
+    head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
+    tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
+    for condition in key_conditions(own, per_query):
+        yield head + condition + tail
 
 
 def checksum_query(

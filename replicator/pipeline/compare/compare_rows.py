@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from pymysql.err import MySQLError
 
+from replicator.downstream.rows.key_lookup import KEYS_PER_QUERY
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_text
 from replicator.mysql.server.binlog_end import blocking_binlog_end
@@ -49,6 +50,9 @@ KEYS_IN_DOUBT = 500
 
 SMALL_RANGE = 2000
 """Rows of a range that is read whole at each look, where most of it differs."""
+
+WrittenRow = tuple[bytes, bytes]
+"""A row as a normal line, and as it is written to the target."""
 
 MOST_CUTS = 10_000
 """Into so many parts a range is cut at a time."""
@@ -234,43 +238,68 @@ def _looked_again(
 def row_groups(
     comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, limit: int = 0
 ) -> dict[bytes, RowGroup]:
-    """The rows of a doubt, by their keys: those of the target, then those of the shards.
+    """The rows of a doubt, by their keys; keys whose rows are equal are left out.
 
-    Keys whose rows are equal are left out. ``limit``: bytes of a table's rows, 0 for any number;
-    with more it raises _TooLargeError. Raises the driver's error.
+    ``limit``: bytes of a table's rows, 0 for any number; with more it raises _TooLargeError. Raises
+    the driver's error.
     """
-    tables = (comparison.target, *comparison.shards)
-    read = [_rows(comparison, table, doubt, sessions, limit) for table in tables]
-    asked = frozenset(doubt.keys)
+
+    def rows_of(table: ComparedTable) -> list[WrittenRow]:
+        if doubt.keys:
+            return rows_with_keys(comparison, table, doubt.keys, sessions, limit=limit)
+        query = rows_query(table, doubt.lower, doubt.upper)
+        return _rows(comparison, table, [query], sessions, limit)
+
+    target = rows_of(comparison.target)
+    shards = {number: rows_of(shard) for number, shard in enumerate(comparison.shards)}
+    return unequal_groups(comparison, target, shards, frozenset(doubt.keys))
+
+
+def unequal_groups(
+    comparison: ComparisonPlan,
+    target: Iterable[WrittenRow],
+    shards: Mapping[int, Iterable[WrittenRow]],
+    asked: frozenset[bytes],
+) -> dict[bytes, RowGroup]:
+    """Rows by their keys; ``shards`` by number. ``asked``: the keys that count, empty for all: by
+    its collation a server takes others for these. Keys whose rows are equal are left out."""
     groups: dict[bytes, RowGroup] = {}
-    for number, lines in enumerate(read):
-        for normal, written in lines:
-            key = comparison.key_of(normal)
-            if asked and key not in asked:
-                # The server takes it for one that was asked for, by its collation.
-                continue
-            group = groups.setdefault(key, RowGroup())
-            if number:
-                group.in_shards.append((normal, written, number - 1))
-            else:
-                group.on_target.append((normal, written))
+
+    def group_of(normal: bytes) -> RowGroup | None:
+        key = comparison.key_of(normal)
+        return groups.setdefault(key, RowGroup()) if not asked or key in asked else None
+
+    for row in target:
+        if (group := group_of(row[0])) is not None:
+            group.on_target.append(row)
+    for number, rows in shards.items():
+        for normal, written in rows:
+            if (group := group_of(normal)) is not None:
+                group.in_shards.append((normal, written, number))
     return {key: group for key, group in groups.items() if not group.equal}
+
+
+def rows_with_keys(
+    comparison: ComparisonPlan,
+    table: ComparedTable,
+    keys: Iterable[bytes],
+    sessions: Sessions,
+    *,
+    per_query: int = KEYS_PER_QUERY,
+    limit: int = 0,
+) -> list[WrittenRow]:
+    """The rows of a table with these keys of the target. ``limit`` as for `row_groups`."""
+    return _rows(comparison, table, key_rows_queries(table, keys, per_query), sessions, limit)
 
 
 def _rows(
     comparison: ComparisonPlan,
     table: ComparedTable,
-    doubt: Doubt,
+    queries: Iterable[bytes],
     sessions: Sessions,
     limit: int,
-) -> list[tuple[bytes, bytes]]:
-    """Rows of a table, each as a normal line and as it is written."""
-    queries: Iterable[bytes] = (
-        key_rows_queries(table, doubt.keys)
-        if doubt.keys
-        else [rows_query(table, doubt.lower, doubt.upper)]
-    )
-    found: list[tuple[bytes, bytes]] = []
+) -> list[WrittenRow]:
+    found: list[WrittenRow] = []
     size = 0
     for query in queries:
         for lines, length in _blocks(table, query, sessions):

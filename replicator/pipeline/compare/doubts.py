@@ -103,6 +103,11 @@ class RowDifference:
             return "missing"
         return "extra" if self.in_shard is None else "different"
 
+    @property
+    def digest(self) -> bytes:
+        """The row, and how it differs."""
+        return _digest(b"%r|%r|%r|%d" % (self.key, self.on_target, self.in_shard, self.times))
+
 
 @dataclass(slots=True)
 class RowGroup:

@@ -23,7 +23,7 @@ from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
 from actors.comparing.target_run import ComparisonView
 from actors.task_setup import address_of
 from replicator.mysql.names import TableName
-from replicator.pipeline.compare import compare_digests, compare_rows
+from replicator.pipeline.compare import compare_digests
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
@@ -114,28 +114,27 @@ async def test_a_comparison_that_was_broken_off_goes_on(
     assert (result.differing, result.rows) == (0, 100)
 
 
+@pytest.mark.parametrize("chunk_rows", [200, 5000], ids=["many ranges", "one range"])
 async def test_a_target_that_lacks_nearly_all_rows(
-    estate: Estate, spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    estate: Estate, spark: SparkContext, tmp_path: Path, chunk_rows: int
 ) -> None:
-    """Ranges are those of the target, which has hardly any."""
-    monkeypatch.setattr(compare_rows, "KEYS_IN_DOUBT", 20)
-    monkeypatch.setattr(compare_rows, "SMALL_RANGE", 50)
+    """Ranges are those of the target, which has hardly any rows, so they are cut by the shards'."""
     columns = "a INT, b VARCHAR(9), v BLOB, PRIMARY KEY (a, b)"
     for number in (1, 2):
-        rows = ",".join(f"({n},'{number}',REPEAT('x',{n}))" for n in range(1000))
+        rows = ",".join(f"({n},'{number}',REPEAT('x',{n % 50}))" for n in range(2500))
         estate.shard("a", f"t{number}", columns, rows)
     estate.into(columns)
-    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (500,'1','y'),(1000,'1','z')")
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (500,'1','y'),(2500,'1','z')")
     task = config.Task.model_validate(estate.task())
-    options = CompareOptions(chunk_rows=100, repair=tmp_path / "repair.sql")
-    for checksums in (False, True):
-        (result,) = await compared(task, spark, replace(options, checksums=checksums))
-        assert (result.missing, result.extra, result.different) == (1999, 1, 1)
-        assert len(result.ranges) > 20
-        assert sum(found.differing for found in result.ranges) == 2001
+    options = CompareOptions(chunk_rows=chunk_rows, repair=tmp_path / "repair.sql")
+    checksums = chunk_rows > 200
+    (result,) = await compared(task, spark, replace(options, checksums=checksums))
+    assert (result.missing, result.extra, result.different) == (4999, 1, 1)
+    assert len(result.ranges) > 2
+    assert sum(found.differing for found in result.ranges) == 5001
     mend(estate, tmp_path / "repair.sql")
     (result,) = await compared(task, spark, options)
-    assert (result.differing, result.rows) == (0, 2000)
+    assert (result.differing, result.rows) == (0, 5000)
 
 
 async def test_any_number_of_rows_of_a_table_without_ranges(

@@ -1,0 +1,120 @@
+"""Looks at keys in Spark tasks: the rows that the shards and the target have of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+from pyspark.serializers import NoOpSerializer
+
+from replicator.mysql.errors import error_text
+from replicator.pipeline.compare.compare_rows import (
+    CompareServers,
+    Sessions,
+    binlog_ends,
+    rows_with_keys,
+    unequal_groups,
+)
+from replicator.pipeline.compare.doubts import RowDifference, differences_of
+from replicator.pipeline.spark.json_results import from_json, to_json
+from replicator.pipeline.spark.python_job import sealed, unsealed
+from replicator.pipeline.validation.validation_plan import ValidationPlan
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """Keys to look at: ``plan`` is the number of their target's plan, ``shards`` are the numbers of
+    the shards that they are from (empty: any), ``lines`` the key lines."""
+
+    plan: int
+    shards: tuple[int, ...]
+    lines: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswer:
+    """What a look at keys has found.
+
+    ``ends``: by source, where its binlog ended behind the look at its shards, as file and offset.
+    ``failure``: why a server could not be read.
+    """
+
+    differences: tuple[RowDifference, ...] = ()
+    ends: tuple[tuple[str, str, int], ...] = ()
+    failure: str = ""
+
+
+def look_at_keys(
+    spark: SparkContext,
+    plans: Sequence[ValidationPlan],
+    requests: Sequence[KeyRequest],
+    servers: CompareServers,
+    tasks: int,
+    per_query: int,
+) -> list[KeyAnswer]:
+    """Look at keys in so many tasks at once, ``per_query`` of them with one query; an answer to
+    each request, in their order.
+
+    Blocks. Raises what Spark raises.
+    """
+    tasks = min(tasks, len(requests))
+    job: Any = spark.parallelize(requests, tasks).mapPartitions(_look)
+    # By itself PySpark would unpickle what tasks give.
+    job._jrdd_deserializer = NoOpSerializer()
+    with sealed(spark, (tuple(plans), servers, per_query)):
+        answers: list[bytes] = job.collect()
+    return [from_json(KeyAnswer, answer) for answer in answers]
+
+
+def _look(requests: Iterable[KeyRequest]) -> Iterator[bytes]:
+    plans, servers, per_query = unsealed()
+    with contextlib.closing(Sessions(servers)) as sessions:
+        for request in requests:
+            yield to_json(look_at_request(plans[request.plan], request, sessions, per_query))
+
+
+def look_at_request(
+    plan: ValidationPlan, request: KeyRequest, sessions: Sessions, per_query: int
+) -> KeyAnswer:
+    """Look at some keys. Failures of the servers are told in the answer."""
+    every = tuple(range(len(plan.comparison.shards)))
+    shards = request.shards or every
+    try:
+        found = _differences(plan, request.lines, shards, sessions, per_query)
+        if found and shards != every:
+            # A row may have moved to another shard.
+            keys = tuple({difference.key for difference in found})
+            found = _differences(plan, keys, every, sessions, per_query)
+        ends = binlog_ends(plan.comparison, sessions) if found else ()
+    except MySQLError as error:
+        sessions.close()
+        return KeyAnswer(failure=error_text(error))
+    return KeyAnswer(tuple(found), ends)
+
+
+def _differences(
+    plan: ValidationPlan,
+    lines: Sequence[bytes],
+    shards: Sequence[int],
+    sessions: Sessions,
+    per_query: int,
+) -> list[RowDifference]:
+    # The shards first: what the target has is then at least as new, unless it waits.
+    comparison = plan.comparison
+    by_shard = {
+        number: rows_with_keys(
+            comparison, comparison.shards[number], lines, sessions, per_query=per_query
+        )
+        for number in shards
+    }
+    target = rows_with_keys(comparison, comparison.target, lines, sessions, per_query=per_query)
+    groups = unequal_groups(comparison, target, by_shard, frozenset(lines))
+    return [
+        difference
+        for key, group in groups.items()
+        for difference in differences_of(comparison, key, group)
+    ]
