@@ -146,7 +146,7 @@ async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[
             self.bar = ComparisonBar(err)
 
         def begun(self, target: TableName, rows_expected: int) -> None:
-            self.bar.begin(target, rows_expected)
+            self.bar.begin(str(target), rows_expected)
 
         def went_on(self, result: TargetComparison, doubted: int) -> None:
             self.bar.show(result, doubted)

@@ -10,7 +10,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column, Table
 from rich.text import Text
 
-from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import RowExample, TargetComparison
 from replicator.terminal.figures import number
 
@@ -47,12 +46,12 @@ class ComparisonBar:
         self._task: TaskID | None = None
         self._line = ""
 
-    def begin(self, target: TableName, rows_expected: int) -> None:
+    def begin(self, target: str, rows_expected: int) -> None:
         """Show a target of about so many rows."""
         self.close()
         self._progress.start()
         total = max(1, rows_expected)
-        self._task = self._progress.add_task(str(target), total=total, line="")
+        self._task = self._progress.add_task(target, total=total, line="")
 
     def show(self, result: TargetComparison, doubted: int) -> None:
         """Show how far it is; so many rows are in doubt."""

@@ -84,7 +84,7 @@ def test_rows_that_are_not_shown_are_counted() -> None:
 def test_the_bar_shows_how_far_it_is_and_why_it_pauses() -> None:
     console = Console(file=StringIO(), width=160, force_terminal=True)
     bar = ComparisonBar(console)
-    bar.begin(TableName("shop", "orders"), 6_000)
+    bar.begin("shop.orders", 6_000)
     bar.show(result(), doubted=7)
     bar.pause("paused: source a has Threads_running=30, more than 25")
     bar.pause("")
