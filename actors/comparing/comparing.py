@@ -29,6 +29,7 @@ from actors.comparing.target_run import (
     CompareJobs,
     CompareRun,
     ComparisonView,
+    binlog_ends_of,
     compare_target,
     sources_of,
 )
@@ -53,6 +54,9 @@ from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
+
+PLANS = 4
+"""How often a target is compared at most, where a schema change comes in between."""
 
 CHUNK_ROWS = 100_000
 """Rows of the target that are compared at a time, unless the operator says otherwise."""
@@ -193,22 +197,41 @@ class TargetComparer:
         if saved is not None and saved.copy is not None and not saved.copy.done:
             result.failure = "the full copy of the task is not finished"
             return result
-        try:
-            comparison = await self._planned(found, name, members)
-        except (PlanError, pymysql.err.MySQLError) as error:
-            result.failure = str(error) if isinstance(error, PlanError) else error_text(error)
-            return result
-        if comparison is None:
-            result.failure = "the target is not there"
-            return result
-        result = self._begin(comparison, result)
-        held = await self._progress.held(name, sources_of(comparison))
+        for _ in range(PLANS):
+            try:
+                comparison = await self._planned(found, name, members)
+            except (PlanError, pymysql.err.MySQLError) as error:
+                result.failure = str(error) if isinstance(error, PlanError) else error_text(error)
+                return result
+            if comparison is None:
+                result.failure = "the target is not there"
+                return result
+            result = await self._compared(comparison, self._begin(comparison, name))
+            if not (result.failure or result.structure or result.incomplete):
+                break
+            # A schema change may be on its way, or have come meanwhile.
+            ends = await binlog_ends_of(comparison, self._servers)
+            await self._progress.applied([ends])
+            members = (await read_shards(found)).get(name, members)
+            try:
+                again = await self._planned(found, name, members)
+            except (PlanError, pymysql.err.MySQLError):
+                continue
+            if again is not None and digest_of(again) == digest_of(comparison):
+                break
+        return result
+
+    async def _compared(
+        self, comparison: ComparisonPlan, unfinished: UnfinishedTarget
+    ) -> TargetComparison:
+        result = unfinished.result
+        held = await self._progress.held(result.target, sources_of(comparison))
         result.structure = [] if held.all_of else list(comparison.structure)
-        self._view.begun(name, await self._estimate(name))
+        self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
         run = CompareRun(
             comparison,
-            self._kept.current or UnfinishedTarget(result, ""),
+            unfinished,
             self._progress,
             self._view,
             self._jobs(comparison, self._spark),
@@ -250,16 +273,17 @@ class TargetComparer:
             connection.close()
         return int(rows[0][0])
 
-    def _begin(self, comparison: ComparisonPlan, result: TargetComparison) -> TargetComparison:
-        """The result of this target: what is kept of it, if it is compared in the same way."""
+    def _begin(self, comparison: ComparisonPlan, name: TableName) -> UnfinishedTarget:
+        """What is kept of this target, if it is compared in the same way; else a new beginning."""
         plan = digest_of(comparison)
         kept = self._kept.current
-        if kept is not None and kept.result.target == result.target and kept.plan == plan:
-            return kept.result
+        of_this = kept is not None and kept.result.target == name
+        if kept is not None and of_this and kept.plan == plan and not kept.result.failure:
+            return kept
         begin = self._file.size if self._file else 0
         if kept is not None and self._file is not None:
             begin = kept.repair_begin
             self._file.begin(begin)
-        result.left_out = comparison.left_out
+        result = TargetComparison(name, left_out=comparison.left_out)
         self._kept.current = UnfinishedTarget(result, plan, repair_begin=begin)
-        return result
+        return self._kept.current

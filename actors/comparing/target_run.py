@@ -260,7 +260,7 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
         run.view.went_on(result, left)
         if not left or reading == READINGS - 1:
             break
-        ends = await _ends(run.comparison, jobs.servers)
+        ends = await binlog_ends_of(run.comparison, jobs.servers)
         digests.go_on(settled=settled)
     if held.all_of:
         result.held = result.ranges[0].held = left
@@ -268,7 +268,11 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
         result.unsettled = result.ranges[0].unsettled = left
 
 
-async def _ends(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:
+async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:
+    """Where the binlogs of a target's sources end now.
+
+    Raises DatabaseUnavailableError, the server's error.
+    """
     ends = []
     for source in sorted(sources_of(comparison)):
         connection = Connection(servers.sources[source])
