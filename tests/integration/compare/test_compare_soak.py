@@ -8,18 +8,24 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
-import anyio
+import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
+import config
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.processes import task_process
+from tests.support.tasks.task_files import task_dict, write_task
 
 MergingFrom = Callable[..., Merging]
 SECONDS = float(os.environ.get("REPLICATOR_SOAK_SECONDS", "180"))
@@ -36,27 +42,19 @@ class Writers:
         self.ended = threading.Event()
         self.written = 0
         self.changes = 0
-        self.errors: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._guarded, args=(self._ddl,))]
-        for number, server in enumerate(merging.sources.values()):
-            write = lambda server=server, number=number: self._write(server, number)  # noqa: E731
-            self._threads.append(threading.Thread(target=self._guarded, args=(write,)))
+        self._pool = ThreadPoolExecutor()
+        self._clients: list[Future[None]] = []
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._clients.append(self._pool.submit(self._ddl))
+        for number, server in enumerate(self._merging.sources.values()):
+            self._clients.append(self._pool.submit(self._write, server, number))
 
     def end(self) -> None:
+        """Raises what a client did."""
         self.ended.set()
-        for thread in self._threads:
-            thread.join()
-        assert not self.errors, self.errors
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            self.errors.append(error)
+        for client in self._clients:
+            client.result()
 
     def _write(self, server: DatabaseServer, number: int) -> None:
         chance = random.Random(number)
@@ -87,17 +85,35 @@ class Writers:
             for server in merging.sources.values():
                 for table in ("x_1", "x_2"):
                     merging.on(server, f"ALTER TABLE {table} {kind}")
-                    if self.ended.wait(1):
-                        pass
+                    self.ended.wait(1)
             self.changes += 1
 
 
-async def compared(merging: Merging, spark: SparkContext) -> list[TargetComparison]:
+async def compared(task: config.Task, spark: SparkContext) -> list[TargetComparison]:
     async def context() -> SparkContext:
         return spark
 
     options = CompareOptions(chunk_rows=500)
-    return await TargetComparer(merging.task, options, context).run()
+    return await TargetComparer(task, options, context).run()
+
+
+def task_file(merging: Merging, folder: Path) -> Path:
+    db = merging.database
+    values = task_dict(db, merging.sources, merging.target, schema=db, target_schema=db)
+    values |= {"task-mode": "all", "shard-mode": "pessimistic"}
+    values["routes"] = {
+        table: {
+            "schema-pattern": db,
+            "table-pattern": f"{table}_?",
+            "target-schema": db,
+            "target-table": table,
+        }
+        for table in "xy"
+    }
+    for instance in values["mysql-instances"]:
+        instance.pop("meta", None)
+        instance["route-rules"] = ["x", "y"]
+    return write_task(folder, values)
 
 
 @pytest.mark.slow
@@ -106,9 +122,10 @@ async def test_no_false_alarm_while_everything_changes(
     spark: SparkContext,
     mariadb_source: DatabaseServer,
     mysql_source: DatabaseServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     merging = merging_from(mariadb_source, mysql_source)
-    merging.more["shard-mode"] = "pessimistic"
     merging.create("x", X, shards=2)
     merging.create("y", X, shards=2)
     for number, server in enumerate(merging.sources.values()):
@@ -116,34 +133,42 @@ async def test_no_false_alarm_while_everything_changes(
             first = 100_000 * number + (50_000 if table.endswith("2") else 0)
             rows = ",".join(f"({first + n}, 0, 0, 'old', 0.5)" for n in range(2010))
             merging.on(server, f"INSERT INTO {table} VALUES {rows}")
-    merging.mode = "all"
-    async with merging.running() as generation:
-        await merging.copied(generation)
-    # The lock of y is open to the end: only one shard has the column.
-    merging.on(merging.source, "ALTER TABLE y_1 ADD COLUMN late INT")
+    file = task_file(merging, tmp_path)
+    task = config.load_task(file)
     writers = Writers(merging)
-    writers.start()
     alarms: list[TargetComparison] = []
-    comparisons = restarts = unsettled = 0
+    comparisons = starts = unsettled = 0
+    told = ""
     until = time.monotonic() + SECONDS
     try:
-        while time.monotonic() < until and not writers.errors:
-            restarts += 1
-            stop = min(until, time.monotonic() + RUN_SECONDS)
-            async with merging.running() as generation:
-                await merging.copied(generation)
+        while time.monotonic() < until and not writers.ended.is_set():
+            # Left by being killed.
+            with task_process(file, tmp_path) as process:
+                monkeypatch.setenv("XDG_RUNTIME_DIR", process.env["XDG_RUNTIME_DIR"])
+                await anyio.to_thread.run_sync(process.until_state, task.name, "running")
+                starts += 1
+                if starts == 1:
+                    await anyio.to_thread.run_sync(
+                        process.until_applied, task.name, merging.sources
+                    )
+                    # The lock of y is open to the end: only one shard has the column.
+                    merging.on(merging.source, "ALTER TABLE y_1 ADD COLUMN late INT")
+                    writers.start()
+                stop = min(until, time.monotonic() + RUN_SECONDS)
                 while time.monotonic() < stop:
-                    found = await compared(merging, spark)
+                    found = await compared(task, spark)
                     comparisons += 1
                     alarms += [result for result in found if result.unequal or result.failure]
                     unsettled += sum(result.unsettled for result in found)
-                    await anyio.sleep(1)
+                    told = (
+                        f"{comparisons} comparisons, {starts} starts, {writers.written} statements,"
+                        f" {writers.changes} schema changes, {unsettled} rows unsettled,"
+                        f" alarms: {alarms}\n"
+                    )
+                    (tmp_path / "soak.log").write_text(told)
     finally:
         writers.end()
-        print(
-            f"{comparisons} comparisons, {restarts} starts, {writers.written} statements,"
-            f" {writers.changes} schema changes, {unsettled} rows unsettled, alarms: {alarms}"
-        )
+        sys.stdout.write(told)
     assert comparisons > 1
     assert writers.changes
     assert not alarms
