@@ -87,8 +87,6 @@ def compare(
     from config import load_task
     from replicator import logs
     from replicator.memory import set_largest_event
-    from replicator.terminal.comparison import render_comparison
-    from replicator.terminal.comparison_page import comparison_page
 
     task = load_task(task_file)
     logs.configure("warning", task=task.name)
@@ -109,20 +107,32 @@ def compare(
     for path in (repair, html):
         _try_to_write(path)
     results = anyio.run(_compared, task, options, as_json)
-    if html is not None:
-        html.write_text(comparison_page(task.name, results, datetime.now(UTC)), encoding="utf-8")
-    if as_json:
-        tell(shown_json(json.loads(_as_json(task.name, results)), indent=2))
-    else:
-        show(render_comparison(results, repair))
+    _tell(task.name, results, options, html, as_json=as_json)
     if not results:
         raise typer.BadParameter("no target of the task has this name")
-    if any(result.unequal and result.repaired < result.differing for result in results) or any(
-        result.structure for result in results
-    ):
+    if any(result.structure or result.repaired < result.differing for result in results):
         raise typer.Exit(FAILED)
     if any(result.incomplete for result in results):
         raise typer.Exit(INCOMPLETE)
+
+
+def _tell(
+    task: str,
+    results: list[TargetComparison],
+    options: CompareOptions,
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from replicator.terminal.comparison import render_comparison
+    from replicator.terminal.comparison_page import comparison_page
+
+    if html is not None:
+        html.write_text(comparison_page(task, results, datetime.now(UTC)), encoding="utf-8")
+    if as_json:
+        tell(shown_json(json.loads(_as_json(task, results)), indent=2))
+    else:
+        show(render_comparison(results, options.repair))
 
 
 def _try_to_write(path: Path | None) -> None:

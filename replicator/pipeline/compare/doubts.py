@@ -42,7 +42,7 @@ def key_digest(key: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ColumnMark:
     """A column that differs: the digest of what the shard has there, and the strikes so far."""
 
     column: int
@@ -56,7 +56,7 @@ class Evidence:
 
     key: bytes
     in_shards: bytes
-    marks: tuple[Mark, ...]
+    marks: tuple[ColumnMark, ...]
 
     @property
     def suffices(self) -> bool:
@@ -142,7 +142,7 @@ def judged(
         mark = earlier.get(column)
         stayed = mark is not None and mark.in_shard == value
         strikes = mark.strikes + 1 if mark is not None and stayed and applied else 0
-        marks.append(Mark(column, value, strikes))
+        marks.append(ColumnMark(column, value, strikes))
     return Evidence(digest, _all(shards), tuple(marks))
 
 
