@@ -120,7 +120,8 @@ def chunk_checksums(
 ) -> Baseline:
     """Checksums of chunks over one connection to each server, as sync_diff_inspector makes them.
 
-    Chunk by chunk of the target's key, its checksum and those of all shards. Newer versions take the
+    Chunk by chunk of the target's key, its checksum and those of all shards. Newer versions take
+    the
     MD5 of each row (``GetCountAndMD5Checksum``), older ones took the CRC-32: ``function``.
     """
     shards = estate.shards_of(table)

@@ -10,6 +10,23 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from config.base import Section
 from config.values import Duration, Flag, Mebibytes, Size, Whole, none_if_empty
 
+
+def _listening(address: str) -> str:
+    """An address to listen at: ``host:port``, or ``[::1]:port``."""
+    if address:
+        host_and_port(address)
+    return address
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of ``host:port``. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise ValueError("write it as an address and a port, such as 127.0.0.1:9216")
+    return host, int(port)
+
+
 _Count = Annotated[Whole, Field(ge=1)]
 
 _CHUNK_BYTES = 64 << 20
@@ -169,6 +186,15 @@ class Writer(Section):
     mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
     """Segments of the binlog that wait between a source and the writer before the source stops
     reading, 1 to 1024. More smooths out bursts and takes more memory."""
+
+
+class Metrics(Section):
+    """Metrics, for Prometheus."""
+
+    listen: Annotated[str, AfterValidator(_listening)] = ""
+    """Address and port that tell the metrics (`/metrics`), whether the task is well (`/healthz`,
+    `/readyz`), and the status as a page (`/`), such as `127.0.0.1:9216`; empty: none. They need no
+    password and name tables and statements: let only those reach it who may see these."""
 
 
 class Limits(Section):

@@ -31,6 +31,26 @@ class CompareMode(StrEnum):
     ROWS = "rows"
 
 
+MaxLoad = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Pause while a server's status shows more; several with commas, or an empty text for"
+        " none.",
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on where the last comparison of this kind broke off."),
+]
+RepairNow = Annotated[
+    bool,
+    typer.Option(
+        "--repair-now", help="Make rows right as they are found, kept apart from the task."
+    ),
+]
+
+
 def compare(
     task_file: TaskFile,
     tables: Annotated[
@@ -40,38 +60,23 @@ def compare(
     mode: Annotated[
         CompareMode,
         typer.Option(
-            help="Compare checksums that the servers compute, and rows only where these differ; or"
-            " all rows."
+            help="Compare checksums that the servers compute, and rows only if these differ; or"
+            " compare all rows."
         ),
     ] = CompareMode.CHECKSUM,
     where: Annotated[
         str, typer.Option(help="Rows to compare, as an SQL condition on columns of both sides.")
     ] = "",
     chunk_rows: Annotated[
-        int, typer.Option(min=1, help="Rows of the target that are compared at a time.")
+        int, typer.Option(min=1, help="The number of rows of the target to compare at a time.")
     ] = 100_000,
-    max_load: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME=NUMBER",
-            help="Pause while a server's status shows more; several with commas, or an empty text"
-            " for none.",
-        ),
-    ] = "Threads_running=25",
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on where the last comparison of this kind broke off."),
-    ] = False,
+    max_load: MaxLoad = "Threads_running=25",
+    resume: Resume = False,
     repair: Annotated[
         Path | None,
         typer.Option(help="Write the SQL that makes the targets equal to this file."),
     ] = None,
-    repair_now: Annotated[
-        bool,
-        typer.Option(
-            "--repair-now", help="Make rows right as they are found, kept apart from the task."
-        ),
-    ] = False,
+    repair_now: RepairNow = False,
     html: Annotated[
         Path | None, typer.Option(help="Write the outcome to this file, as a page.")
     ] = None,
@@ -79,8 +84,8 @@ def compare(
 ) -> None:
     """Compare each target with its shards, also while the task runs, and name the rows that differ.
 
-    A row that differs while rows are written is looked at again, until the task has applied what
-    its source had. Without --repair-now nothing is written to a server.
+    While the task runs, the command looks at a row that differs again, until the task has applied
+    what its source had. Without --repair-now it writes nothing to a server.
     """
     from actors.comparing.comparing import CompareOptions
     from actors.comparing.source_load import load_limits

@@ -50,11 +50,15 @@ from replicator.schema.structure.inspection import read_table, read_target
 ROUND_SECONDS = 0.5
 """Between two rounds, at least."""
 
-SHARE = 0.5
-"""Of the time, so much may be spent with looks at servers."""
+SHARE, SHARE_BEHIND = 0.5, 0.1
+"""Of the time, so much may be spent with looks at servers; the second while the pipeline is behind,
+so that it is not slower by much."""
 
-ROUND_KEYS, REQUEST_KEYS = 100_000, 2_000
-"""Keys of a round, and of one look."""
+FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
+"""Keys of a round, at least and at most, and of one look."""
+
+LONGEST_ROUND = 2.0
+"""Seconds: a round has as many keys as can be looked at in that time."""
 
 PLAN_SECONDS = 30.0
 """For so long a plan is used; then the structures of shards and target are read again."""
@@ -160,6 +164,7 @@ class RowValidator:
         self._backlog = backlog
         self._store = ValidationErrorStore(task.meta)
         self._plans: dict[TableName, _Planned] = {}
+        self._most = FEWEST_KEYS
         backlog.most = settings.most_waiting
 
     def note(self, result: BatchResult) -> None:
@@ -169,20 +174,27 @@ class RowValidator:
             target = self._task.registry.target_name(keys.target)
             self._backlog.add(WaitingKeys(target, keys.member, keys.columns, keys.lines, now))
 
-    async def run(self, applied: Callable[[TableName, str], int]) -> None:
+    async def run(
+        self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
+    ) -> None:
         """Look at keys until cancelled.
 
-        ``applied``: the place (key) up to which a target has everything of a source. Raises what
-        the target's meta tables raise, and SparkFailedError when Spark is gone.
+        ``applied``: the place (key) up to which a target has everything of a source; ``behind``:
+        whether the writer has more to do than it can at once. Raises what the target's meta tables
+        raise, and SparkFailedError when Spark is gone.
         """
         await self._count_errors()
         if not is_local(self._spark.master or "") and not self._has_slots():
             return
         while True:
             begun = time.monotonic()
-            await self._round(applied)
+            keys = await self._round(applied)
             spent = time.monotonic() - begun
-            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / SHARE - 1)))
+            if keys >= self._most or spent > LONGEST_ROUND:
+                fits = int(self._most * min(2.0, LONGEST_ROUND / spent))
+                self._most = max(FEWEST_KEYS, min(MOST_KEYS, fits))
+            share = SHARE_BEHIND if behind() else SHARE
+            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
 
     def _has_slots(self) -> bool:
         """Have the worker pool of a cluster leave slots; whether there are any."""
@@ -193,10 +205,11 @@ class RowValidator:
             log.warning("validation.no-slots", slots=self._spark.defaultParallelism)
         return bool(slots)
 
-    async def _round(self, applied: Callable[[TableName, str], int]) -> None:
+    async def _round(self, applied: Callable[[TableName, str], int]) -> int:
+        """Look at what is due; how many keys were taken for their first look."""
         now = time.monotonic()
         skipped = self._backlog.skipped
-        taken = self._backlog.take(now - self._settings.first_look, ROUND_KEYS)
+        taken = self._backlog.take(now - self._settings.first_look, self._most)
         suspects = self._due(now, applied)
         left: list[WaitingKeys] = list(taken)
         try:
@@ -211,6 +224,7 @@ class RowValidator:
             self._backlog.give_back(again)
         if self._backlog.skipped > skipped:
             log.warning("validation.skipped", keys=self._backlog.skipped - skipped)
+        return sum(keys.count for keys in taken)
 
     def _due(
         self, now: float, applied: Callable[[TableName, str], int]

@@ -17,6 +17,7 @@ from benchmarks.rows import (
     small_transactions,
     start,
     tidb,
+    validation,
 )
 
 ROWS: tuple[Row, ...] = (
@@ -29,6 +30,7 @@ ROWS: tuple[Row, ...] = (
     full_copy.ROW,
     comparing.ROW,
     latency.ROW,
+    validation.ROW,
     growth.TARGETS,
     growth.SOURCES,
     growth.SOURCES_OF_CHANGES,
