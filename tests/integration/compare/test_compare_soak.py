@@ -117,6 +117,7 @@ def task_file(merging: Merging, folder: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 1200)
 async def test_no_false_alarm_while_everything_changes(
     merging_from: MergingFrom,
     spark: SparkContext,
