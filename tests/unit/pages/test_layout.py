@@ -208,12 +208,15 @@ def does_something(node: ast.ClassDef) -> bool:
 def parameters() -> dict[str, int]:
     """How many things each function takes, and each dataclass that holds what does something.
 
-    Compiled loops take their arrays one by one. A record may have as many fields as it has facts.
+    Compiled loops take their arrays one by one. A record may have as many fields as it has facts, a
+    command as many options as its users need.
     """
     found = {}
     for module, path in MODULES.items():
         for node in ast.walk(tree(path)):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if of_the_command_line(module) and not node.name.startswith("_"):
                 continue
             if any(names_in(d) & {"compiled", "inlined"} for d in node.decorator_list):
                 continue
