@@ -45,8 +45,9 @@ from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, task_status
+from actors.task.until import EndOfTask, Until
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import address_of
+from actors.task_setup import address_of, source_setups
 from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from config.processing import host_and_port
@@ -88,7 +89,8 @@ class TaskSupervisor:
 
     A transient failure (a server away, Spark failing) starts a new generation from the saved
     state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a new
-    generation, or pauses the task; with ``exit_on_error`` it ends the process instead.
+    generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops by
+    itself where ``until`` is reached.
     """
 
     def __init__(
@@ -98,8 +100,10 @@ class TaskSupervisor:
         *,
         exit_on_error: bool = False,
         on_changed_rules: OnChangedRules = OnChangedRules.STOP,
+        until: Until | None = None,
     ) -> None:
         self._task = task
+        self._until = until
         self._exit_on_error = exit_on_error
         self._on_changed_rules = on_changed_rules
         self._phase = Phase("starting", now())
@@ -202,6 +206,8 @@ class TaskSupervisor:
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
+            if self._until is not None:
+                tasks.start_soon(self._end_when_reached, self._until)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
@@ -374,6 +380,11 @@ class TaskSupervisor:
             async for number in signals:
                 self._log.info("task.signal", signal=signal.Signals(number).name)
                 self.request("stop")
+
+    async def _end_when_reached(self, until: Until) -> None:
+        end = EndOfTask(until, source_setups(self._task), self._counts)
+        await end.reached(lambda: self._generation if self._phase.state == "running" else None)
+        self.request("stop")
 
     async def _answer(self, request: Request) -> Reply:
         if request.command == "status":
