@@ -84,7 +84,7 @@ MetricsAddress = Annotated[
     ),
 ]
 
-ChangedRules = Annotated[
+OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
         help="When the rules of the task file are not those that the rows on the target were"
@@ -107,7 +107,7 @@ def run(
     remove_meta: Annotated[
         bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
     ] = False,
-    on_changed_rules: ChangedRules = OnChangedRules.STOP,
+    on_changed_rules: OnChangedRulesOption = OnChangedRules.STOP,
     start_time: StartTime = "",
     until: UntilEnd = None,
     metrics: MetricsAddress = "",
