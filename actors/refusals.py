@@ -12,6 +12,7 @@ from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.errors import (
     LOGIN_REFUSED,
     MISSING_PRIVILEGE,
+    OF_ONE_TABLE,
     DatabaseUnavailableError,
     ErrorCode,
     error_code,
@@ -26,9 +27,17 @@ _NEW_FILE = " (a changed task file is read by `replicator stop`, `replicator run
 
 
 def refusal(
-    address: DatabaseAddress, error: pymysql.err.MySQLError, *, source: str | None
+    address: DatabaseAddress,
+    error: pymysql.err.MySQLError,
+    *,
+    source: str | None,
+    of: TableName | None = None,
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for a server's own: that of a source, or (None) the target's."""
+    """The error to raise for a server's own: that of a source, or (None) the target's.
+
+    ``of``: the target whose table, or a shard of which, the statement is about. What is wrong with
+    that table alone blocks no other target.
+    """
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
     code = error_code(error)
@@ -41,12 +50,13 @@ def refusal(
         way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
     else:
         way = "mend at the server what the error names"
+    where = "target" if source is None else f"source {source}"
+    scope = None if source is None else of_source(source)
+    if of is not None and code in OF_ONE_TABLE:
+        where = f"target {of}" if source is None else f"{where}, target {of}"
+        scope = of_target(of)
     return FatalError(
-        "server.refused",
-        finding,
-        where="target" if source is None else f"source {source}",
-        scope=None if source is None else of_source(source),
-        remedies=(f"{way}; {resume}",),
+        "server.refused", finding, where=where, scope=scope, remedies=(f"{way}; {resume}",)
     )
 
 

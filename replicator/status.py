@@ -236,13 +236,14 @@ class CopyStatus:
     """The full copy, of all sources together.
 
     ``tables`` are shards, ``tables_done`` those of which every row is on the target.
-    ``rows_expected`` is an estimate, the servers' own, 0 where there is none. ``rows``, ``bytes``
+    ``rows_expected`` and ``bytes_expected`` are estimates, by what the servers say and what is
+    copied by then, 0 where there are none. ``rows``, ``bytes``
     (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
     process. ``rows`` and ``bytes`` include what was sent of chunks under way, unless tasks run on
     a cluster; an attempt at a chunk that fails takes its rows out of them again. ``percent``: of
-    the rows expected, None where these are not known. ``seconds_left``: at the rate of late,
-    smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on the
-    target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
+    the rows and bytes expected, None where these are not known. ``seconds_left``: at the rate of
+    late, smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on
+    the target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
     targets that wait for it while all others are followed; empty where it is what all wait for.
     """
 
@@ -260,6 +261,7 @@ class CopyStatus:
     waiting: str = ""
     held: tuple[str, ...] = ()
     percent: float | None = None
+    bytes_expected: int = 0
 
 
 @dataclass(frozen=True, slots=True)

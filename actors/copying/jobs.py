@@ -148,14 +148,12 @@ class CopyJobs:
         for outcome in outcomes:
             if outcome.outcome is not CopyOutcome.DONE:
                 return outcome
-            progress.rows += outcome.rows
-            progress.size += outcome.size
             progress.counts.replaced += outcome.replaced
             progress.counts.ignored += outcome.ignored
-            progress.chunks += 1
-            progress.expected = max(progress.expected, progress.rows)
-            if outcome.chunk.upper is None:
-                progress.tables_done += 1
+            copy, last = outcome.chunk.copy, outcome.chunk.upper is None
+            progress.add(
+                copy.source, copy.member, outcome.rows, outcome.size, last=last, former=False
+            )
         return None
 
     async def _fault(self, failed: ChunkOutcome) -> FatalError:

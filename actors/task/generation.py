@@ -156,7 +156,7 @@ class Generation:
                 self._on_changed_rules,
                 copies=task.task_mode == "all",
             )
-            await empty_targets(resources.meta, resources.ddl)
+            await empty_targets(resources.meta, resources.ddl, self.blocked.targets)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(

@@ -175,6 +175,34 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "ddl.dropped-in-part",
+        "info",
+        (
+            "A DROP TABLE of several tables failed at the source for one of them, and was logged "
+            "all the same. The task found out which tables it left, and goes on with these"
+        ),
+        fields=fields_of("source", "statement", left="the tables that are still there"),
+    ),
+    LogEvent(
+        "ddl.key-freed",
+        "info",
+        (
+            "TiDB refuses a schema change because the target's primary key is a clustered one. The "
+            "task has made the table anew with an ordinary key and copied its rows into that; then "
+            "it executes the change"
+        ),
+        fields=fields_of("target"),
+    ),
+    LogEvent(
+        "ddl.key-not-freed",
+        "info",
+        (
+            "The same was tried, and TiDB refused it. The target is as it was, and the schema "
+            "change is `ddl.refused`"
+        ),
+        fields=fields_of("target", reason="the error of the target"),
+    ),
+    LogEvent(
         "ddl.single-changes",
         "info",
         (

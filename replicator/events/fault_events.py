@@ -7,7 +7,7 @@ from replicator.events.log_event import fault
 TASK_FAULTS = (
     fault(
         "server.refused",
-        "source or task",
+        "target or source or task",
         "A server refuses the login or a statement of the task",
         "A password or a privilege has changed at the server. The message names the server and the "
         "account.",

@@ -6,7 +6,7 @@ import re
 
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE
-from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
+from replicator.downstream.meta.chunks import COPY_TABLE, COPY_TARGET_TABLE, LATER_COPY_TABLE
 from replicator.downstream.meta.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
@@ -36,6 +36,7 @@ META_TABLES = (
     STATEMENT_GTID_TABLE,
     FAILOVER_TABLE,
     COPY_TABLE,
+    COPY_TARGET_TABLE,
     CHUNK_TABLE,
     LATER_COPY_TABLE,
     TRACKED_KEY_TABLE,
