@@ -20,13 +20,14 @@ from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import FatalError, LostCommitsError, TransientError
+from actors.faults import FatalError, LostCommitsError, Parts, TransientError
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.task.operator.fault_answers import FaultAnswers
+from actors.task.operator.recopy_request import recopy_wanted
 from actors.task.outcome import (
     Failed,
     Outcome,
@@ -119,6 +120,7 @@ class TaskSupervisor:
         self._whole: Block | None = None
         self._nothing_left = False
         self._known_targets: frozenset[TableName] = frozenset()
+        self._recopy: set[TableName] = set()
         self._generation: Generation | None = None
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
@@ -187,6 +189,17 @@ class TaskSupervisor:
         self._go_on_if_possible()
         if self._wish == "run" and not self._something_left:
             self._wish, self._nothing_left = "pause", True
+        self._leave()
+        self._wished.set()
+
+    def request_recopy(self, arguments: Mapping[str, Any]) -> None:
+        """Empty the targets that the operator names and copy them anew, beside all others.
+
+        Returns at once. Raises ValueError.
+        """
+        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, self._targets)
+        self._parts.release(Parts(targets))
+        self._recopy |= targets
         self._leave()
         self._wished.set()
 
@@ -324,6 +337,7 @@ class TaskSupervisor:
             self._learned,
             self._on_changed_rules,
         )
+        generation.recopy = self._recopy
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
@@ -401,7 +415,9 @@ class TaskSupervisor:
         if request.command in ("binlog", "schema"):
             return await self._answers.take(request)
         try:
-            if request.arguments:
+            if request.command == "recopy":
+                self.request_recopy(request.arguments)
+            elif request.arguments:
                 self.request_parts(request.command, request.arguments)
             else:
                 self.request(request.command)
