@@ -23,10 +23,10 @@ test: setup ## run linters, type checks and the tests (lint failures do not keep
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
 	@$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/servers.md (hours; ARGS='-k copy' for a part)
+matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/reference/servers.md (hours; ARGS='-k copy' for a part)
 	@failed=0; \
 	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile --matrix --matrix-report matrix.json tests/integration tests/acceptance $(ARGS) || failed=1; \
-	$(BIN)/python -m scripts.servers_page matrix.json > docs/servers.md; \
+	$(BIN)/python -m scripts.servers_page matrix.json > docs/reference/servers.md; \
 	exit $$failed
 
 tidb: setup ## build TiDB's server for the tests, with the Go toolchain (some minutes, once)

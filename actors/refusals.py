@@ -100,14 +100,14 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
     """The fault that an expression filter can't be evaluated on the rows of a shard."""
     return FatalError(
         "rows.filter-unfit",
-        f"{member}: {error}. Which rows are to be left out can't be told",
+        f"{member}: {error}. The task can't tell which rows to leave out",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "write the expression in the task file so that it fits the table as it was when these"
-            " rows were written (or delete the rule: then all rows pass); `replicator stop`, then"
-            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` where rows that were"
-            " decided before would be decided otherwise",
+            "write the expression so that it fits the table as it was when these rows were written"
+            " (or delete the rule: then all rows pass); `replicator stop`, then `replicator run"
+            " TASK.yaml --on-changed-rules keep`, or `recopy` if the new rule decides otherwise"
+            " about earlier rows",
         ),
     )
 
@@ -121,16 +121,17 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
     names = sorted(targets)
     return FatalError(
         "target.locked",
-        f"another session has locked {', '.join(map(str, names))}, and did not let go: {message}."
-        " The other targets do not wait for that",
+        f"another session has locked {', '.join(map(str, names))} for too long: {message}."
+        " The other targets go on",
         where=where,
         scope=of_target(*names),
         remedies=(
-            "wait: it is tried again by itself, after some seconds at first and some minutes in the"
-            " end; `replicator resume` does it at once",
-            "end what has the lock: SHOW FULL PROCESSLIST, information_schema.INNODB_TRX (TiDB:"
-            " information_schema.TIDB_TRX) and performance_schema.metadata_locks (MariaDB:"
-            " information_schema.METADATA_LOCK_INFO, of a plugin) show it",
+            "wait: the task tries again by itself, after seconds at first and minutes later;"
+            " `replicator resume` tries at once",
+            "end the session that has the lock: SHOW FULL PROCESSLIST,"
+            " information_schema.INNODB_TRX (TiDB: information_schema.TIDB_TRX) and"
+            " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO, of"
+            " a plugin) show it",
         ),
         passing=True,
     )

@@ -1,10 +1,11 @@
 """The reference page of the task file, made from the models.
 
-``python -m config.reference > docs/task-file.md`` writes it anew.
+``python -m config.reference > docs/reference/task-file.md`` writes it anew.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from config.dm_keys import IGNORED, MODES, NO_EFFECT, UNSUPPORTED, NoEffect
 from config.models import Task
 from config.references import NAMED_PARTS
 from config.values import parse_mebibytes, parse_size, shown_duration
+
+_ENTITIES = {c: f"&#{ord(c)};" for c in "|_*<>&"}
 
 _HEAD = """\
 # The task file
@@ -86,6 +89,16 @@ _NAMES: dict[object, str] = {
 }
 
 
+def _in_a_table(cell: str) -> str:
+    """A cell of a table. Code with a bar is HTML: within backticks not all renderers take an
+    escaped one for a bar."""
+
+    def code(found: re.Match[str]) -> str:
+        return "<code>" + "".join(_ENTITIES.get(c, c) for c in found[1]) + "</code>"
+
+    return re.sub(r"`([^`]*\|[^`]*)`", code, cell).replace("|", "\\|")
+
+
 def reference_page() -> str:
     """The page as Markdown: one table for each section, the top level first."""
     parts = [_HEAD]
@@ -140,7 +153,7 @@ def _table(place: str, section: type[Section], seen: dict[type[Section], str]) -
             kind += f", see `{seen[inner]}`"
         meaning = " ".join((field.description or "").split())
         cells = [f"`{key}`", kind, _default(field), meaning, supported(here)]
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield "| " + " | ".join(map(_in_a_table, cells)) + " |"
     yield ""
 
 

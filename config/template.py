@@ -25,7 +25,7 @@ _HEAD = """\
 #
 # This file is made from the program (`python -m config.template`). A line `#key: …` is a key that
 # may be left out: without the `#` the file means the same, or shows what the key is for. Keys of DM
-# that have no effect here are not shown; docs/task-file.md lists them.
+# that have no effect here are not shown; docs/reference/task-file.md lists them.
 """
 
 _NAME = "example"

@@ -175,7 +175,7 @@ class FullCopy:
                 for source, copy in copies.items():
                     tasks.start_soon(self._copy_source, source, copy, workers)
             if not stop.is_set() and self._waits(members, every):
-                self.progress.waiting = "what is blocked, or away, is not copied"
+                self.progress.waiting = "the rest is blocked or unavailable"
                 await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():

@@ -170,14 +170,14 @@ class CopyJobs:
                 scope=of_target(target),
                 remedies=(
                     f"change or delete the row in {copy}, then `replicator resume`",
-                    "if that row is to stay: change or delete the other, in its shard and on the"
-                    f" target {target} (what is copied is not copied again), then `replicator"
-                    " resume`",
-                    f"if {target} was not empty before, and what it has may go: TRUNCATE TABLE"
-                    f" {target.quoted}; on the target, then `replicator resume`: all its shards are"
-                    " copied anew",
-                    "let the last row to come win, or the first: set on-duplicate-logical of the"
-                    " loader to replace or ignore, `replicator stop`, and start the task again",
+                    "to keep that row: change or delete the other row, in its shard and on the"
+                    f" target {target} (the task does not copy a copied row again), then"
+                    " `replicator resume`",
+                    f"if {target} had rows before the copy, and they may go: TRUNCATE TABLE"
+                    f" {target.quoted}; on the target, then `replicator resume`: the task copies"
+                    " all its shards again",
+                    "to let the last row win, or the first: set on-duplicate-logical of the loader"
+                    " to replace or ignore; `replicator stop`, `replicator run`",
                 ),
             )
         if failed.outcome is CopyOutcome.NO_ROOM:

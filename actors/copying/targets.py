@@ -93,15 +93,15 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "copy.target-has-rows",
-        f"the target {name} has rows before its copy begins, and no key that tells rows apart:"
+        f"the target {name} has rows before its copy begins, and no key to tell rows apart:"
         " rows of an earlier copy would be there twice",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(
-            f"rows of the shards, from an earlier copy: TRUNCATE TABLE {name.quoted}, then"
-            " `replicator resume`",
-            "rows that belong there beside those of the shards: move them to another table until"
-            " the copy is finished",
+            f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
+            " resume`",
+            "if they belong there beside the rows of the shards: move them to another table until"
+            " the copy has finished, and `replicator resume`",
         ),
     )
 

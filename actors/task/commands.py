@@ -41,7 +41,7 @@ class LogLevel(StrEnum):
 
 
 class OnError(StrEnum):
-    """What a task does on an error that it can't get over by itself."""
+    """What a task does at a fault that needs the operator."""
 
     PAUSE = "pause"
     EXIT = "exit"
@@ -87,9 +87,9 @@ MetricsAddress = Annotated[
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
-        help="When the rules of the task file are not those that the rows on the target were"
-        " written by: stop with an error, keep those rows as they are, or empty the targets"
-        " concerned and recopy them."
+        help="If other rules of the task file wrote the rows on the target: stop with a fault,"
+        " keep those rows as they are, or empty the targets that the change concerns and copy"
+        " them again."
     ),
 ]
 
@@ -100,19 +100,19 @@ def run(
         Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
     ] = None,
     log_max_size: LogMaxSize = "",
-    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The least level to log.")] = LogLevel.INFO,
     on_error: Annotated[
-        OnError, typer.Option(help="On an error that needs you: pause and wait, or exit with 1.")
+        OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
     remove_meta: Annotated[
-        bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
+        bool, typer.Option("--remove-meta", help="Forget all saved progress and start anew.")
     ] = False,
     on_changed_rules: OnChangedRulesOption = OnChangedRules.STOP,
     start_time: StartTime = "",
     until: UntilEnd = None,
     metrics: MetricsAddress = "",
 ) -> None:
-    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it: the batch is saved first."""
+    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
     gc.disable()
     import structlog
@@ -155,19 +155,19 @@ def check(
     keys: Annotated[
         str,
         typer.Option(
-            help="Whether shards share values of the target's keys: `sample`, `sample:N` (about N"
-            " values of all targets together), `exact` (all values, by a Spark job) or `none`."
+            help="How to look for key values that several shards have: `sample`, `sample:N` (about"
+            " N values of all targets together), `exact` (all values, by a Spark job) or `none`."
         ),
     ] = "sample",
     as_json: AsJson = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show also each check that passed.")
+        bool, typer.Option("--verbose", help="Also show each check that passed.")
     ] = False,
 ) -> None:
-    """Try out everything a task needs, and say how to mend what is missing.
+    """Try out everything that a task needs, and show the remedy for each failure.
 
-    Failed checks come first, then warnings; then the targets with their shards, and the rows and
-    bytes that the sources' servers estimate.
+    Failed checks come first, then warnings, then the targets with their shards and with the rows
+    and bytes that the sources estimate.
     """
     from config import load_task
     from replicator import logs
@@ -201,7 +201,7 @@ def remove(
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Forget a task that does not run: drop its meta tables, and leave its targets as they are."""
+    """Forget a stopped task: drop its meta tables, and keep its targets as they are."""
     from actors.control.task_records import forget_record
     from actors.task.operator.removal import remains_of, remove_task
     from config import load_task
@@ -383,11 +383,11 @@ def _begin_java(task: Task) -> StartedJava | None:
     return begin_java(task.spark.master, task.spark.conf)
 
 
-OfSource = Annotated[str, typer.Option(help="The source; else any.")]
+OfSource = Annotated[str, typer.Option(help="The source; by default any.")]
 ShardTable = Annotated[
     str,
     typer.Option(
-        help="The shard, as schema.table; a part that has a dot or a backquote in backquotes."
+        help="The shard, as schema.table; put a part with a dot or a backquote in backquotes."
     ),
 ]
 
@@ -395,7 +395,7 @@ ShardTable = Annotated[
 def list_structures(
     task: TaskName, source: OfSource = "", table: ShardTable = "", as_json: AsJson = False
 ) -> None:
-    """Show the structures that shards' rows are read by, from the saved position on."""
+    """Show the structures by which the task reads the rows of shards."""
     from actors.control.requests import command
 
     wanted = {"action": "list", "source": source, "table": table}
@@ -411,17 +411,17 @@ def set_structure(
     table: ShardTable = "",
     source: OfSource = "",
     file: Annotated[
-        Path | None, typer.Option(help="The file with a CREATE TABLE; its name does not matter.")
+        Path | None, typer.Option(help="A file with a CREATE TABLE of any name.")
     ] = None,
     sql: Annotated[str, typer.Option(help="The CREATE TABLE itself.")] = "",
     from_source: Annotated[
-        bool, typer.Option("--from-source", help="As the table is at the source now.")
+        bool, typer.Option("--from-source", help="The structure that the source has now.")
     ] = False,
     from_target: Annotated[
-        bool, typer.Option("--from-target", help="As the target is now.")
+        bool, typer.Option("--from-target", help="The structure that the target has now.")
     ] = False,
 ) -> None:
-    """Tell a paused task, or one that such rows block a target of, the structure of the rows."""
+    """Tell a task that rows of unknown structure block which structure they have."""
     from actors.control.requests import command, status_of
 
     if [file is not None, bool(sql), from_source, from_target].count(True) != 1:

@@ -33,6 +33,7 @@ from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
+from replicator.downstream.meta.additions import add_missing
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
@@ -138,6 +139,7 @@ class Generation:
             self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
+            await add_missing(resources.meta.connection, task.meta_schema, task.name)
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)

@@ -27,7 +27,7 @@ TASK_FAULTS = (
         "task",
         "The Spark cluster gives no executors, or they lack what they need",
         "The executors lack Python, its version, or packages; the message says what.",
-        "Do what the message says ([A Spark cluster](../cluster.md)), then resume.",
+        "Do what the message says ([A Spark cluster](../how-to/cluster.md)), then resume.",
     ),
     fault(
         "spark.failing",

@@ -40,7 +40,7 @@ TASK_EVENTS = (
         "info",
         "How the task is doing, once a minute",
         fields=fields_of(
-            condition="the word of `replicator status` ([status](reference/status.md#the-list))",
+            condition="the word of `replicator status` ([status](status.md#the-list))",
             lag_seconds="the largest lag of all sources; null where it is not known",
             rows_per_second="rows written, on average since the last of these records",
             rows="rows written since the start of the process",
@@ -76,7 +76,7 @@ TASK_EVENTS = (
         "info",
         (
             "A start derives these sizes from the memory of its control group or machine, and "
-            "from the task file ([performance.md](performance.md#memory))"
+            "from the task file ([Memory](limits.md#memory))"
         ),
         fields=fields_of(
             available_mib="the memory in MiB",

@@ -12,7 +12,7 @@ from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import TableName
 
 VALIDATION_ERROR_TABLE = MetaTable(
-    "validation_error",
+    "validation",
     "id BIGINT NOT NULL AUTO_INCREMENT, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, digest BINARY(32) NOT NULL, key_line LONGBLOB NOT NULL,"
     " kind VARCHAR(16) NOT NULL, shard VARCHAR(255) NOT NULL, detail TEXT NOT NULL,"

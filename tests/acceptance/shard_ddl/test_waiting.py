@@ -21,7 +21,7 @@ from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.task_files import write_task
 
 COMMITS = 100
-"""In each of the three parts; figures of such runs are in docs/performance.md."""
+"""In each of the three parts; figures of such runs are in docs/inside/performance.md."""
 FACTOR, SECONDS = 3, 0.5
 """So much later may half of the rows come while the DDL waits: only waiting for it is as slow."""
 ROUNDS = 5
