@@ -156,7 +156,7 @@ class Task(Section):
     remove_meta: Flag = False
     """Forget all saved progress and start anew, at every start."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Session time zone for defaults in DDL, `+08:00` or a name; by default the source's."""
+    """Time zone of the sources' hosts, `+08:00` or a name, where a server can't tell its own."""
     case_sensitive: Flag = False
     """Match routes, filters and allow lists by case."""
     online_ddl: Flag = True

@@ -130,9 +130,16 @@ _TOLD_ONCE = frozenset(
         "member.unknown",
         "schema.older-rows",
         "online-ddl.unclear",
+        "rows.column-left-out",
+        "ddl.not-executed",
+        "ddl.override",
     }
 )
-"""Warnings about how things are, which every restart of an actor would find again."""
+"""Warnings about how things are, or about a place in the binlog, which every restart of an actor
+would find again."""
+
+_KEPT = 10_000
+"""So many of them are known; what was told before these may be told again."""
 
 
 class LogFileError(Exception):
@@ -230,7 +237,7 @@ def _file_handler(
 
 def _once() -> Processor:
     """Leaves out what was told before in just the same words."""
-    told: set[str] = set()
+    told: dict[str, None] = {}
 
     def leave_out(
         logger: Any, method: str, record: MutableMapping[str, Any]
@@ -239,7 +246,9 @@ def _once() -> Processor:
             said = repr(sorted(record.items(), key=lambda item: item[0]))
             if said in told:
                 raise structlog.DropEvent
-            told.add(said)
+            told[said] = None
+            if len(told) > _KEPT:
+                del told[next(iter(told))]
         return record
 
     return leave_out

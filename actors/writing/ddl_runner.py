@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -28,7 +29,7 @@ from replicator.downstream.ddl.ddl_execution import (
     TargetLockedError,
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
@@ -59,6 +60,18 @@ class StatementRules(Protocol):
         """
 
 
+def _until_available() -> AsyncIterable[stamina.Attempt]:
+    """Attempts at what needs the target, until it can be reached."""
+    wait, longest = RETRY_WAIT
+    return stamina.retry_context(
+        on=DatabaseUnavailableError,
+        attempts=None,
+        timeout=None,
+        wait_initial=wait,
+        wait_max=longest,
+    )
+
+
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
@@ -68,14 +81,12 @@ class DdlRunner:
         executor: DdlExecutor,
         learner: SchemaTracker,
         rules: StatementRules,
-        time_zone: str | None,
         others: Others,
         show_values: bool,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
-        self._time_zone = time_zone
         self._others = others
         self._show_values = show_values
         self.under_way: set[TableName] = set()
@@ -86,14 +97,7 @@ class DdlRunner:
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
         others have locked the target and there are targets that need not wait for them."""
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
+        async for attempt in _until_available():
             with attempt:
                 await self._execute(item, await self._change(item))
 
@@ -113,25 +117,13 @@ class DdlRunner:
             sql=item.statements[0],
             change=None,
             timestamp=statement.timestamp,
-            context=self._context(statement),
+            context=statement.context,
             instead=item.event.instead,
         )
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
+        async for attempt in _until_available():
             with attempt:
                 refuse_computed(self._registry, execution, statement, agreed=True)
                 await self._run(execution, version, statement)
-
-    def _context(self, statement: Statement) -> StatementContext:
-        """What a statement ran with; the time zone of the task file, if any, goes before it."""
-        own = statement.context
-        return replace(own, time_zone=self._time_zone or own.time_zone)
 
     async def _change(self, item: DdlItem) -> MemberChange:
         """What an item's statement did to its member, whose structure is noted."""
@@ -151,7 +143,7 @@ class DdlRunner:
             change=None if moves else change,
             marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
             timestamp=item.statement.timestamp,
-            context=self._context(item.statement),
+            context=item.statement.context,
             recorded=item.recorded,
             instead=item.effect.instead,
             own=item.effect.own,
@@ -192,7 +184,7 @@ class DdlRunner:
                 " target's time zone tables must have; then `replicator stop` and `replicator run`:"
                 " `resume` does not read the task file again",
             ),
-            ddl_event=DdlEvent(
+            about=DdlEvent(
                 ddl.member.source,
                 statement.position,
                 tuple(action.value for action in OverrideAction),
@@ -226,7 +218,7 @@ class DdlRunner:
                     " their shards behind the statement; then `replicator binlog skip`",
                     "where a shard's rows can't be told apart on the target: copy the tables anew",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
@@ -246,7 +238,7 @@ class DdlRunner:
                     "`replicator binlog replace` by what the target is to get instead of that, or"
                     " `binlog skip`; what was executed stays",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         except NondeterministicDefaultError as error:
             raise nondeterministic_defaults_fault(
@@ -262,7 +254,7 @@ class DdlRunner:
                     f"{_mended(error)}, then `replicator resume`: the statement is tried again"
                     " (of several, all of them)",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         finally:
             self.under_way.discard(ddl.target)
@@ -333,7 +325,7 @@ def _computed_fault(
             " that this shard computes and those that others store, until the last shard has made"
             " the change",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             ddl.member.source,
             statement.position,
             (OverrideAction.SKIP.value,),
@@ -363,7 +355,7 @@ def nondeterministic_defaults_fault(
             "if older rows may have other values than in the shards: `replicator binlog replace` by"
             " the statement itself, or `replicator binlog skip` if the target has the column",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             statement.position,
             tuple(action.value for action in OverrideAction),
@@ -378,8 +370,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds or exchanges a column that the target already has, and the rows of its"
-        f" shard have other values than on the target: {difference}\n"
+        "a statement adds, exchanges or computes a column that the target already has, and the rows"
+        f" of its shard have other values than on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),
@@ -389,7 +381,7 @@ def other_values_fault(
             "where the column is computed, the target can have one formula only: change it in the"
             " shard, or leave the column out of the target",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),

@@ -243,7 +243,13 @@ DDL_EVENTS = (
             "because other shards share the target"
         ),
         fields=fields_of(
-            "source", "target", "table", "statement", "reason", kind="the kind of statement"
+            "source",
+            "target",
+            "table",
+            "position",
+            "statement",
+            "reason",
+            kind="the kind of statement",
         ),
         no_row_lost=(
             "The statement would take rows of other shards: the task removes none. The rows of "

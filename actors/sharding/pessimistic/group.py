@@ -11,7 +11,7 @@ import numpy as np
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
@@ -30,7 +30,12 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.touched_parts import column_part, former_values, touched_parts
+from replicator.schema.effects.touched_parts import (
+    column_part,
+    computed_anew,
+    former_values,
+    touched_parts,
+)
 from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
@@ -101,7 +106,7 @@ class PessimisticGroup(GroupActor):
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
         self.segment = message.segment
         base, version = self.group.base, self.version
@@ -115,12 +120,11 @@ class PessimisticGroup(GroupActor):
         changed = bool(message.effects) or base != self.group.base
         if changed:
             self._tools.coordinator.tell(GroupChanged(self.target))
-        return TargetSegment(
-            source=self.source,
-            epoch=message.epoch,
-            segment=message.segment,
-            target=self.target,
+        return replace(
+            message,
             rows=rows,
+            effects=(),
+            statement=None,
             version=version,
             ddl=ddl,
             saved=self._saved() if changed else None,
@@ -194,7 +198,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=(MOVED_ROWS, *ways),
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
@@ -206,6 +210,7 @@ class PessimisticGroup(GroupActor):
             "ddl.not-executed",
             kind=effect.kind.value,
             table=str(effect.table),
+            position=str(statement.position),
             statement=statement.sql[:500],
             reason="the target keeps the rows of its shards",
         )
@@ -230,7 +235,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=ways,
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
@@ -261,7 +266,8 @@ class PessimisticGroup(GroupActor):
         """Raise FatalError where rows of a shard have other values behind its statement than the
         target's rows have got by the same item."""
         touched = touched_parts(effect.statement, change)
-        if change.after is None or not touched.added | touched.dropped | touched.renamed:
+        anew = computed_anew(change, touched)
+        if change.after is None or not (touched.added | touched.dropped | touched.renamed or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -275,10 +281,13 @@ class PessimisticGroup(GroupActor):
             later = await self._target_at(now) if now > recorded.version else None
             difference = former_values(change, there, later, touched)
         else:
-            there, difference = self._structure_of_others(recorded.version, item), None
+            there, later = self._structure_of_others(recorded.version, item), None
+            difference = None
         if difference is None and there is not None:
             added = (c.name for c in change.after.columns if column_part(c.name) in touched.added)
             difference = other_values(change.after, there, added)
+        if difference is None and later is not None:
+            difference = other_values(change.after, later, anew)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
 
@@ -362,7 +371,7 @@ class PessimisticGroup(GroupActor):
                 " what they have more, and take it away when they have passed",
                 *ways,
             ),
-            ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
+            about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
     async def _others_lead(self) -> bool:
@@ -428,7 +437,7 @@ class PessimisticGroup(GroupActor):
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
                 remedies=ways,
-                ddl_event=self._event(statement, OverrideAction.REPLACE),
+                about=self._event(statement, OverrideAction.REPLACE),
             )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:

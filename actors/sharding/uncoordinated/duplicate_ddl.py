@@ -34,7 +34,12 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.touched_parts import column_part, columns_of, touched_parts
+from replicator.schema.effects.touched_parts import (
+    column_part,
+    columns_of,
+    computed_anew,
+    touched_parts,
+)
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.uncoordinated.change_history import (
@@ -115,7 +120,7 @@ class DuplicateDdl:
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     remedies=(MOVED_ROWS, COPY_ANEW),
-                    ddl_event=DdlEvent(
+                    about=DdlEvent(
                         item.source, item.statement.position, (OverrideAction.SKIP.value,)
                     ),
                 )
@@ -137,10 +142,13 @@ class DuplicateDdl:
             entry, verdict = altered_entry(member, effect, change, scene)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
-            if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+            if verdict is not None and verdict.reading in (
+                Reading.APPLIED,
+                Reading.TAKEN_OVER,
+            ):
                 _refuse_nondeterministic_defaults(item, member)
                 _refuse_other_values(item, member, change, scene, verdict)
-            if verdict is not None and verdict.reading is Reading.BROUGHT:
+            if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(
                     "ddl.already-applied",
@@ -173,7 +181,7 @@ def _refuse_unlike(
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
             remedies=("make the target fit, then `replicator resume`",),
-            ddl_event=DdlEvent(
+            about=DdlEvent(
                 member.source,
                 item.statement.position,
                 (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
@@ -193,7 +201,8 @@ def _refuse_nondeterministic_defaults(item: DdlItem, member: Member) -> None:
 def _refuse_other_values(
     item: DdlItem, member: Member, change: MemberChange, scene: Scene, verdict: StatementVerdict
 ) -> None:
-    """Raise FatalError where a column that a shard gets has given its older rows other values."""
+    """Raise FatalError where a column that a shard gets, or computes from now on, has given its
+    older rows other values."""
     if change.after is None or scene.present is None:
         return
     number = FIRST if verdict.same is None else verdict.same
@@ -210,7 +219,8 @@ def _refuse_other_values(
             or change.before.column(column.name) is None
         )
     ]
-    difference = other_values(change.after, scene.present, added)
+    anew = computed_anew(change, touched)
+    difference = other_values(change.after, scene.present, [*added, *anew])
     if difference is None:
         return
     raise other_values_fault(
@@ -241,7 +251,7 @@ def _unclear(
             "if it is a further change: `replicator binlog replace` by the statement itself, which"
             " the target then executes for the rows of all shards",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             item.statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),

@@ -201,7 +201,11 @@ def test_a_warning_about_how_things_are_is_told_once() -> None:
         log.warning("route.unused", source="a", message="route x matches nothing")
         log.warning("source.lost", source="a")
     log.warning("route.unused", source="b", message="route x matches nothing")
+    for position in ("f.1:4", "f.1:9", "f.1:4", "f.1:9"):
+        # A source that is read again comes to the same statements.
+        log.warning("ddl.not-executed", source=position, statement="TRUNCATE t", position=position)
     found = [(r["event"], r["source"]) for r in lines(out.getvalue())]
+    assert [at for event, at in found if event == "ddl.not-executed"] == ["f.1:4", "f.1:9"]
     assert found.count(("route.unused", "a")) == 1
     assert found.count(("route.unused", "b")) == 1
     assert found.count(("source.lost", "a")) == 112
