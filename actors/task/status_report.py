@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -168,13 +168,19 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
     writer = running.writer
     return replace(
         done,
-        state=writer.jobs.state,
+        state=_state(writer.jobs.state, writer.ddl.waiting.values()),
         last_batch_seconds=None
         if writer.last_batch_seconds is None
         else round(writer.last_batch_seconds, 3),
         queued_bytes=writer.queued_bytes,
         checkpoint_age_seconds=round(time.monotonic() - writer.checkpoints.saved_at, 1),
     )
+
+
+def _state(jobs: str, waiting: Iterable[str]) -> str:
+    """What the writer does, or what a schema change waits for where there is nothing else."""
+    trouble = min(waiting, default="") if jobs == "idle" else ""
+    return f"retrying: {trouble}" if trouble else jobs
 
 
 def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:

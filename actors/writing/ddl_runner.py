@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-import stamina
 import structlog
 
+from actors.backoff import until_done
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
@@ -60,18 +60,6 @@ class StatementRules(Protocol):
         """
 
 
-def _until_available() -> AsyncIterable[stamina.Attempt]:
-    """Attempts at what needs the target, until it can be reached."""
-    wait, longest = RETRY_WAIT
-    return stamina.retry_context(
-        on=DatabaseUnavailableError,
-        attempts=None,
-        timeout=None,
-        wait_initial=wait,
-        wait_max=longest,
-    )
-
-
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
@@ -91,15 +79,37 @@ class DdlRunner:
         self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
+        self.waiting: dict[TableName, str] = {}
+        """By target, what a statement waits for that can't be executed just now."""
         self._rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
         others have locked the target and there are targets that need not wait for them."""
-        async for attempt in _until_available():
-            with attempt:
-                await self._execute(item, await self._change(item))
+
+        async def attempt() -> None:
+            await self._execute(item, await self._change(item))
+
+        await self._until_there(self._registry.target_name(item.target), attempt)
+
+    async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Try until no server is away that it takes."""
+
+        def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
+            self.waiting[target] = f"{error} ({told})"
+            self._log.warning(
+                "ddl.retry",
+                target=str(target),
+                reason=str(error),
+                times=told,
+                seconds=round(seconds, 1),
+            )
+
+        try:
+            await until_done(attempt, DatabaseUnavailableError, RETRY_WAIT, tell)
+        finally:
+            self.waiting.pop(target, None)
 
     async def run_resolution(
         self,
@@ -120,10 +130,12 @@ class DdlRunner:
             context=statement.context,
             instead=item.event.instead,
         )
-        async for attempt in _until_available():
-            with attempt:
-                refuse_computed(self._registry, execution, statement, agreed=True)
-                await self._run(execution, version, statement)
+
+        async def attempt() -> None:
+            refuse_computed(self._registry, execution, statement, agreed=True)
+            await self._run(execution, version, statement)
+
+        await self._until_there(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
         """What an item's statement did to its member, whose structure is noted."""
