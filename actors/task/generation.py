@@ -81,7 +81,7 @@ class Generation:
         self._spark = spark
         self._context: SparkContext | None = None
         self.counts = counts
-        self._lease = lease
+        self.lease = lease
         self.blocked = blocked
         self.away = away
         self._learned = learned
@@ -134,7 +134,7 @@ class Generation:
         async with resources_of(
             task,
             self.counts,
-            self._lease,
+            self.lease,
             Parts(self.blocked.targets, self.blocked.sources | away.keys()),
             self._learned,
         ) as resources:
@@ -143,8 +143,8 @@ class Generation:
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources.meta, away)
-            await self._lease.begin(resources.meta.connection)
-            applied, self._applied = self._applied.checked(self._lease.revision), AppliedTargets()
+            await self.lease.begin(resources.meta.connection)
+            applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)
             except DatabaseUnavailableError as error:
@@ -239,7 +239,7 @@ class Generation:
             await self._follow(self._running, moved, stop, started)
             if background is not None and not stop.is_set():
                 await background.take_up()
-            self._applied.revision = self._lease.revision
+            self._applied.revision = self.lease.revision
         finally:
             if background is not None:
                 background.close()
