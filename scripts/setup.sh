@@ -117,6 +117,10 @@ stamp=.venv/set-up
 if [ -e $stamp ] && [ "$(cat $stamp)" = "$key" ]; then
     exit 0
 fi
+if [ -L .venv ]; then
+    echo ".venv is a link: it belongs to another checkout, and is left as it is"
+    exit 0
+fi
 echo "Making .venv with $("$python" -V)"
 "$python" -m venv --clear .venv
 pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check)
