@@ -51,18 +51,32 @@ class Unit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A remedy of a lock. ``action``: of `unlock-ddl-lock`, for the ``shard`` of its ``owner``; empty
+    where it is done elsewhere. ``text`` says what it does."""
+
+    text: str
+    action: str = ""
+    owner: str = ""
+    shard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenLock:
     """A lock for those who report it.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows behind it.
+    same of each source that holds rows behind it. ``reason``: why it is open, where that is not only
+    that shards lack it; ``ways``: then, what helps.
     """
 
     id: str
     view: LockView[TableName, ShardStatement]
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    ways: tuple[Way, ...] = ()
 
 
 class Coordination(Protocol):
@@ -84,7 +98,7 @@ class Coordination(Protocol):
         Not for long: what a source is to read again for waits as well.
         """
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
 
     def open_items(self, source: str) -> Collection[Place]:
@@ -111,7 +125,8 @@ class CoordinationTools:
 
     ``target`` is a connection to the target, ``units`` are the sources that are read, which are
     there when the first of them begins; ``sources`` are all. ``blocked`` are the targets that
-    nothing is done for.
+    nothing is done for. ``rules``: those of the same mode, which the writer asks. ``strict``: a
+    schema change that could be left open pauses the task.
     """
 
     registry: SchemaRegistry
@@ -124,6 +139,8 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
+    rules: WriterRules
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,14 @@ class StatementRules(Protocol):
 
         Raises FatalError where that can't be told.
         """
+        ...
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Whether a statement that the target has refused is to be ruled anew."""
+        ...
+
+    async def executed(self, item: DdlItem) -> None:
+        """Note that what was ruled is on the target, and recorded as done."""
 
 
 class DdlRunner:
@@ -95,7 +103,17 @@ class DdlRunner:
             wait_max=longest,
         ):
             with attempt:
-                await self._execute(item, await self._change(item))
+                change = await self._change(item)
+                try:
+                    await self._execute(item, change)
+                except FatalError as error:
+                    refusal = error.__cause__
+                    if not isinstance(refusal, DdlRefusedError):
+                        raise
+                    if not await self._rules.refused(item, refusal):
+                        raise
+                    await self._execute(item, change)
+                await self._rules.executed(item)
 
     async def run_resolution(
         self,

@@ -111,7 +111,7 @@ class Uncoordinated:
     async def before_restart(self) -> None:
         """No source is ever restarted."""
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """Nothing is kept."""
 
     def open_items(self, source: str) -> Collection[Place]:

@@ -129,7 +129,9 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, tracker, runner, units))
+    coordination = await mode.coordination(
+        _tools(resources, writer, tracker, runner, units, rules)
+    )
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -162,6 +164,7 @@ def _tools(
     tracker: SchemaTracker,
     runner: DdlRunner,
     units: dict[str, SourceUnit],
+    rules: WriterRules,
 ) -> CoordinationTools:
     meta = resources.meta
     return CoordinationTools(
@@ -176,6 +179,8 @@ def _tools(
         units,
         tuple(resources.setups),
         resources.blocked.targets,
+        rules,
+        resources.task.strict_optimistic_shard_mode,
     )
 
 

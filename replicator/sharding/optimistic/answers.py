@@ -44,6 +44,7 @@ class OpenStatement:
     ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
     ``timestamp`` by its source's clock. ``structure``: the member's behind it. ``granted``: all
     members have brought the statement, and the target has it. ``action``: the operator's answer.
+    ``released``: its rows may flow, and it is answered anew when it is read again.
     """
 
     at: Place
@@ -55,6 +56,7 @@ class OpenStatement:
     timestamp: int = 0
     granted: bool = False
     action: Action | None = None
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,36 +173,6 @@ class TargetState(Generic[Name]):
         """The join of the members' taken structures; None where none is known."""
         return joined(self.members.values())
 
-    def with_member(self, member: Name, standing: Standing | None) -> TargetState[Name]:
-        """With a member as it stands now; without it where that is None."""
-        members = {name: found for name, found in self.members.items() if name != member}
-        if standing is not None:
-            members[member] = standing
-        return replace(self, members=members)
-
-    def took(self, member: Name, verdict: Verdict[Name]) -> TargetState[Name]:
-        """The state behind an answer."""
-        members = {
-            name: replace(standing, ceded=standing.ceded | verdict.ceding)
-            for name, standing in self.members.items()
-        }
-        members[member] = verdict.standing
-        for name in verdict.granted:
-            opened = members[name].open
-            assert opened is not None
-            members[name] = replace(
-                members[name],
-                taken=opened.structure,
-                stale=frozenset(),
-                open=replace(opened, granted=True),
-            )
-        if verdict.after is not None:
-            members = {
-                name: replace(standing, stale=standing.stale & verdict.after.columns.keys())
-                for name, standing in members.items()
-            }
-        return TargetState(members, verdict.fills)
-
     def takeable(self, change: Change[Name]) -> bool:
         """Whether an open statement, as it was put to the rule, can be taken by now."""
         standing = self.members.get(change.member)
@@ -247,22 +219,34 @@ def answer(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
     try:
         return _taken(state, former, change)
     except _OpenError as error:
-        return Verdict(
-            Answer.OPEN,
-            replace(
-                former,
-                open=OpenStatement(
-                    change.at,
-                    change.text,
-                    change.sql,
-                    error.objection,
-                    str(error),
-                    change.after,
-                    change.timestamp,
-                ),
-            ),
-            fills=state.fills,
-        )
+        return left_open(state, change, error.objection, str(error))
+
+
+def left_open(
+    state: TargetState[Name], change: Change[Name], objection: Objection, reason: str
+) -> Verdict[Name]:
+    """The answer to a statement that can't be taken."""
+    former = state.members.get(change.member, Standing(None))
+    opened = OpenStatement(
+        change.at, change.text, change.sql, objection, reason, change.after, change.timestamp
+    )
+    taken = former.taken or change.before
+    return Verdict(
+        Answer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills
+    )
+
+
+def settled(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
+    """The answer where the operator has said what is executed in place of the statement.
+
+    The target need not follow the member in what it has otherwise than the others.
+    """
+    verdict = answer(state, replace(change, action=Action.SKIP))
+    if verdict.answer is Answer.TAKEN:
+        return replace(verdict, own=False, converted=frozenset())
+    columns = frozenset() if change.after is None else shape_of(change.after).columns.keys()
+    standing = Standing(change.after, ceded=frozenset(columns))
+    return Verdict(Answer.TAKEN, standing, fills=state.fills)
 
 
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> Verdict[Name]:
@@ -385,7 +369,9 @@ class _Objections:
 
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+    Action.EXEC: frozenset(
+        {Objection.TYPE, Objection.FILL, Objection.STALE, Objection.REFUSED}
+    ),
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
 }
 """What an answer of the operator can settle."""

@@ -54,6 +54,9 @@ def fill_of(table: Table, column: Column) -> Fill:
     if not literal or len(tokens) > 1 + signed:
         return _NOTHING
     sql = clause[tokens[0].start :]
+    if not sql.isascii():
+        # Whatever the charset of the session is that writes it.
+        sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
 
 

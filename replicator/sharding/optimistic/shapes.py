@@ -8,7 +8,7 @@ where all members have the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.alter_actions import split_at_commas
@@ -119,6 +119,11 @@ def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
     return any(
         name in key and all(name in own for own in shape.keys if own <= key) for key in keys
     )
+
+
+def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
+    """The folded names of all columns of these tables."""
+    return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:
