@@ -94,7 +94,7 @@ class OptimisticAnswers:
         self._executor = executor
         self._store = AnswerStore(meta)
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
-        self._changes: dict[tuple[TableName, Member], Change[Member]] = {}
+        self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
         self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
         self._given: dict[_Key, anyio.Event] = {}
@@ -330,7 +330,7 @@ class OptimisticAnswers:
             identified=present is None or present.row_key is not None,
             action=opened.action if opened is not None else None,
         )
-        self._changes[target, member] = put
+        self._changes.setdefault(target, {})[member] = put
         return put
 
     async def _judged(
@@ -407,17 +407,9 @@ class OptimisticAnswers:
 
     def due(self, target: TableName, source: str) -> dict[Member, Place]:
         """The open statements of a source that can be answered otherwise by now."""
-        state = self.history(target).state
-        found = {}
-        for member, standing in state.members.items():
-            opened = standing.open
-            if member.source != source or opened is None or opened.released:
-                continue
-            put = self._changes.get((target, member))
-            known = opened.granted or opened.action is not None
-            if known or (put is not None and put.at == opened.at and state.takeable(put)):
-                found[member] = opened.at
-        return found
+        history = self.history(target)
+        own = [member for member in history.state.members if member.source == source]
+        return history.due(own, self._changes.get(target, {}))
 
     async def release(
         self, target: TableName, source: str, due: Mapping[Member, Place], applied: tuple[int, Place] | None

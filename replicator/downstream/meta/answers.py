@@ -57,8 +57,8 @@ class AnswerStore:
     async def release(
         self, target: TableName, member: Member, entry: str, statements: dict[Member, int]
     ) -> None:
-        """Add a release; the answers to these statements (places by member) go: they are given
-        anew when the statements are read again."""
+        """Add a release. The answers to these statements (places by member) are not found any more:
+        they are given anew when the statements are read again. What they said then stays."""
         table = self._meta.table(DDL_TABLE)
         async with self._meta.saving() as transaction:
             rows = await transaction.fetch(
@@ -68,7 +68,8 @@ class AnswerStore:
             )
             for released, place in statements.items():
                 await transaction.fetch(
-                    f"DELETE FROM {table} WHERE target_schema = %s AND target_table = %s"
+                    f"UPDATE {table} SET transaction_key = -transaction_key"
+                    " WHERE target_schema = %s AND target_table = %s"
                     " AND owner = %s AND schema_name = %s AND table_name = %s"
                     " AND transaction_key = %s",
                     (

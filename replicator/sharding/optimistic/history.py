@@ -18,6 +18,7 @@ from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
     Action,
     Answer,
+    Change,
     Release,
     Standing,
     TargetState,
@@ -129,6 +130,24 @@ class TargetHistory(Generic[Name]):
         """The version of the rows of a source that flow now."""
         release = self._releases.get(source)
         return 0 if release is None else release.number
+
+    def due(self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]) -> dict[Name, Place]:
+        """Those of these members whose open statements are answered otherwise by now.
+
+        ``changes``: their statements as they were put to the rule, as far as they are known: one
+        that was not read in this run is looked at when it has been.
+        """
+        found = {}
+        for member in members:
+            standing = self.state.members.get(member)
+            opened = standing.open if standing is not None else None
+            if opened is None or opened.released:
+                continue
+            put = changes.get(member)
+            known = opened.granted or opened.action is not None
+            if known or (put is not None and put.at == opened.at and self.state.takeable(put)):
+                found[member] = opened.at
+        return found
 
     def next_release(
         self, source: str, released: Mapping[Name, Place], applied: tuple[int, Place] | None

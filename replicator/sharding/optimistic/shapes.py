@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
@@ -78,6 +79,7 @@ class Shape:
         )
 
 
+@lru_cache(maxsize=4096)
 def shape_of(table: Table) -> Shape:
     """The shape of a table."""
     columns = {

@@ -1,0 +1,815 @@
+"""A model of the actors around the join rule, in steps that a schedule or a crash may part.
+
+The answers, histories and releases are those of production (`replicator.sharding.optimistic`). What
+is modelled is how they are used: groups that wait for answers, barriers, batches over buckets,
+write-ahead records, restarts; and a target whose rows are columns with values. A row of a shard
+that lacks a column gets its fill; ADD gives it to the rows that are there, DROP takes it away.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from replicator.mysql.names import folded
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.sharding.optimistic.answers import Action, Answer, Change, Standing, answer
+from replicator.sharding.optimistic.answers import SETTLED
+from replicator.sharding.optimistic.column_order import takes
+from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.history import (
+    EntryKind,
+    HistoryEntry,
+    TargetHistory,
+    begin_of,
+    entry_of,
+)
+from replicator.sharding.optimistic.shapes import Shape
+from replicator.watermark import Place
+from tests.simulation.store import BrokenError
+
+BUCKETS = 2
+SOURCES = ("A", "B", "C")
+TYPES = ("smallint", "int", "bigint", "varchar(9)")
+DEFAULTS = ("", " DEFAULT 1", " DEFAULT 2")
+Step = tuple[str, ...]
+Values = dict[str, str]
+Definition = tuple[str, str, str]
+"""A column: its name, its type, its default as it is written."""
+
+
+@lru_cache(maxsize=4096)
+def table(columns: tuple[Definition, ...], unique: bool = False) -> Table:
+    """A table with a key ``id`` and these columns; ``unique``: and a unique key of ``b``."""
+    lines = ["  `id` int NOT NULL", *(f"  `{n}` {kind}{default}" for n, kind, default in columns)]
+    keys = [UniqueKey("PRIMARY", ("id",))]
+    lines.append("  PRIMARY KEY (`id`)")
+    if unique:
+        keys.append(UniqueKey("u", ("b",), nullable=True))
+        lines.append("  UNIQUE KEY `u` (`b`)")
+    found = tuple(
+        Column(n, kind, *(("ascii", "ascii_bin") if "char" in kind else ("", "")))
+        for n, kind, _ in columns
+    )
+    text = "CREATE TABLE `t` (\n" + ",\n".join(lines) + "\n)"
+    return Table("d", "t", (Column("id", "int", nullable=False), *found), tuple(keys), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A row event: a new row with these values, or other values of the member's columns."""
+
+    member: str
+    key: str
+    values: tuple[tuple[str, str], ...]
+    number: int
+    insert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """A statement of a member; ``before`` None: it creates it, ``after`` None: it drops it."""
+
+    member: str
+    text: str
+    before: Table | None
+    after: Table | None
+    touched: tuple[tuple[str, frozenset[str]], ...] = ()
+    renamed: tuple[str, str] | None = None
+
+
+Event = Write | Ddl
+
+
+@dataclass(slots=True)
+class Shard:
+    """A member as its source has it, while the estate is made."""
+
+    name: str
+    source: str
+    columns: tuple[Definition, ...]
+    unique: bool = False
+    rows: dict[str, Values] = field(default_factory=dict)
+    writes: int = 0
+    alive: bool = True
+
+    @property
+    def table(self) -> Table:
+        return table(self.columns, self.unique)
+
+
+class OptimisticEstate:
+    """Random shards of one target: the logs of a few sources, and what the rows come to.
+
+    ``converging``: all shards come to the same structure in the end, in their own order.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = choose = random.Random(seed)
+        self.sources = SOURCES[: choose.choice((1, 2, 2, 3))]
+        self.logs: dict[str, list[tuple[Event, ...]]] = {s: [] for s in self.sources}
+        first = (("b", "smallint", ""),)
+        self.shards = [
+            Shard(f"{source}{n}", source, first)
+            for source in self.sources
+            for n in range(choose.choice((1, 1, 2)))
+        ]
+        self.initial = {shard.name: shard.table for shard in self.shards}
+        self.converging = choose.random() < 0.5
+        plan: list[str] = []
+        for _ in range(choose.randint(1, 4)):
+            plan.append(choose.choice(("add", "add", "drop", "widen", "default", "unique", "name")))
+        todo = {shard.name: [(n, kind) for n, kind in enumerate(plan)] for shard in self.shards}
+        self.drawn = {n: choose.randrange(1 << 30) for n in range(len(plan))}
+        while any(todo.values()) or choose.random() < 0.6:
+            shard = choose.choice(self.shards)
+            if todo[shard.name] and choose.random() < 0.5:
+                number, kind = todo[shard.name].pop(0)
+                drawn = self.drawn[number] if self.converging else choose.randrange(1 << 30)
+                self.change(shard, kind, random.Random(drawn))
+            else:
+                self.write(shard)
+
+    def log(self, shard: Shard, *events: Event) -> None:
+        self.logs[shard.source].append(events)
+
+    def write(self, shard: Shard) -> None:
+        events: list[Event] = []
+        for _ in range(self.random.randint(1, 2)):
+            insert = not shard.rows or self.random.random() < 0.6
+            shard.writes += 1
+            key = f"{shard.name}-{shard.writes}" if insert else self.random.choice([*shard.rows])
+            values = {name: self.value(shard, name, kind) for name, kind, _ in shard.columns}
+            shard.rows[key] = values
+            given = tuple(sorted(values.items()))
+            events.append(Write(shard.name, key, given, shard.writes, insert))
+        self.log(shard, *events)
+
+    def value(self, shard: Shard, name: str, kind: str) -> str:
+        if name == "b" and shard.unique:
+            return f"{shard.name}:{shard.writes}"
+        return f"{shard.name}:{self.random.randint(1, 2)}"
+
+    def change(self, shard: Shard, kind: str, choose: random.Random) -> None:
+        before, names = shard.table, [name for name, *_ in shard.columns]
+        free = [name for name in ("b", "c", "d", "e") if name not in names]
+        touched: dict[str, set[str]] = {}
+        renamed = None
+        if kind == "add" and free:
+            new = (choose.choice(free), choose.choice(TYPES[:3]), choose.choice(DEFAULTS))
+            if not self.converging and choose.random() < 0.1:
+                new = (new[0], TYPES[3], "")
+            shard.columns = (*shard.columns, new)
+            for values in shard.rows.values():
+                values[new[0]] = value_of(shard.table, new[0])
+            touched["added"] = {new[0]}
+            text = f"add {new}"
+        elif kind == "drop" and [name for name in names if name != "b"]:
+            gone = choose.choice([name for name in names if name != "b"])
+            shard.columns = tuple(c for c in shard.columns if c[0] != gone)
+            for values in shard.rows.values():
+                del values[gone]
+            touched["dropped"] = {gone}
+            text = f"drop {gone}"
+        elif kind == "widen" and names:
+            name = choose.choice(names)
+            shard.columns = tuple(
+                (n, TYPES[min(2, TYPES.index(t) + 1)] if n == name and t in TYPES[:3] else t, d)
+                for n, t, d in shard.columns
+            )
+            touched["converted"] = {name}
+            text = f"widen {[c for c in shard.columns if c[0] == name]}"
+        elif kind == "default" and names:
+            name, value = choose.choice(names), choose.choice(DEFAULTS[1:])
+            shard.columns = tuple((n, t, value if n == name else d) for n, t, d in shard.columns)
+            text = f"default {name}{value}"
+        elif kind == "unique" and "b" in names:
+            self.key(shard)
+            text = f"unique {shard.unique}"
+        elif kind == "name" and free and [name for name in names if name != "b"]:
+            old = choose.choice([name for name in names if name != "b"])
+            renamed = old, free[0]
+            shard.columns = tuple((free[0] if n == old else n, t, d) for n, t, d in shard.columns)
+            for values in shard.rows.values():
+                values[free[0]] = values.pop(old)
+            touched |= {"renamed": {old}, "named": {free[0]}, "added": {free[0]}}
+            text = f"name {renamed}"
+        else:
+            return
+        parts = tuple((n, frozenset(map(column_part, names))) for n, names in touched.items())
+        self.log(shard, Ddl(shard.name, text, before, shard.table, parts, renamed))
+
+    def key(self, shard: Shard) -> None:
+        """A unique key comes or goes; it comes where no values are twice."""
+        if not shard.unique:
+            for key, values in sorted(shard.rows.items()):
+                shard.writes += 1
+                values["b"] = f"{shard.name}:{shard.writes}"
+                changed = tuple(sorted(values.items()))
+                self.log(shard, Write(shard.name, key, changed, shard.writes, False))
+        shard.unique = not shard.unique
+
+    def events(self, source: str) -> list[tuple[Place, Event]]:
+        return [
+            (Place(at, number if isinstance(event, Write) else 0), event)
+            for at, events in enumerate(self.logs[source])
+            for number, event in enumerate(events, 1)
+        ]
+
+
+def value_of(structure: Table, name: str) -> str:
+    """What rows that are there get in a column that is added."""
+    column = structure.column(name)
+    assert column is not None
+    return fill_of(structure, column).sql
+
+
+@dataclass(slots=True)
+class Given:
+    """A row as a group gave it to the writer, or a statement as a barrier."""
+
+    event: Event
+    at: Place
+    version: int
+
+
+@dataclass(slots=True)
+class Part:
+    """What a segment holds of the target: rows, then perhaps a statement."""
+
+    number: int
+    end: int
+    complete: bool
+    events: list[tuple[Place, Event]]
+    given: list[Given] | None = None
+    barrier: Given | None = None
+    applied: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.applied and self.barrier is None
+
+
+@dataclass
+class Follower:
+    """One incarnation of a source."""
+
+    name: str
+    log: list[tuple[Place, Event]]
+    next: int
+    low: tuple[int, Place] | None
+    version: int
+    boundaries: list[int]
+    parts: deque[Part] = field(default_factory=deque)
+    held: set[str] = field(default_factory=set)
+    asked: tuple[str, Place] | None = None
+    stopping: bool = False
+    number: int = 0
+
+
+@dataclass
+class Kept:
+    """What survives a crash: the target, its watermarks, records, the saved positions."""
+
+    rows: dict[str, Values] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    written: set[tuple[str, int]] = field(default_factory=set)
+    shape: Shape | None = None
+    defaults: dict[str, str] = field(default_factory=dict)
+    marks: dict[tuple[str, int], tuple[int, Place]] = field(default_factory=dict)
+    records: list[tuple[str, int, HistoryEntry[str]]] = field(default_factory=list)
+    executed: set[tuple[str, int]] = field(default_factory=set)
+    positions: dict[str, int] = field(default_factory=dict)
+    lows: dict[str, tuple[int, Place]] = field(default_factory=dict)
+    pending: tuple[str, int] | None = None
+
+
+_NOWHERE = (-1, Place(-1, 0))
+
+
+class OptimisticWorld:
+    """The process and what it leaves behind."""
+
+    def __init__(self, estate: OptimisticEstate) -> None:
+        self.estate = estate
+        self.logs = {source: estate.events(source) for source in estate.sources}
+        self.kept = Kept(positions=dict.fromkeys(estate.sources, 0))
+        for name, structure in estate.initial.items():
+            fills: dict[str, Fill] = {}
+            entry = HistoryEntry(EntryKind.MEMBER, name, Standing(structure), fills)
+            self.kept.records.append((name, -1, entry))
+        self.kept.shape = TargetHistory(entry for *_, entry in self.kept.records).state.joined()
+        self.recover()
+
+    def recover(self) -> None:
+        """A process starts from what is kept: what was begun is finished first."""
+        if self.kept.pending is not None:
+            self.run_record(self.kept.pending)
+            self.kept.pending = None
+        self.history = self.loaded()
+        self.changes: dict[str, Change[str]] = {}
+        self.ruled: tuple[str, Place, HistoryEntry[str], Ddl] | None = None
+        self.batch: list[tuple[Follower, Part]] = []
+        self.commits: list[tuple[str, int]] = []
+        self.followers = {source: self.follow(source) for source in self.logs}
+
+    def loaded(self) -> TargetHistory[str]:
+        return TargetHistory(entry for *_, entry in self.kept.records)
+
+    def follow(self, source: str) -> Follower:
+        position = self.kept.positions[source]
+        log = self.logs[source]
+        first = next((i for i, (at, _) in enumerate(log) if at.transaction >= position), len(log))
+        low = self.kept.lows.get(source)
+        version = self.history.version(source)
+        return Follower(source, log, first, low, version, [position])
+
+    # Which steps there are.
+
+    def steps(self) -> list[Step]:
+        """What can happen next, crashes and interventions left out."""
+        found: list[Step] = []
+        for name, source in self.followers.items():
+            if source.next < len(source.log) and not source.stopping and len(source.parts) < 4:
+                found += [("read", name, "1"), ("read", name, "3")]
+            if source.asked is None and any(part.given is None for part in source.parts):
+                found.append(("deal", name))
+            if source.stopping and not source.parts and source.asked is None:
+                found.append(("restart", name))
+            if not source.stopping and self.due(source):
+                found.append(("stop", name))
+        if self.ruled is not None:
+            found.append(("run",))
+        elif not self.batch:
+            if any(self.ready(source) for source in self.followers.values()):
+                found.append(("batch",))
+            found += [
+                ("rule", name)
+                for name, source in self.followers.items()
+                if source.parts and source.parts[0].applied and source.parts[0].barrier
+            ]
+        elif self.commits:
+            found += [("commit", str(index)) for index in range(len(self.commits))]
+        else:
+            found.append(("done",))
+        return found
+
+    def due(self, source: Follower) -> dict[str, Place]:
+        if self.high(source.name) != (source.low or _NOWHERE):
+            return {}
+        return self.history.due(self.members(source.name), self.changes)
+
+    def members(self, source: str) -> list[str]:
+        return [name for name in self.history.state.members if name.startswith(source)]
+
+    def high(self, source: str) -> tuple[int, Place]:
+        marks = [self.kept.marks.get((source, b), _NOWHERE) for b in range(BUCKETS)]
+        return max(*marks, self.kept.lows.get(source, _NOWHERE))
+
+    @staticmethod
+    def ready(source: Follower) -> list[Part]:
+        """The parts that may be applied: up to the first barrier."""
+        found = []
+        for part in source.parts:
+            if part.given is None:
+                break
+            if not part.applied:
+                found.append(part)
+            if part.barrier is not None:
+                break
+        return found
+
+    # The steps.
+
+    def do(self, step: Step) -> bool:
+        """Take a step; False where it can't be taken now."""
+        kind, *arguments = step
+        if kind == "crash":
+            self.recover()
+        elif kind == "save":
+            self.save()
+        elif kind == "bounce":
+            self.followers[arguments[0]].stopping = True
+        elif kind == "say":
+            return self.say(*arguments)
+        elif step not in self.steps():
+            return False
+        else:
+            getattr(self, f"do_{kind}")(*arguments)
+        return True
+
+    def do_read(self, name: str, count: str) -> None:
+        source = self.followers[name]
+        events: list[tuple[Place, Event]] = []
+        while source.next < len(source.log) and len(events) < int(count):
+            events.append(source.log[source.next])
+            source.next += 1
+            if isinstance(events[-1][1], Ddl):
+                break
+        last = events[-1][0].transaction
+        following = source.log[source.next][0] if source.next < len(source.log) else None
+        complete = following is None or following.transaction != last
+        source.parts.append(
+            Part(source.number, last + 1 if complete else last, complete, events)
+        )
+        source.number += 1
+
+    def do_deal(self, name: str) -> None:
+        """The group decides a segment, whose rows have all been answered for."""
+        source = self.followers[name]
+        part = next(part for part in source.parts if part.given is None)
+        part.given = []
+        release = self.history.release(name)
+        for at, event in part.events:
+            if event.member in source.held:
+                continue
+            if isinstance(event, Ddl):
+                part.barrier = Given(event, at, source.version)
+                source.asked = (event.member, at)
+                continue
+            flows = self.flows(source, release, event.member, at)
+            if flows and (source.version, at) > (source.low or _NOWHERE):
+                part.given.append(Given(event, at, source.version))
+
+    def flows(self, source: Follower, release: object, member: str, at: Place) -> bool:
+        return at > begin_of(self.history.release(source.name), member)
+
+    def do_batch(self) -> None:
+        places: dict[tuple[str, int], None] = {}
+        for source in self.followers.values():
+            for part in self.ready(source):
+                self.batch.append((source, part))
+                for given in part.given or ():
+                    places[source.name, bucket_of(given)] = None
+        self.commits = [*places]
+
+    def do_commit(self, index: str) -> None:
+        name, bucket = self.commits.pop(int(index))
+        rows = [g for s, part in self.batch if s.name == name for g in part.given or ()]
+        mark = self.kept.marks.get((name, bucket), _NOWHERE)
+        for given in rows:
+            if bucket_of(given) == bucket and (given.version, given.at) > mark:
+                self.apply(name, given)
+        end = max((given.version, given.at) for given in rows)
+        self.kept.marks[name, bucket] = max(mark, end)
+
+    def do_done(self) -> None:
+        for source, part in self.batch:
+            part.applied = True
+            if part.given:
+                source.low = (part.given[-1].version, part.given[-1].at)
+        self.batch = []
+        for source in self.followers.values():
+            self.advance(source)
+
+    def advance(self, source: Follower) -> None:
+        while source.parts and source.parts[0].done:
+            part = source.parts.popleft()
+            if part.complete:
+                source.boundaries.append(part.end)
+                # Only those that an open statement may need.
+                first = min((at.transaction for at in self.open(source.name)), default=part.end)
+                before = [b for b in source.boundaries if b <= first]
+                source.boundaries = [max(before), *(b for b in source.boundaries if b > first)]
+
+    def open(self, source: str) -> list[Place]:
+        """The places of open statements: the saved position stays before them."""
+        members = self.history.state.members
+        return [
+            found.at for name in self.members(source) if (found := members[name].open) is not None
+        ]
+
+    def save(self) -> None:
+        for name, source in self.followers.items():
+            first = min((at.transaction for at in self.open(name)), default=1 << 30)
+            self.kept.positions[name] = max(b for b in source.boundaries if b <= first)
+            self.save_low(name, source)
+
+    def save_low(self, name: str, source: Follower) -> None:
+        if source.low is not None:
+            self.kept.lows[name] = source.low
+
+    def do_rule(self, name: str) -> None:
+        """The writer puts a statement to the rule, and saves the answer; it runs nothing yet."""
+        self.save_floors()
+        source = self.followers[name]
+        barrier = source.parts[0].barrier
+        assert barrier is not None and isinstance(barrier.event, Ddl)
+        ddl, at = barrier.event, barrier.at
+        saved = next((e for m, t, e in self.kept.records if (m, t) == (ddl.member, at.transaction)), None)
+        change = self.change_of(ddl, at)
+        if saved is not None:
+            if saved.kind is EntryKind.OPEN:
+                self.changes[ddl.member] = change
+            self.heard(source, ddl.member, at)
+            return
+        self.changes[ddl.member] = change
+        verdict = answer(self.history.state, change)
+        entry = entry_of(ddl.member, verdict, ())
+        self.ruled = (name, at, entry, ddl)
+        self.record(ddl, at, entry, verdict.before, verdict.after, own=verdict.own)
+
+    def save_floors(self) -> None:
+        self.save()
+
+    def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
+        standing = self.history.state.members.get(ddl.member)
+        opened = standing.open if standing is not None else None
+        touched = Touched(**{name: set(parts) for name, parts in ddl.touched})
+        action = opened.action if opened is not None else None
+        return Change(ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action)
+
+    def record(
+        self,
+        ddl: Ddl,
+        at: Place,
+        entry: HistoryEntry[str],
+        before: Shape | None,
+        after: Shape | None,
+        *,
+        own: bool,
+    ) -> None:
+        """The answer is saved; what it does to the target is known by its record."""
+        key = (ddl.member, at.transaction)
+        self.kept.records.append((*key, entry))
+        if entry.kind is EntryKind.TAKEN and before is not None and after is not None:
+            self.steps_of = getattr(self, "steps_of", {})
+            self.steps_of[key] = (ddl, before, after, own, entry)
+            self.kept.pending = key
+
+    def run_record(self, key: tuple[str, int]) -> None:
+        """The step of a record, once: the fingerprint tells whether it ran before a crash."""
+        if key in self.kept.executed:
+            return
+        self.kept.executed.add(key)
+        ddl, before, after, own, entry = self.steps_of[key]
+        carried = {}
+        if own and ddl.renamed is not None:
+            carried = {ddl.renamed[1]: ddl.renamed[0]}
+        assert self.kept.shape is not None
+        new = after.columns.keys() - before.columns.keys()
+        gone = before.columns.keys() - after.columns.keys()
+        for values in self.kept.rows.values():
+            former = dict(values)
+            for name in gone:
+                values.pop(name, None)
+            for name in new:
+                fill = (entry.fills or {})[name].sql
+                values[name] = former[carried[name]] if name in carried else fill
+        self.kept.shape = after
+        assert ddl.after is not None
+        for name in new:
+            self.kept.defaults[name] = value_of(ddl.after, name)
+        if own and "default" in ddl.text:
+            for column in ddl.after.columns:
+                self.kept.defaults[folded(column.name)] = value_of(ddl.after, column.name)
+        self.check_keys()
+
+    def do_run(self) -> None:
+        """What the answer says is executed, and its record is done."""
+        assert self.ruled is not None
+        name, at, entry, ddl = self.ruled
+        if self.kept.pending is not None:
+            self.run_record(self.kept.pending)
+            self.kept.pending = None
+        self.ruled = None
+        self.history.take(entry)
+        self.check_joined()
+        self.heard(self.followers[name], ddl.member, at)
+
+    def heard(self, source: Follower, member: str, at: Place) -> None:
+        """The barrier is passed, and the group hears the answer."""
+        source.parts[0].barrier = None
+        source.asked = None
+        opened = self.history.state.members[member].open
+        if opened is not None and opened.at == at and not opened.released:
+            source.held.add(member)
+        self.advance(source)
+
+    def do_stop(self, name: str) -> None:
+        self.followers[name].stopping = True
+
+    def do_restart(self, name: str) -> None:
+        """Nothing of the source is under way: releases are saved, and it starts anew."""
+        source = self.followers[name]
+        self.save()
+        due = self.due(source)
+        if due:
+            self.release(source, due)
+        self.followers[name] = self.follow(name)
+
+    def release(self, source: Follower, due: dict[str, Place]) -> None:
+        released = self.history.next_release(source.name, due, source.low)
+        entry = HistoryEntry(
+            EntryKind.RELEASED,
+            min(due),
+            granted=tuple(due),
+            source=source.name,
+            release=released,
+        )
+        gone = {(member, at.transaction) for member, at in due.items()}
+        # They are answered anew; what was said then stays in the history.
+        self.kept.records = [
+            (member, -2 - at if (member, at) in gone else at, e)
+            for member, at, e in self.kept.records
+        ]
+        self.kept.records.append((min(due), -1, entry))
+        self.history = self.loaded()
+
+    def say(self, which: str, action: str) -> bool:
+        """The operator answers an open statement."""
+        members = self.history.state.members
+        found = [
+            name
+            for name, standing in sorted(members.items())
+            if (opened := standing.open) is not None
+            and not (opened.granted or opened.released or opened.action)
+            and opened.objection in SETTLED[Action(action)]
+        ]
+        if not found or self.ruled is not None:
+            return False
+        name = found[int(which) % len(found)]
+        entry: HistoryEntry[str] = HistoryEntry(EntryKind.SAID, name, action=Action(action))
+        self.kept.records.append((name, -1, entry))
+        self.history.take(entry)
+        return True
+
+    # What must hold.
+
+    def apply(self, source: str, given: Given) -> None:
+        """A row comes to the target."""
+        event = given.event
+        assert isinstance(event, Write)
+        name = f"row {event.key}, write {event.number}, at {given.at} of {source}"
+        if (event.member, event.number) in self.kept.written:
+            raise BrokenError(f"{name} is applied twice")
+        if self.kept.numbers.get(event.key, 0) > event.number:
+            raise BrokenError(f"{name} is applied after a later one")
+        assert self.kept.shape is not None
+        columns = self.kept.shape.columns
+        lacking = [column for column, _ in event.values if column not in columns]
+        if lacking:
+            raise BrokenError(f"{name} has {lacking}, which the target lacks")
+        self.check_types(name, event, given.at)
+        self.kept.written.add((event.member, event.number))
+        self.kept.numbers[event.key] = event.number
+        own = dict(event.values)
+        if event.insert:
+            fills = {c: self.fill(c) for c in columns if c not in own and c != "id"}
+            self.kept.rows[event.key] = own | fills
+        else:
+            self.update(event.key, own)
+        self.check_keys()
+
+    def update(self, key: str, own: Values) -> None:
+        self.kept.rows[key] |= own
+
+    def fill(self, column: str) -> str:
+        return self.history.state.fills[column].sql
+
+    def check_types(self, name: str, event: Write, at: Place) -> None:
+        structure = self.estate.initial[event.member]
+        for place, other in self.logs[event.member[0]]:
+            if place >= at:
+                break
+            if isinstance(other, Ddl) and other.member == event.member and other.after:
+                structure = other.after
+        standing = self.history.state.members[event.member]
+        assert self.kept.shape is not None
+        ceded = {n for s in self.history.state.members.values() for n in s.ceded} | standing.ceded
+        for column in structure.columns:
+            there = self.kept.shape.columns[column.name].column
+            if column.name not in ceded and not takes(there, column):
+                raise BrokenError(f"{name}: {column} is wider than {there}")
+
+    def check_keys(self) -> None:
+        assert self.kept.shape is not None
+        if frozenset("b") in self.kept.shape.unique:
+            values = [row["b"] for row in self.kept.rows.values() if not row["b"].isalpha()]
+            if len(set(values)) < len(values):
+                raise BrokenError("a key of the target refuses rows that no shard's key refuses")
+
+    def check_joined(self) -> None:
+        now = self.history.state.joined()
+        assert now is not None and self.kept.shape is not None
+        lacking = now.columns.keys() - self.kept.shape.columns.keys()
+        if lacking:
+            raise BrokenError(f"the target lacks {lacking} behind a step")
+
+    def check_flow(self, name: str) -> None:
+        """Whatever the others do, the rows of a source's members that are not held are applied."""
+        held: dict[str, Place] = {}
+        for member in self.members(name):
+            opened = self.history.state.members[member].open
+            if opened is not None:
+                held[member] = opened.at
+        for at, event in self.logs[name]:
+            if isinstance(event, Write) and at < held.get(event.member, Place(1 << 30, 0)):
+                if (event.member, event.number) not in self.kept.written:
+                    raise BrokenError(f"{event} at {at} waits for another source")
+
+    def check_end(self, *, answered: bool) -> None:
+        for name in self.logs:
+            self.check_flow(name)
+        members = self.history.state.members
+        if any(standing.open for standing in members.values()):
+            if self.estate.converging and not answered:
+                kinds = {s.open.objection for s in members.values() if s.open}
+                if not kinds <= {"stale", "fill", "type"}:
+                    raise BrokenError(f"alike in the end, and open: {kinds}")
+            return
+        for shard in self.estate.shards:
+            if members[shard.name].taken != shard.table:
+                raise BrokenError(f"{shard.name} is not taken as it is")
+        if answered:
+            return
+        assert self.kept.shape is not None
+        if len({shard.table for shard in self.estate.shards}) > 1:
+            return
+        for shard in self.estate.shards:
+            for key, values in shard.rows.items():
+                if self.kept.rows.get(key) != values:
+                    raise BrokenError(f"row {key} is {self.kept.rows.get(key)}, not {values}")
+
+
+def bucket_of(given: Given) -> int:
+    assert isinstance(given.event, Write)
+    return sum(map(ord, given.event.key)) % BUCKETS
+
+
+@dataclass(frozen=True, slots=True)
+class OptimisticFailure:
+    """A broken invariant, and the steps that lead to it."""
+
+    seed: int
+    steps: tuple[Step, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        lines = [f"optimistic seed {self.seed}: {self.reason}"]
+        return "\n".join([*lines, *(f"  {' '.join(step)}" for step in self.steps)])
+
+
+MOST_STEPS = 5000
+
+
+def run_optimistic(seed: int) -> OptimisticFailure | None:
+    """Run a seed; the failure if there is one, with its steps."""
+    estate = OptimisticEstate(seed)
+    choose = random.Random(-1 - seed)
+    crashes = choose.choice((0, 0.02, 0.1))
+    taken: list[Step] = []
+    try:
+        world = OptimisticWorld(estate)
+        for _ in range(choose.randint(20, 150)):
+            step = _choose(world, choose, crashes)
+            if step is None:
+                break
+            taken.append(step)
+            world.do(step)
+        _finish(world, choose, taken)
+    except (BrokenError, AssertionError, LookupError) as error:
+        return OptimisticFailure(seed, tuple(taken), f"{type(error).__name__}: {error}")
+    return None
+
+
+def _choose(world: OptimisticWorld, choose: random.Random, crashes: float) -> Step | None:
+    if choose.random() < crashes:
+        return ("crash",)
+    if choose.random() < 0.1:
+        return ("save",)
+    if choose.random() < 0.02:
+        return ("bounce", choose.choice([*world.followers]))
+    steps = world.steps()
+    return choose.choice(steps) if steps else None
+
+
+def _finish(world: OptimisticWorld, choose: random.Random, taken: list[Step]) -> None:
+    """One source alone as far as it comes; then all; then the operator answers what is open."""
+    alone = choose.choice([*world.followers])
+    _go(world, taken, lambda step: len(step) < 2 or step[0] == "commit" or step[1] == alone)
+    if not world.batch and world.ruled is None:
+        world.check_flow(alone)
+    _go(world, taken, lambda step: True)
+    world.check_end(answered=False)
+    for number in range(MOST_STEPS):
+        step = ("say", str(choose.randrange(3)), choose.choice(("exec", "skip")))
+        if not world.do(step):
+            break
+        taken.append(step)
+        _go(world, taken, lambda step: True)
+        world.check_end(answered=True)
+        assert number < MOST_STEPS - 1, "it never ends"
+
+
+def _go(world: OptimisticWorld, taken: list[Step], may: object) -> None:
+    for number in range(MOST_STEPS):
+        steps = [step for step in world.steps() if may(step)]  # type: ignore[operator]
+        if not steps:
+            return
+        taken.append(steps[number * 7 % len(steps)])
+        world.do(taken[-1])
+    raise BrokenError("it never ends")
