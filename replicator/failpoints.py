@@ -52,7 +52,7 @@ class Failpoint(StrEnum):
     LOCK_DECIDED = "lock-decided"
     """The decision is saved, older rows may not be applied yet."""
     ANSWER_EXECUTED = "answer-executed"
-    """A statement is answered, and what follows from it is executed; no row behind it is applied."""
+    """A statement is answered, what follows from it is executed; no row behind it is applied."""
     RELEASE_DUE = "release-due"
     """Rows that were held may flow, nothing is under way; that is not saved."""
     RELEASE_SAVED = "release-saved"

@@ -52,8 +52,8 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A remedy of a lock. ``action``: of `unlock-ddl-lock`, for the ``shard`` of its ``owner``; empty
-    where it is done elsewhere. ``text`` says what it does."""
+    """A remedy of a lock; ``text`` says what it does. ``action``: of `unlock-ddl-lock`, for the
+    ``shard`` of its ``owner``; empty where it is done elsewhere."""
 
     text: str
     action: str = ""
@@ -67,8 +67,8 @@ class OpenLock:
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows behind it. ``reason``: why it is open, where that is not only
-    that shards lack it; ``ways``: then, what helps.
+    same of each source that holds rows behind it. ``reason``: why it is open, where that is not
+    only that shards lack it; ``ways``: then, what helps.
     """
 
     id: str

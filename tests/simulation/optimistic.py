@@ -8,18 +8,14 @@ that lacks a column gets its fill; ADD gives it to the rows that are there, DROP
 
 from __future__ import annotations
 
-import random
 from collections import deque
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
-from replicator.schema.effects.touched_parts import Touched, column_part
-from replicator.schema.structure.structure import Column, Table, UniqueKey
-from replicator.sharding.optimistic.answers import Action, Answer, Change, Standing, answer
-from replicator.sharding.optimistic.answers import SETTLED
+from replicator.schema.effects.touched_parts import Touched
+from replicator.sharding.optimistic.answers import SETTLED, Action, Change, Standing, answer
 from replicator.sharding.optimistic.column_order import takes
-from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -29,202 +25,12 @@ from replicator.sharding.optimistic.history import (
 )
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.watermark import Place
+from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.store import BrokenError
 
 BUCKETS = 2
-SOURCES = ("A", "B", "C")
-TYPES = ("smallint", "int", "bigint", "varchar(9)")
-DEFAULTS = ("", " DEFAULT 1", " DEFAULT 2")
 Step = tuple[str, ...]
-Values = dict[str, str]
-Definition = tuple[str, str, str]
-"""A column: its name, its type, its default as it is written."""
-
-
-@lru_cache(maxsize=4096)
-def table(columns: tuple[Definition, ...], unique: bool = False) -> Table:
-    """A table with a key ``id`` and these columns; ``unique``: and a unique key of ``b``."""
-    lines = ["  `id` int NOT NULL", *(f"  `{n}` {kind}{default}" for n, kind, default in columns)]
-    keys = [UniqueKey("PRIMARY", ("id",))]
-    lines.append("  PRIMARY KEY (`id`)")
-    if unique:
-        keys.append(UniqueKey("u", ("b",), nullable=True))
-        lines.append("  UNIQUE KEY `u` (`b`)")
-    found = tuple(
-        Column(n, kind, *(("ascii", "ascii_bin") if "char" in kind else ("", "")))
-        for n, kind, _ in columns
-    )
-    text = "CREATE TABLE `t` (\n" + ",\n".join(lines) + "\n)"
-    return Table("d", "t", (Column("id", "int", nullable=False), *found), tuple(keys), text)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A row event: a new row with these values, or other values of the member's columns."""
-
-    member: str
-    key: str
-    values: tuple[tuple[str, str], ...]
-    number: int
-    insert: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Ddl:
-    """A statement of a member; ``before`` None: it creates it, ``after`` None: it drops it."""
-
-    member: str
-    text: str
-    before: Table | None
-    after: Table | None
-    touched: tuple[tuple[str, frozenset[str]], ...] = ()
-    renamed: tuple[str, str] | None = None
-
-
-Event = Write | Ddl
-
-
-@dataclass(slots=True)
-class Shard:
-    """A member as its source has it, while the estate is made."""
-
-    name: str
-    source: str
-    columns: tuple[Definition, ...]
-    unique: bool = False
-    rows: dict[str, Values] = field(default_factory=dict)
-    writes: int = 0
-    alive: bool = True
-
-    @property
-    def table(self) -> Table:
-        return table(self.columns, self.unique)
-
-
-class OptimisticEstate:
-    """Random shards of one target: the logs of a few sources, and what the rows come to.
-
-    ``converging``: all shards come to the same structure in the end, in their own order.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.random = choose = random.Random(seed)
-        self.sources = SOURCES[: choose.choice((1, 2, 2, 3))]
-        self.logs: dict[str, list[tuple[Event, ...]]] = {s: [] for s in self.sources}
-        first = (("b", "smallint", ""),)
-        self.shards = [
-            Shard(f"{source}{n}", source, first)
-            for source in self.sources
-            for n in range(choose.choice((1, 1, 2)))
-        ]
-        self.initial = {shard.name: shard.table for shard in self.shards}
-        self.converging = choose.random() < 0.5
-        plan: list[str] = []
-        for _ in range(choose.randint(1, 4)):
-            plan.append(choose.choice(("add", "add", "drop", "widen", "default", "unique", "name")))
-        todo = {shard.name: [(n, kind) for n, kind in enumerate(plan)] for shard in self.shards}
-        self.drawn = {n: choose.randrange(1 << 30) for n in range(len(plan))}
-        while any(todo.values()) or choose.random() < 0.6:
-            shard = choose.choice(self.shards)
-            if todo[shard.name] and choose.random() < 0.5:
-                number, kind = todo[shard.name].pop(0)
-                drawn = self.drawn[number] if self.converging else choose.randrange(1 << 30)
-                self.change(shard, kind, random.Random(drawn))
-            else:
-                self.write(shard)
-
-    def log(self, shard: Shard, *events: Event) -> None:
-        self.logs[shard.source].append(events)
-
-    def write(self, shard: Shard) -> None:
-        events: list[Event] = []
-        for _ in range(self.random.randint(1, 2)):
-            insert = not shard.rows or self.random.random() < 0.6
-            shard.writes += 1
-            key = f"{shard.name}-{shard.writes}" if insert else self.random.choice([*shard.rows])
-            values = {name: self.value(shard, name, kind) for name, kind, _ in shard.columns}
-            shard.rows[key] = values
-            given = tuple(sorted(values.items()))
-            events.append(Write(shard.name, key, given, shard.writes, insert))
-        self.log(shard, *events)
-
-    def value(self, shard: Shard, name: str, kind: str) -> str:
-        if name == "b" and shard.unique:
-            return f"{shard.name}:{shard.writes}"
-        return f"{shard.name}:{self.random.randint(1, 2)}"
-
-    def change(self, shard: Shard, kind: str, choose: random.Random) -> None:
-        before, names = shard.table, [name for name, *_ in shard.columns]
-        free = [name for name in ("b", "c", "d", "e") if name not in names]
-        touched: dict[str, set[str]] = {}
-        renamed = None
-        if kind == "add" and free:
-            new = (choose.choice(free), choose.choice(TYPES[:3]), choose.choice(DEFAULTS))
-            if not self.converging and choose.random() < 0.1:
-                new = (new[0], TYPES[3], "")
-            shard.columns = (*shard.columns, new)
-            for values in shard.rows.values():
-                values[new[0]] = value_of(shard.table, new[0])
-            touched["added"] = {new[0]}
-            text = f"add {new}"
-        elif kind == "drop" and [name for name in names if name != "b"]:
-            gone = choose.choice([name for name in names if name != "b"])
-            shard.columns = tuple(c for c in shard.columns if c[0] != gone)
-            for values in shard.rows.values():
-                del values[gone]
-            touched["dropped"] = {gone}
-            text = f"drop {gone}"
-        elif kind == "widen" and names:
-            name = choose.choice(names)
-            shard.columns = tuple(
-                (n, TYPES[min(2, TYPES.index(t) + 1)] if n == name and t in TYPES[:3] else t, d)
-                for n, t, d in shard.columns
-            )
-            touched["converted"] = {name}
-            text = f"widen {[c for c in shard.columns if c[0] == name]}"
-        elif kind == "default" and names:
-            name, value = choose.choice(names), choose.choice(DEFAULTS[1:])
-            shard.columns = tuple((n, t, value if n == name else d) for n, t, d in shard.columns)
-            text = f"default {name}{value}"
-        elif kind == "unique" and "b" in names:
-            self.key(shard)
-            text = f"unique {shard.unique}"
-        elif kind == "name" and free and [name for name in names if name != "b"]:
-            old = choose.choice([name for name in names if name != "b"])
-            renamed = old, free[0]
-            shard.columns = tuple((free[0] if n == old else n, t, d) for n, t, d in shard.columns)
-            for values in shard.rows.values():
-                values[free[0]] = values.pop(old)
-            touched |= {"renamed": {old}, "named": {free[0]}, "added": {free[0]}}
-            text = f"name {renamed}"
-        else:
-            return
-        parts = tuple((n, frozenset(map(column_part, names))) for n, names in touched.items())
-        self.log(shard, Ddl(shard.name, text, before, shard.table, parts, renamed))
-
-    def key(self, shard: Shard) -> None:
-        """A unique key comes or goes; it comes where no values are twice."""
-        if not shard.unique:
-            for key, values in sorted(shard.rows.items()):
-                shard.writes += 1
-                values["b"] = f"{shard.name}:{shard.writes}"
-                changed = tuple(sorted(values.items()))
-                self.log(shard, Write(shard.name, key, changed, shard.writes, False))
-        shard.unique = not shard.unique
-
-    def events(self, source: str) -> list[tuple[Place, Event]]:
-        return [
-            (Place(at, number if isinstance(event, Write) else 0), event)
-            for at, events in enumerate(self.logs[source])
-            for number, event in enumerate(events, 1)
-        ]
-
-
-def value_of(structure: Table, name: str) -> str:
-    """What rows that are there get in a column that is added."""
-    column = structure.column(name)
-    assert column is not None
-    return fill_of(structure, column).sql
+_NOWHERE = (-1, Place(-1, 0))
 
 
 @dataclass(slots=True)
@@ -285,9 +91,6 @@ class Kept:
     positions: dict[str, int] = field(default_factory=dict)
     lows: dict[str, tuple[int, Place]] = field(default_factory=dict)
     pending: tuple[str, int] | None = None
-
-
-_NOWHERE = (-1, Place(-1, 0))
 
 
 class OptimisticWorld:
@@ -412,9 +215,7 @@ class OptimisticWorld:
         last = events[-1][0].transaction
         following = source.log[source.next][0] if source.next < len(source.log) else None
         complete = following is None or following.transaction != last
-        source.parts.append(
-            Part(source.number, last + 1 if complete else last, complete, events)
-        )
+        source.parts.append(Part(source.number, last + 1 if complete else last, complete, events))
         source.number += 1
 
     def do_deal(self, name: str) -> None:
@@ -497,9 +298,12 @@ class OptimisticWorld:
         self.save_floors()
         source = self.followers[name]
         barrier = source.parts[0].barrier
-        assert barrier is not None and isinstance(barrier.event, Ddl)
+        assert barrier is not None
+        assert isinstance(barrier.event, Ddl)
         ddl, at = barrier.event, barrier.at
-        saved = next((e for m, t, e in self.kept.records if (m, t) == (ddl.member, at.transaction)), None)
+        saved = next(
+            (e for m, t, e in self.kept.records if (m, t) == (ddl.member, at.transaction)), None
+        )
         change = self.change_of(ddl, at)
         if saved is not None:
             if saved.kind is EntryKind.OPEN:
@@ -520,7 +324,9 @@ class OptimisticWorld:
         opened = standing.open if standing is not None else None
         touched = Touched(**{name: set(parts) for name, parts in ddl.touched})
         action = opened.action if opened is not None else None
-        return Change(ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action)
+        return Change(
+            ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action
+        )
 
     def record(
         self,
@@ -694,7 +500,8 @@ class OptimisticWorld:
 
     def check_joined(self) -> None:
         now = self.history.state.joined()
-        assert now is not None and self.kept.shape is not None
+        assert now is not None
+        assert self.kept.shape is not None
         lacking = now.columns.keys() - self.kept.shape.columns.keys()
         if lacking:
             raise BrokenError(f"the target lacks {lacking} behind a step")
@@ -707,9 +514,10 @@ class OptimisticWorld:
             if opened is not None:
                 held[member] = opened.at
         for at, event in self.logs[name]:
-            if isinstance(event, Write) and at < held.get(event.member, Place(1 << 30, 0)):
-                if (event.member, event.number) not in self.kept.written:
-                    raise BrokenError(f"{event} at {at} waits for another source")
+            if not isinstance(event, Write) or at > held.get(event.member, Place(1 << 30, 0)):
+                continue
+            if (event.member, event.number) not in self.kept.written:
+                raise BrokenError(f"{event} at {at} waits for another source")
 
     def check_end(self, *, answered: bool) -> None:
         for name in self.logs:
@@ -738,78 +546,3 @@ class OptimisticWorld:
 def bucket_of(given: Given) -> int:
     assert isinstance(given.event, Write)
     return sum(map(ord, given.event.key)) % BUCKETS
-
-
-@dataclass(frozen=True, slots=True)
-class OptimisticFailure:
-    """A broken invariant, and the steps that lead to it."""
-
-    seed: int
-    steps: tuple[Step, ...]
-    reason: str
-
-    def __str__(self) -> str:
-        lines = [f"optimistic seed {self.seed}: {self.reason}"]
-        return "\n".join([*lines, *(f"  {' '.join(step)}" for step in self.steps)])
-
-
-MOST_STEPS = 5000
-
-
-def run_optimistic(seed: int) -> OptimisticFailure | None:
-    """Run a seed; the failure if there is one, with its steps."""
-    estate = OptimisticEstate(seed)
-    choose = random.Random(-1 - seed)
-    crashes = choose.choice((0, 0.02, 0.1))
-    taken: list[Step] = []
-    try:
-        world = OptimisticWorld(estate)
-        for _ in range(choose.randint(20, 150)):
-            step = _choose(world, choose, crashes)
-            if step is None:
-                break
-            taken.append(step)
-            world.do(step)
-        _finish(world, choose, taken)
-    except (BrokenError, AssertionError, LookupError) as error:
-        return OptimisticFailure(seed, tuple(taken), f"{type(error).__name__}: {error}")
-    return None
-
-
-def _choose(world: OptimisticWorld, choose: random.Random, crashes: float) -> Step | None:
-    if choose.random() < crashes:
-        return ("crash",)
-    if choose.random() < 0.1:
-        return ("save",)
-    if choose.random() < 0.02:
-        return ("bounce", choose.choice([*world.followers]))
-    steps = world.steps()
-    return choose.choice(steps) if steps else None
-
-
-def _finish(world: OptimisticWorld, choose: random.Random, taken: list[Step]) -> None:
-    """One source alone as far as it comes; then all; then the operator answers what is open."""
-    alone = choose.choice([*world.followers])
-    _go(world, taken, lambda step: len(step) < 2 or step[0] == "commit" or step[1] == alone)
-    if not world.batch and world.ruled is None:
-        world.check_flow(alone)
-    _go(world, taken, lambda step: True)
-    world.check_end(answered=False)
-    for number in range(MOST_STEPS):
-        step = ("say", str(choose.randrange(3)), choose.choice(("exec", "skip")))
-        if not world.do(step):
-            break
-        taken.append(step)
-        _go(world, taken, lambda step: True)
-        world.check_end(answered=True)
-        assert number < MOST_STEPS - 1, "it never ends"
-
-
-def _go(world: OptimisticWorld, taken: list[Step], may: object) -> None:
-    for number in range(MOST_STEPS):
-        steps = [step for step in world.steps() if may(step)]  # type: ignore[operator]
-        if not steps:
-            return
-        taken.append(steps[number * 7 % len(steps)])
-        world.do(taken[-1])
-    raise BrokenError("it never ends")

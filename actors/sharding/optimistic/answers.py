@@ -122,7 +122,9 @@ class OptimisticAnswers:
                     await self._executor.execute(execution)
                 except DdlRefusedError as error:
                     # It is taken back, and answered anew when its statement is read again.
-                    self._log.info("ddl.refused-again", target=str(record.target), reason=str(error))
+                    self._log.info(
+                        "ddl.refused-again", target=str(record.target), reason=str(error)
+                    )
                     continue
             self.history(record.target).take(entry)
         for number, target in self._registry.targets():
@@ -263,7 +265,8 @@ class OptimisticAnswers:
             )
 
     def _strictly(self, item: DdlItem, entry: HistoryEntry[Member]) -> FatalError:
-        assert entry.standing is not None and entry.standing.open is not None
+        assert entry.standing is not None
+        assert entry.standing.open is not None
         opened = entry.standing.open
         return FatalError(
             "ddl.strict",
@@ -384,7 +387,8 @@ class OptimisticAnswers:
         state = self.history(target).state
         members = [put.after, *(s.taken for s in state.members.values())]
         try:
-            assert verdict.before is not None and verdict.after is not None
+            assert verdict.before is not None
+            assert verdict.after is not None
             alter = derived_alter(
                 verdict.before,
                 verdict.after,
@@ -412,7 +416,11 @@ class OptimisticAnswers:
         return history.due(own, self._changes.get(target, {}))
 
     async def release(
-        self, target: TableName, source: str, due: Mapping[Member, Place], applied: tuple[int, Place] | None
+        self,
+        target: TableName,
+        source: str,
+        due: Mapping[Member, Place],
+        applied: tuple[int, Place] | None,
     ) -> None:
         """Let rows of a source flow that were held; nothing of it is under way."""
         history = self.history(target)

@@ -49,7 +49,7 @@ class OptimisticCoordinator:
         while True:
             with anyio.move_on_after(LOOK_SECONDS):
                 await self._answers.changed.wait()
-            for source, unit in self._units.items():
+            for unit in self._units.values():
                 if unit.running and not unit.restarting and any(self._due(unit)):
                     unit.restart()
 
@@ -116,7 +116,9 @@ class OptimisticCoordinator:
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) that open statements of a source are of."""
         return {
-            self._registry.target(name) for name, member, _ in self._open() if member.source == source
+            self._registry.target(name)
+            for name, member, _ in self._open()
+            if member.source == source
         }
 
     def open_locks(self) -> Sequence[OpenLock]:
@@ -172,7 +174,9 @@ class OptimisticCoordinator:
         ]
         if not chosen:
             having = ", ".join(str(member) for _, member, _ in entries)
-            raise UnlockError(f"no such shard has an open statement of {lock}; these have: {having}")
+            raise UnlockError(
+                f"no such shard has an open statement of {lock}; these have: {having}"
+            )
         if len(chosen) > 1:
             raise DisputedError(f"several shards have open statements of {lock}")
         name, member, opened = chosen[0]

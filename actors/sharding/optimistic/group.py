@@ -183,9 +183,7 @@ class OptimisticGroup(GroupActor):
 
     def _saved(self) -> GroupSaved:
         own = self.registry.members_in(self.source)
-        members = tuple(
-            (m, self.version) for m in own if self.registry.target_of(m) == self.target
-        )
+        members = tuple((m, self.version) for m in own if self.registry.target_of(m) == self.target)
         return GroupSaved(members, GroupState(self.version, ()))
 
     def _moved(self, effect: Effect, statement: Statement) -> FatalError:

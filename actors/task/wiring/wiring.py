@@ -129,9 +129,7 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(
-        _tools(resources, writer, tracker, runner, units, rules)
-    )
+    coordination = await mode.coordination(_tools(resources, writer, tracker, runner, units, rules))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)

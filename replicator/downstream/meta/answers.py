@@ -1,8 +1,8 @@
 """The answers about the schema changes of targets whose shards may differ, in the table of records.
 
 An answer to a statement is the `entry` of its write-ahead record. What no event stands behind (a
-member that is there at the start, a release, what the operator says) is a record of its own. What an
-entry says is text here: its meaning is known where it is made.
+member that is there at the start, a release, what the operator says) is a record of its own. What
+an entry says is text here: its meaning is known where it is made.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class AnswerStore:
         )
         return [
             AnswerRecord(
-                TableName(target_schema, target_table),
+                TableName(database, target),
                 Member(source, TableName(schema, table)),
                 transaction,
                 entry,
                 state == "done",
             )
-            for target_schema, target_table, source, schema, table, transaction, entry, state in rows
+            for database, target, source, schema, table, transaction, entry, state in rows
         ]
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:

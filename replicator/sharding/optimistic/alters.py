@@ -32,7 +32,7 @@ def derived_alter(
     name: TableName,
     converted: frozenset[str] = frozenset(),
 ) -> str:
-    """The ALTER TABLE of ``name`` for the change from one shape to another; empty if none is needed.
+    """The ALTER TABLE of ``name`` for the change from one shape to another; empty: none is needed.
 
     ``target`` is its structure now, which may have more than the shape: columns that are extracted,
     keys with these. ``members`` are the structures that definitions are taken from; the one that

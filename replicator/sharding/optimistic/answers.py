@@ -114,8 +114,8 @@ class Answer(StrEnum):
 class Change(Generic[Name]):
     """A member's statement as it is put to the rule. ``text``: its normalised form.
 
-    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart. ``action``:
-    what the operator has said of it, where it was open before.
+    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
+    ``action``: what the operator has said of it, where it was open before.
     """
 
     member: Name
@@ -135,8 +135,8 @@ class Verdict(Generic[Name]):
     """An answer. ``before`` and ``after`` are the target's shapes by it, None where unknown.
 
     ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
-    ``standing``: the member's behind it. ``fills``: those of all columns. ``granted``: members whose
-    open statement is the same one. ``ceding``: columns in which the others stand back, as the
+    ``standing``: the member's behind it. ``fills``: those of all columns. ``granted``: members
+    whose open statement is the same one. ``ceding``: columns in which the others stand back, as the
     operator wants it. ``converted``: columns that the target is to get as this member has them.
     """
 
@@ -231,9 +231,7 @@ def left_open(
         change.at, change.text, change.sql, objection, reason, change.after, change.timestamp
     )
     taken = former.taken or change.before
-    return Verdict(
-        Answer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills
-    )
+    return Verdict(Answer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills)
 
 
 def settled(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
@@ -283,9 +281,7 @@ def _judged(
     assert change.after is not None
     shape = shape_of(change.after)
     had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
-    there = {
-        n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns
-    }
+    there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
     stale = frozenset((former.stale | (had - shape.columns.keys())) & there - shape.columns.keys())
     touched = change.touched.converted
     kept = frozenset(
@@ -369,9 +365,7 @@ class _Objections:
 
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset(
-        {Objection.TYPE, Objection.FILL, Objection.STALE, Objection.REFUSED}
-    ),
+    Action.EXEC: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.REFUSED}),
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
 }
 """What an answer of the operator can settle."""
@@ -427,9 +421,7 @@ def _other_rows(
     assert change.after is not None
     if change.before is None:
         return None
-    there = {
-        n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns
-    }
+    there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
     for column in change.after.columns:
         name = folded(column.name)
         if change.before.column(column.name) is None:

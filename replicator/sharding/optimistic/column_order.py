@@ -111,9 +111,7 @@ def _widest_charset(columns: Sequence[Column]) -> Column | None:
     return next((c for c in columns if all(covers(c, other) for other in columns)), None)
 
 
-def _collation(
-    columns: Sequence[Column], wide: Column, compared: Sequence[Column]
-) -> str | None:
+def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Column]) -> str | None:
     """The collation, of the widest charset, by which all values are different that were so."""
     if not wide.charset:
         return ""

@@ -43,9 +43,11 @@ def fill_of(table: Table, column: Column) -> Fill:
     if not clause:
         if column.nullable:
             return _NULL
-        return Fill(column.sql_type.implicit, _plain(column.sql_type.implicit)) if (
-            column.sql_type.implicit
-        ) else _NOTHING
+        return (
+            Fill(column.sql_type.implicit, _plain(column.sql_type.implicit))
+            if (column.sql_type.implicit)
+            else _NOTHING
+        )
     tokens = tokenise(clause)[1:]
     if len(tokens) == 1 and tokens[0].keyword == "NULL":
         return _NULL

@@ -1,8 +1,8 @@
-"""What was answered about a target, as it is saved: each entry as it is made, and what they come to.
+"""What was answered about a target, as it is saved: the entries, and what they come to.
 
 All that the next run needs follows from the entries alone, in their order: the members with their
-taken structures, fills, open statements, releases. They are never derived from the structures at the
-saved positions, which are older and would bring columns back that were dropped. Pure.
+taken structures, fills, open statements, releases. They are never derived from the structures at
+the saved positions, which are older and would bring columns back that were dropped. Pure.
 """
 
 from __future__ import annotations
@@ -131,7 +131,9 @@ class TargetHistory(Generic[Name]):
         release = self._releases.get(source)
         return 0 if release is None else release.number
 
-    def due(self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]) -> dict[Name, Place]:
+    def due(
+        self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]
+    ) -> dict[Name, Place]:
         """Those of these members whose open statements are answered otherwise by now.
 
         ``changes``: their statements as they were put to the rule, as far as they are known: one
@@ -176,7 +178,7 @@ _BEFORE_ALL = Place(-1, 0)
 
 
 def begin_of(release: Release[Name] | None, member: Name) -> Place:
-    """Behind which place a member's rows are of the version of a release; those before are applied."""
+    """Behind which place a member's rows are of a release's version; those before are applied."""
     if release is None:
         return _BEFORE_ALL
     return dict(release.members).get(member, release.at)

@@ -51,7 +51,7 @@ class ShapeColumn:
 class Shape:
     """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
 
-    ``indexes``: the other indexes, and keys that cover parts of columns, by name: their definitions.
+    ``indexes``: other indexes, and keys that cover parts of columns, with their definitions.
     """
 
     columns: Mapping[str, ShapeColumn]
@@ -118,9 +118,7 @@ def join(shapes: Sequence[Shape]) -> Shape:
 
 def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
     """Whether rows of a shape may differ in nothing but this column in a key of the join."""
-    return any(
-        name in key and all(name in own for own in shape.keys if own <= key) for key in keys
-    )
+    return any(name in key and all(name in own for own in shape.keys if own <= key) for key in keys)
 
 
 def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
@@ -136,14 +134,15 @@ def fits(narrow: Shape, wide: Shape) -> bool:
         return False
 
 
-def _joined(
-    name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
-) -> ShapeColumn:
+def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]) -> ShapeColumn:
     first = having[0]
     for other in having[1:]:
         if (other.column.generated, other.formula) != (first.column.generated, first.formula):
             raise NoJoinError(
-                name, first.column, other.column, f"column {first.column.name} is computed otherwise"
+                name,
+                first.column,
+                other.column,
+                f"column {first.column.name} is computed otherwise",
             )
     different = [*{found.sense: found.column for found in reversed(having)}.values()]
     joined = joined_column(different, compared)
@@ -190,9 +189,9 @@ def _primary(shapes: Sequence[Shape]) -> Key | None:
 def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
     """The keys that each member's rows keep: it has one whose columns are among theirs."""
     candidates = {key for shape in shapes for key in shape.keys}
-    kept = {
-        key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)
-    } - {primary}
+    kept = {key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)} - {
+        primary
+    }
     stricter = kept | ({primary} if primary is not None else set())
     return frozenset(
         key

@@ -90,6 +90,7 @@ class Decided:
                 {"a": cast(Any, self.unit)},
                 ("a",),
                 frozenset(),
+                nothing,
             ),
             nothing,
             histories,

@@ -289,7 +289,6 @@ def test_no_allow_list_allows_everything(tmp_path: Path) -> None:
         ("    mydumper-thread: 4", 9, "mysql-instances[0].mydumper-thread"),
         ("    validator-config-name: v\nvalidators:\n  v: {mode: none}", 10, "validators"),
         ("    validator-config-name: v\nvalidators:\n  v: {mode: full}", 10, "validators"),
-        ("strict-optimistic-shard-mode: false", 9, "strict-optimistic-shard-mode"),
         ("collation_compatible: strict", 9, "collation_compatible"),
         ("experimental: {async-checkpoint-flush: true}", 9, "experimental"),
     ],

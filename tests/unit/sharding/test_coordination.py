@@ -76,6 +76,7 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
             {"a": cast(Any, unit)},
             ("a",),
             frozenset(),
+            nothing,
         ),
         nothing,
         {TARGET: DECIDED},
