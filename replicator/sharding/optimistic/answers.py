@@ -258,13 +258,14 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         if s.open is not None and not s.open.granted and s.open.text == change.text
     )
     before = joined([*others.values(), former])
+    objections = _Objections(change.action)
     if len(same) == len(others):
         # All have it, or there are no others: it is executed as it is.
-        standing = Standing(change.after)
-        together = _join([standing, *(_behind(others[name]) for name in same)])
+        behind = {name: _behind(others[name]) for name in same}
+        standing, together = _beside(behind, Standing(change.after), objections)
         fills = _kept(_fills(state, change), together)
-        return Verdict(Answer.TAKEN, standing, before, together, True, fills, same)
-    objections = _Objections(change.action)
+        ceding = objections.types if change.action is Action.EXEC else frozenset()
+        return Verdict(Answer.TAKEN, standing, before, together, True, fills, same, ceding=ceding)
     objections.look(_other_values(former, change))
     objections.look(_other_rows(state, others, former, change))
     return _judged(state, others, former, change, before, objections)
@@ -321,6 +322,8 @@ def _beside(
     ceding = objections.types
     while True:
         if objections.action is Action.EXEC:
+            # The column is as this one has it, or nobody would have it.
+            standing = replace(standing, ceded=standing.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
         elif objections.action is Action.SKIP:
             standing = replace(standing, ceded=standing.ceded | ceding)

@@ -186,8 +186,8 @@ def begin_of(release: Release[Name] | None, member: Name) -> Place:
 
 def _granted(standing: Standing) -> Standing:
     assert standing.open is not None
-    taken = standing.open.structure
-    return Standing(taken, open=replace(standing.open, granted=True))
+    taken, opened = standing.open.structure, replace(standing.open, granted=True)
+    return replace(standing, taken=taken, stale=frozenset(), open=opened)
 
 
 def _released(standing: Standing) -> Standing:
