@@ -118,6 +118,19 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "ddl.no-join",
+        "warning",
+        (
+            "A shard differs from the others at the start in columns for which no type takes the "
+            "values of all (`shard-mode: optimistic`). The target follows the others"
+        ),
+        fields=fields_of("source", "target", "member", columns="the columns"),
+        no_row_lost=(
+            "A value that would change in the target's column is refused: `rows.no-plan` blocks "
+            "the target"
+        ),
+    ),
+    LogEvent(
         "ddl.taken",
         "info",
         (

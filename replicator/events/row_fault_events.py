@@ -286,23 +286,14 @@ DDL_FAULTS = (
         "of the target.",
     ),
     fault(
-        "ddl.no-join",
-        "target",
-        "The shards of a target have no structure in common",
-        "With `shard-mode: optimistic` the target needs a structure that takes the rows of all "
-        "shards. The message names the column for which there is none.",
-        "Change the column of one shard so that one type takes the values of all, then resume.",
-    ),
-    fault(
         "ddl.strict",
         "task",
         "A schema change can't be taken beside the other shards, and the task file says "
         "`strict-optimistic-shard-mode: true`",
         "The shard gives a column another name, or another type, default or key than the "
         "structures of the others have room for. The message says which.",
-        "Change the other shards so that the statement fits, then resume.",
-        "Without `strict-optimistic-shard-mode`, only this shard is held, and "
-        "`replicator unlock-ddl-lock` resolves its statement.",
+        "Leave `strict-optimistic-shard-mode` out of the task file, `stop` and `run`: then only "
+        "this shard is held, and `replicator show-ddl-locks` tells the remedies of its statement.",
     ),
     fault(
         "ddl.unclear",

@@ -14,7 +14,7 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError
 from actors.messages import DdlItem
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
@@ -38,15 +38,16 @@ from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
 from replicator.sharding.optimistic.answers import (
     Action,
-    Answer,
     Change,
+    JoinVerdict,
     Objection,
     Standing,
+    StatementAnswer,
     TargetState,
-    Verdict,
     answer,
     left_open,
     settled,
+    standing_at_start,
 )
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.history import (
@@ -55,7 +56,7 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import NoJoinError, fits, joined_names
+from replicator.sharding.optimistic.shapes import fits, joined_names
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -143,20 +144,18 @@ class OptimisticAnswers:
             member_number = registry.number(member)
             assert member_number is not None
             held = registry.held(member_number, _AT_LAST)
-            standing = Standing(held.certain or held.structure)
+            standing = standing_at_start(history.state, held.certain or held.structure)
+            if standing.ceded:
+                self._log.warning(
+                    "ddl.no-join",
+                    source=member.source,
+                    member=str(member.name),
+                    target=str(target),
+                    columns=sorted(standing.ceded),
+                )
             fills = _present_fills(history.state, present, standing)
             entry = HistoryEntry(EntryKind.MEMBER, member, standing, fills)
             await self._add(target, entry)
-        try:
-            history.state.joined()
-        except NoJoinError as error:
-            raise FatalError(
-                "ddl.no-join",
-                f"the shards of {target} have no structure in common: {error}",
-                where=f"target {target}",
-                scope=of_target(target),
-                remedies=("make the shards alike in that column, then `replicator resume`",),
-            ) from error
 
     async def _add(self, target: TableName, entry: HistoryEntry[Member]) -> None:
         await self._store.add(target, entry.member, dump_answer(entry))
@@ -275,7 +274,6 @@ class OptimisticAnswers:
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             remedies=(
-                "let the others come to be so that it can be taken, then `replicator resume`",
                 "leave `strict-optimistic-shard-mode` out of the task file, then `replicator stop`"
                 " and `replicator run`: the statement is open then, and its shard alone is held",
             ),
@@ -346,9 +344,9 @@ class OptimisticAnswers:
         verdict = answer(state, put)
         run: tuple[str, ...] = ()
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
-        if verdict.answer is Answer.TAKEN:
+        if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
-        if run and refusal and verdict.answer is Answer.TAKEN:
+        if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             narrows = verdict.before and verdict.after and fits(verdict.after, verdict.before)
             if narrows:
                 return replace(entry_of(put.member, verdict, ()), refused=refusal)
@@ -373,8 +371,12 @@ class OptimisticAnswers:
             )
 
     async def _step(
-        self, item: DdlItem, put: Change[Member], verdict: Verdict[Member], execution: DdlExecution
-    ) -> tuple[Verdict[Member], tuple[str, ...]]:
+        self,
+        item: DdlItem,
+        put: Change[Member],
+        verdict: JoinVerdict[Member],
+        execution: DdlExecution,
+    ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
         """What makes the target follow; the statement is open where nothing is known to."""
         target = execution.target
         present = await read_table(self._target, target)

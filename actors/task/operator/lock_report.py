@@ -65,6 +65,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         if conflict
         else None,
         remedies=(*_blocked(running), *_ways(task, lock)),
+        reason=lock.reason,
     )
 
 

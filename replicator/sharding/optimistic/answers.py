@@ -103,7 +103,7 @@ class Objection(StrEnum):
     """The target has refused the change."""
 
 
-class Answer(StrEnum):
+class StatementAnswer(StrEnum):
     """What becomes of a statement."""
 
     TAKEN = "taken"
@@ -131,7 +131,7 @@ class Change(Generic[Name]):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Generic[Name]):
+class JoinVerdict(Generic[Name]):
     """An answer. ``before`` and ``after`` are the target's shapes by it, None where unknown.
 
     ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
@@ -140,7 +140,7 @@ class Verdict(Generic[Name]):
     operator wants it. ``converted``: columns that the target is to get as this member has them.
     """
 
-    answer: Answer
+    answer: StatementAnswer
     standing: Standing
     before: Shape | None = None
     after: Shape | None = None
@@ -153,7 +153,7 @@ class Verdict(Generic[Name]):
     @property
     def step(self) -> bool:
         """Whether the target is altered."""
-        return self.answer is Answer.TAKEN and (
+        return self.answer is StatementAnswer.TAKEN and (
             self.own or bool(self.converted) or _sense(self.before) != _sense(self.after)
         )
 
@@ -180,7 +180,7 @@ class TargetState(Generic[Name]):
             return False
         if standing.open.granted or standing.open.action is not None:
             return True
-        return answer(self, change).answer is Answer.TAKEN
+        return answer(self, change).answer is StatementAnswer.TAKEN
 
 
 def joined(standings: Iterable[Standing]) -> Shape | None:
@@ -206,13 +206,15 @@ class _OpenError(Exception):
         self.columns = frozenset(columns)
 
 
-def answer(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
+def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """What becomes of a member's statement; of one that was open, what becomes of it now."""
     former = state.members.get(change.member, Standing(None))
     opened = former.open
     if opened is not None and opened.granted:
         now = state.joined()
-        return Verdict(Answer.TAKEN, replace(former, open=None), now, now, fills=state.fills)
+        return JoinVerdict(
+            StatementAnswer.TAKEN, replace(former, open=None), now, now, fills=state.fills
+        )
     former = replace(former, open=None)
     if former.taken is None and change.before is not None:
         former = replace(former, taken=change.before)
@@ -224,30 +226,50 @@ def answer(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
 
 def left_open(
     state: TargetState[Name], change: Change[Name], objection: Objection, reason: str
-) -> Verdict[Name]:
+) -> JoinVerdict[Name]:
     """The answer to a statement that can't be taken."""
     former = state.members.get(change.member, Standing(None))
     opened = OpenStatement(
         change.at, change.text, change.sql, objection, reason, change.after, change.timestamp
     )
     taken = former.taken or change.before
-    return Verdict(Answer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills)
+    return JoinVerdict(
+        StatementAnswer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills
+    )
 
 
-def settled(state: TargetState[Name], change: Change[Name]) -> Verdict[Name]:
+def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
+    """The standing of a member that is there at the start.
+
+    A column that has no join with those of the members before it is its own affair: the target
+    follows the others, and converts its values where each of them arrives or is refused.
+    """
+    standing = Standing(structure)
+    while True:
+        try:
+            joined([*state.members.values(), standing])
+        except NoJoinError as error:
+            if error.column in standing.ceded:
+                return standing
+            standing = replace(standing, ceded=standing.ceded | {error.column})
+        else:
+            return standing
+
+
+def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """The answer where the operator has said what is executed in place of the statement.
 
     The target need not follow the member in what it has otherwise than the others.
     """
     verdict = answer(state, replace(change, action=Action.SKIP))
-    if verdict.answer is Answer.TAKEN:
+    if verdict.answer is StatementAnswer.TAKEN:
         return replace(verdict, own=False, converted=frozenset())
     columns = frozenset() if change.after is None else shape_of(change.after).columns.keys()
     standing = Standing(change.after, ceded=frozenset(columns))
-    return Verdict(Answer.TAKEN, standing, fills=state.fills)
+    return JoinVerdict(StatementAnswer.TAKEN, standing, fills=state.fills)
 
 
-def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> Verdict[Name]:
+def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises _OpenError."""
     if change.after is None:
         raise _OpenError(Objection.ROWS, "what the statement makes of the shard is not known")
@@ -265,7 +287,9 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         standing, together = _beside(behind, Standing(change.after), objections)
         fills = _kept(_fills(state, change), together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
-        return Verdict(Answer.TAKEN, standing, before, together, True, fills, same, ceding=ceding)
+        return JoinVerdict(
+            StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
+        )
     objections.look(_other_values(former, change))
     objections.look(_other_rows(state, others, former, change))
     return _judged(state, others, former, change, before, objections)
@@ -278,7 +302,7 @@ def _judged(
     change: Change[Name],
     before: Shape | None,
     objections: _Objections,
-) -> Verdict[Name]:
+) -> JoinVerdict[Name]:
     assert change.after is not None
     shape = shape_of(change.after)
     had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
@@ -302,8 +326,8 @@ def _judged(
             fills[folded(column.name)] = fill_of(change.after, column)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = not ceding and _is_own(state, before, together, change)
-    return Verdict(
-        Answer.TAKEN,
+    return JoinVerdict(
+        StatementAnswer.TAKEN,
         standing,
         before,
         together,

@@ -17,12 +17,12 @@ from replicator.mysql.names import folded
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
     Action,
-    Answer,
     Change,
+    JoinVerdict,
     Release,
     Standing,
+    StatementAnswer,
     TargetState,
-    Verdict,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.watermark import Place
@@ -51,7 +51,7 @@ class EntryKind(StrEnum):
 class HistoryEntry(Generic[Name]):
     """One entry. ``standing`` and ``fills`` are what holds behind it, where it changes them.
 
-    ``granted``, ``ceding``: as in `Verdict`; of a release, whose statements are answered anew.
+    ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered anew.
     ``gone``: the members that have left. ``refused``: why the target stays wider than it could
     be. ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
     """
@@ -73,9 +73,9 @@ class HistoryEntry(Generic[Name]):
     release: Release[Name] | None = None
 
 
-def entry_of(member: Name, verdict: Verdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
+def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
     """An answer as it is saved."""
-    taken = verdict.answer is Answer.TAKEN
+    taken = verdict.answer is StatementAnswer.TAKEN
     return HistoryEntry(
         EntryKind.TAKEN if taken else EntryKind.OPEN,
         member,

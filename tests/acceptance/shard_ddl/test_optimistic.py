@@ -9,7 +9,7 @@ import pytest
 
 from actors.sharding.coordination import OpenLock
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 TWO = "(id INT PRIMARY KEY, b INT)"
@@ -219,3 +219,25 @@ async def test_tables_are_created_and_dropped(estate: ShardedEstate) -> None:
         estate.put("B3", "{}, 'x'")
         await flows(estate, "A1", "{}, 3")
         await flows(estate, "B3", "{}, 'y'")
+
+
+@pytest.mark.remedy("ddl.strict", "run")
+async def test_strictly_an_open_statement_pauses_the_task(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1")
+    estate.task["strict-optimistic-shard-mode"] = True
+    estate.ddl("A1", "ADD c INT")
+    estate.put("A1", "{}, 1")
+
+    async def strictly() -> None:
+        async with estate.merging():
+            await flows(estate, "A1", "{}, 2")
+            estate.ddl("B1", "ADD c VARCHAR(9)")
+            await anyio.sleep_forever()
+
+    fault = await fault_of(strictly())
+    assert fault.event == "ddl.strict"
+    assert fault.scope is None
+    estate.task["strict-optimistic-shard-mode"] = False
+    async with estate.merging():
+        await opened(estate, "B1")
+        await flows(estate, "A1", "{}, 3")
