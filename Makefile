@@ -1,10 +1,12 @@
 # Every target that needs it does the whole set-up by itself, on a bare Debian or Ubuntu.
 SHELL := bash
+# Else every process of the tests compiles all modules anew: half of the CPU of its start.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
+.PHONY: help setup test slow matrix tidb promtool tidb-tests mariadb-suite fuzz-stream lint docs release demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -21,14 +23,17 @@ test: setup ## run linters, type checks and the tests (lint failures do not keep
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
 	@$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/servers.md (hours; ARGS='-k copy' for a part)
+matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/reference/servers.md (hours; ARGS='-k copy' for a part)
 	@failed=0; \
 	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile --matrix --matrix-report matrix.json tests/integration tests/acceptance $(ARGS) || failed=1; \
-	$(BIN)/python -m scripts.servers_page matrix.json > docs/servers.md; \
+	$(BIN)/python -m scripts.servers_page matrix.json > docs/reference/servers.md; \
 	exit $$failed
 
 tidb: setup ## build TiDB's server for the tests, with the Go toolchain (some minutes, once)
 	@$(BIN)/python -m scripts.build_tidb
+
+promtool: setup ## build Prometheus' promtool for the tests of the alert rules, with the Go toolchain (some minutes, once)
+	@$(BIN)/python -m scripts.build_promtool
 
 tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
 	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(BIN)/python -m pytest -n 2 --dist loadfile

@@ -30,6 +30,7 @@ from actors.control.exit_codes import (
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
+from actors.validating.commands import validation
 from replicator.demo.commands import demo
 from replicator.terminal.consoles import complain, err, out
 
@@ -97,7 +98,7 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare))
 app.command(epilog=STATUS_CODES)(with_messages(status))
-for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
+for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))

@@ -14,16 +14,15 @@ def encrypt(
         Path | None,
         typer.Option(
             envvar="REPLICATOR_SECRET_KEY_FILE",
-            help="The file with the key; else the one that the environment variable"
-            " REPLICATOR_SECRET_KEY_FILE names.",
+            help="The file with the key; by default the one that REPLICATOR_SECRET_KEY_FILE names.",
         ),
     ] = None,
     new_key: Annotated[
         Path | None,
-        typer.Option(help="Make a key in this file, which must not be there yet, and end."),
+        typer.Option(help="Write a new key to this file, which must not exist yet, and end."),
     ] = None,
 ) -> None:
-    """Encrypt a password for the task file. It is asked for, or read from the standard input."""
+    """Encrypt a password for the task file. The command asks for it, or reads standard input."""
     from config import secret_key
 
     try:

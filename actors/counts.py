@@ -10,8 +10,27 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from actors.validation_backlog import ValidationBacklog
+from replicator.kernels.compiled import Integers
+from replicator.monitoring.meters import TaskMeters
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus
+
+
+@dataclass(slots=True)
+class TransactionCount:
+    """Transactions of one source, which arrive in order; one that comes in pieces counts once."""
+
+    number: int = 0
+    last: int = -1
+
+    def add(self, transactions: Integers) -> None:
+        """Count the transactions of row events in binlog order, at least one event."""
+        self.number += int(np.count_nonzero(np.diff(transactions)))
+        self.number += int(transactions[0]) != self.last
+        self.last = int(transactions[-1])
 
 
 @dataclass(slots=True)
@@ -19,13 +38,14 @@ class SourceCounts:
     """Row events that were read of a source, their bytes, and lost connections.
 
     Row events that are read again count again. ``read_until``: by the clock of the source, 0 before
-    anything was read.
+    anything was read. ``applied``: the transactions of which rows are on the target.
     """
 
     rows: int = 0
     bytes: int = 0
     reconnects: int = 0
     read_until: float = 0.0
+    applied: TransactionCount = field(default_factory=TransactionCount)
 
     def add(self, rows: int, size: int, until: float) -> None:
         """Count row events and bytes; ``until`` as `read_until`, 0 if that is not known."""
@@ -39,6 +59,7 @@ class TargetCounts:
     """What was written to a target, in rows; ``missing``: to change or delete, and not there.
 
     ``filtered``: changes that expression filters left out; those that are read again count again.
+    ``bytes``: of the row events that were applied; ``applied``: their transactions, by source.
     """
 
     inserted: int = 0
@@ -46,6 +67,15 @@ class TargetCounts:
     deleted: int = 0
     missing: int = 0
     filtered: int = 0
+    bytes: int = 0
+    applied: defaultdict[str, TransactionCount] = field(
+        default_factory=lambda: defaultdict(TransactionCount)
+    )
+
+    @property
+    def transactions(self) -> int:
+        """Transactions of which rows were applied, of all sources."""
+        return sum(count.number for count in self.applied.values())
 
     @property
     def written(self) -> int:
@@ -70,6 +100,7 @@ class TaskCounts:
     """The counts of a task: of its sources by id, of its targets by name."""
 
     batches: int = 0
+    meters: TaskMeters = field(default_factory=TaskMeters)
     sources: defaultdict[str, SourceCounts] = field(
         default_factory=lambda: defaultdict(SourceCounts)
     )
@@ -77,6 +108,7 @@ class TaskCounts:
         default_factory=lambda: defaultdict(TargetCounts)
     )
     copy: CopyCounts = field(default_factory=CopyCounts)
+    validation: ValidationBacklog = field(default_factory=ValidationBacklog)
 
     @property
     def rows(self) -> int:

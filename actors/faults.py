@@ -177,12 +177,12 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
     raise FatalError(
         "target.same-table",
         f"the target {name} is spelled {other} elsewhere, and its server (lower_case_table_names)"
-        " takes both for one: two targets whose schema changes and rows are counted apart would"
-        " get into one table",
+        " does not tell the two apart: the task would count schema changes and rows of one"
+        " table as those of two",
         where=f"{who}, target {name}",
         remedies=(
-            "spell both alike in target-schema and target-table under `routes:`, with a route for"
-            " what has none (without table-pattern for a database, which goes under its own name"
-            " else); `replicator stop`, `replicator run`",
+            "spell both alike in target-schema and target-table under `routes:`. A table or"
+            " database without a route keeps its name: give it a route (for a database, without"
+            " table-pattern). Then `replicator stop`, `replicator run`",
         ),
     )

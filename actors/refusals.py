@@ -12,6 +12,7 @@ from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.errors import (
     LOGIN_REFUSED,
     MISSING_PRIVILEGE,
+    OF_ONE_TABLE,
     DatabaseUnavailableError,
     ErrorCode,
     error_code,
@@ -26,9 +27,17 @@ _NEW_FILE = " (a changed task file is read by `replicator stop`, `replicator run
 
 
 def refusal(
-    address: DatabaseAddress, error: pymysql.err.MySQLError, *, source: str | None
+    address: DatabaseAddress,
+    error: pymysql.err.MySQLError,
+    *,
+    source: str | None,
+    of: TableName | None = None,
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for a server's own: that of a source, or (None) the target's."""
+    """The error to raise for a server's own: that of a source, or (None) the target's.
+
+    ``of``: the target whose table, or a shard of which, the statement is about. What is wrong with
+    that table alone blocks no other target.
+    """
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
     code = error_code(error)
@@ -41,12 +50,13 @@ def refusal(
         way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
     else:
         way = "mend at the server what the error names"
+    where = "target" if source is None else f"source {source}"
+    scope = None if source is None else of_source(source)
+    if of is not None and code in OF_ONE_TABLE:
+        where = f"target {of}" if source is None else f"{where}, target {of}"
+        scope = of_target(of)
     return FatalError(
-        "server.refused",
-        finding,
-        where="target" if source is None else f"source {source}",
-        scope=None if source is None else of_source(source),
-        remedies=(f"{way}; {resume}",),
+        "server.refused", finding, where=where, scope=scope, remedies=(f"{way}; {resume}",)
     )
 
 
@@ -90,14 +100,14 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
     """The fault that an expression filter can't be evaluated on the rows of a shard."""
     return FatalError(
         "rows.filter-unfit",
-        f"{member}: {error}. Which rows are to be left out can't be told",
+        f"{member}: {error}. The task can't tell which rows to leave out",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "write the expression in the task file so that it fits the table as it was when these"
-            " rows were written (or delete the rule: then all rows pass); `replicator stop`, then"
-            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` where rows that were"
-            " decided before would be decided otherwise",
+            "write the expression so that it fits the table as it was when these rows were written"
+            " (or delete the rule: then all rows pass); `replicator stop`, then `replicator run"
+            " TASK.yaml --on-changed-rules keep`, or `recopy` if the new rule decides otherwise"
+            " about earlier rows",
         ),
     )
 
@@ -111,16 +121,17 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
     names = sorted(targets)
     return FatalError(
         "target.locked",
-        f"another session has locked {', '.join(map(str, names))}, and did not let go: {message}."
-        " The other targets do not wait for that",
+        f"another session has locked {', '.join(map(str, names))} for too long: {message}."
+        " The other targets go on",
         where=where,
         scope=of_target(*names),
         remedies=(
-            "wait: it is tried again by itself, after some seconds at first and some minutes in the"
-            " end; `replicator resume` does it at once",
-            "end what has the lock: SHOW FULL PROCESSLIST, information_schema.INNODB_TRX (TiDB:"
-            " information_schema.TIDB_TRX) and performance_schema.metadata_locks (MariaDB:"
-            " information_schema.METADATA_LOCK_INFO, of a plugin) show it",
+            "wait: the task tries again by itself, after seconds at first and minutes later;"
+            " `replicator resume` tries at once",
+            "end the session that has the lock: SHOW FULL PROCESSLIST,"
+            " information_schema.INNODB_TRX (TiDB: information_schema.TIDB_TRX) and"
+            " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO, of"
+            " a plugin) show it",
         ),
         passing=True,
     )

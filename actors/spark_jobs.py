@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
@@ -31,8 +30,6 @@ NO_EXECUTORS = "the Spark cluster has no executor left for the task, and gives n
 
 SPARK_FAILED = (PySparkException, Py4JJavaError)
 """What a job raises that Spark failed."""
-
-_JVM_GONE = (Py4JError, EOFError, OSError, pa.ArrowException)
 
 Result = TypeVar("Result")
 
@@ -94,9 +91,17 @@ async def submit(
         return await _watched(job, watch)
     except SPARK_FAILED:
         raise
-    except _JVM_GONE as error:
+    except _jvm_gone() as error:
         # Not a job that failed: the connection to the JVM broke, with its answer.
         raise SparkFailedError(f"Spark's JVM is gone: {error!r}") from error
+
+
+def _jvm_gone() -> tuple[type[Exception], ...]:
+    """What a job raises whose connection to the JVM broke."""
+    # Here, since a start needs nothing else of Arrow, whose import takes a tenth of a second.
+    import pyarrow
+
+    return Py4JError, EOFError, OSError, pyarrow.ArrowException
 
 
 async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
@@ -105,7 +110,7 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
         tasks.start_soon(watch.run)
         try:
             result = await anyio.to_thread.run_sync(job)
-        except (*SPARK_FAILED, *_JVM_GONE) as error:
+        except (*SPARK_FAILED, *_jvm_gone()) as error:
             failure = error
         watch.ended = True
         tasks.cancel_scope.cancel()

@@ -1,6 +1,6 @@
 """How fast a task is, beside what the target server can do itself: ``python -m benchmarks``.
 
-It needs nothing but the installed servers; see docs/performance.md.
+It needs nothing but the installed servers; see docs/inside/performance.md.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ LEFT, RIGHT, TOP, BOTTOM = 78, 18, 40, 52
 COLOURS = ("#1f5fa8", "#c2571a")
 GREY = "#666"
 TICKS = 4
+FOLDER = Path("docs/inside/curves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,9 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
 
 def main(
     file: Annotated[Path, typer.Argument(help="What `make bench` has written.")],
-    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/curves"),
+    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path(
+        "docs/inside/curves"
+    ),
 ) -> None:
     """Draw a picture of each growth that a file of figures holds."""
     try:

@@ -28,7 +28,7 @@ def latencies(source: DatabaseServer, target: DatabaseServer, commits: int) -> l
     shard = f"{SCHEMA}.orders_0"
     (row,) = source.execute(f"SELECT COALESCE(MAX(id),0) FROM {shard} WHERE id>={_FIRST_ID}")
     first = max(_FIRST_ID, int(str(row[0])) + 1)
-    return arkey_conflicts(
+    return arrivals(
         source,
         target,
         f"INSERT INTO {shard} (id,{COLUMNS}",
@@ -37,7 +37,7 @@ def latencies(source: DatabaseServer, target: DatabaseServer, commits: int) -> l
     )
 
 
-def arkey_conflicts(
+def arrivals(
     source: DatabaseServer,
     target: DatabaseServer,
     insert: str,

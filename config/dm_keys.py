@@ -152,7 +152,9 @@ NO_EFFECT: tuple[NoEffect, ...] = (
         "collation_compatible", "tables are always made with the collations that the shards have"
     ),
     NoEffect("experimental", "it is about how DM itself works"),
-    NoEffect("validators", "rows are not compared with the sources while the task runs"),
+    NoEffect("validators", _NO_BINLOG, ("full",)),
+    NoEffect("validators.*.meta-flush-interval", "errors are saved when they are found"),
+    NoEffect("validators.*.max-pending-row-size", "`max-pending-row-count` bounds what waits"),
     *_of_stage("mydumpers", "mydumper", _MYDUMPER, _NO_COPY, ("incremental",)),
     NoEffect("mysql-instances.*.mydumper-thread", _NO_COPY, ("incremental",)),
     *_of_stage("loaders", "loader", _LOADER, _NO_COPY, ("incremental",)),

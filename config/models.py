@@ -9,7 +9,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from config.base import Section
 from config.endpoints import Endpoint, TargetDatabase
 from config.problems import Problem
-from config.processing import Copy, Limits, Loader, Mydumper, Spark, Syncer, Validator, Writer
+from config.processing import (
+    Copy,
+    Limits,
+    Loader,
+    Metrics,
+    Mydumper,
+    Spark,
+    Syncer,
+    Validator,
+    Writer,
+)
 from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
 from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
 
@@ -199,6 +209,8 @@ class Task(Section):
     """How rows are gathered and written."""
     limits: Limits = Limits()
     """What is taken of servers at most."""
+    metrics: Metrics = Metrics()
+    """Where monitoring finds what the task does."""
     enable_heartbeat: Flag = False
     """Heartbeat table of old versions."""
     heartbeat_update_interval: Whole | None = None
@@ -307,6 +319,11 @@ class Task(Section):
         given = instance.loader or (self.loaders[name] if name else Loader())
         size = instance.loader_thread
         return given.model_copy(update={"pool_size": size}) if size else given
+
+    def validator_of(self, instance: Instance) -> Validator:
+        """How the rows of an instance are validated: by name, or not at all."""
+        name = instance.validator_config_name
+        return self.validators[name] if name else Validator()
 
     def syncer_of(self, instance: Instance) -> Syncer:
         """The replication settings of an instance: inline, by name, or the defaults."""

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from config.base import Section
 from config.values import Duration, Flag, Mebibytes, Size, Whole, none_if_empty
+
+
+def _listening(address: str) -> str:
+    """An address to listen at: ``host:port``, or ``[::1]:port``."""
+    if address:
+        host_and_port(address)
+    return address
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of ``host:port``. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise ValueError("write it as an address and a port, such as 127.0.0.1:9216")
+    return host, int(port)
+
 
 _Count = Annotated[Whole, Field(ge=1)]
 
@@ -117,26 +135,29 @@ class Syncer(Section):
 
 
 class Validator(Section):
-    """DM's comparison of rows while a task runs."""
+    """The validation of rows while a task runs: keys that were applied are read again from shard
+    and target, and compared."""
 
-    mode: str = ""
-    """`none`, `fast` or `full`."""
-    worker_count: Whole | None = None
-    """Workers that compare."""
-    validate_interval: str = ""
-    """Time between two comparisons."""
-    check_interval: str = ""
-    """Time between two looks at failed rows."""
-    row_error_delay: str = ""
-    """When a row that differs counts as an error."""
+    mode: Literal["none", "fast", "full"] = "none"
+    """`none`: no validation; `fast`: the rows must be there; `full`: with the shard's values."""
+    worker_count: _Count = 4
+    """Spark tasks that read keys at the same time; of several validators, the largest counts."""
+    validate_interval: Duration = timedelta(seconds=10)
+    """Time between the applying of a row and the first look at it."""
+    check_interval: Duration = timedelta(seconds=5)
+    """Time between two looks at a row that differs."""
+    row_error_delay: Duration = timedelta(seconds=10)
+    """For how long a row must differ to count as an error. A row that the task has not caught up
+    with never does."""
+    batch_query_size: _Count = 500
+    """Keys that are read with one query."""
+    max_pending_row_count: _Count = 1_000_000
+    """Keys that wait for their validation, at most. Further ones are not validated, and counted as
+    skipped."""
     meta_flush_interval: str = ""
     """Time between two savings of its state."""
-    batch_query_size: Whole | None = None
-    """Rows that are compared at once."""
     max_pending_row_size: int | str = ""
     """Memory for rows that wait."""
-    max_pending_row_count: Whole | None = None
-    """Rows that wait, at most."""
 
 
 class Spark(Section):
@@ -165,6 +186,15 @@ class Writer(Section):
     mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
     """Segments of the binlog that wait between a source and the writer before the source stops
     reading, 1 to 1024. More smooths out bursts and takes more memory."""
+
+
+class Metrics(Section):
+    """Metrics, for Prometheus."""
+
+    listen: Annotated[str, AfterValidator(_listening)] = ""
+    """Address and port that tell the metrics (`/metrics`), whether the task is well (`/healthz`,
+    `/readyz`), and the status as a page (`/`), such as `127.0.0.1:9216`; empty: none. They need no
+    password and name tables and statements: let only those reach it who may see these."""
 
 
 class Limits(Section):

@@ -1,10 +1,11 @@
 """The reference page of the task file, made from the models.
 
-``python -m config.reference > docs/task-file.md`` writes it anew.
+``python -m config.reference > docs/reference/task-file.md`` writes it anew.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -19,14 +20,16 @@ from config.base import Section, inner_section, keys_of, pattern_of
 from config.dm_keys import IGNORED, MODES, NO_EFFECT, UNSUPPORTED, NoEffect
 from config.models import Task
 from config.references import NAMED_PARTS
-from config.values import parse_mebibytes, parse_size
+from config.values import parse_mebibytes, parse_size, shown_duration
+
+_ENTITIES = {c: f"&#{ord(c)};" for c in "|_*<>&"}
 
 _HEAD = """\
 # The task file
 
 A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
-existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `spark` and `writer`
-are added. `config/examples/` holds files to start from;
+existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `metrics`, `spark`
+and `writer` are added. `config/examples/` holds files to start from;
 `config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
 This page is made from the program (`python -m config.reference`); don't edit it.
@@ -87,6 +90,16 @@ _NAMES: dict[object, str] = {
 }
 
 
+def _in_a_table(cell: str) -> str:
+    """A cell of a table. Code with a bar is HTML: within backticks not all renderers take an
+    escaped one for a bar."""
+
+    def code(found: re.Match[str]) -> str:
+        return "<code>" + "".join(_ENTITIES.get(c, c) for c in found[1]) + "</code>"
+
+    return re.sub(r"`([^`]*\|[^`]*)`", code, cell).replace("|", "\\|")
+
+
 def reference_page() -> str:
     """The page as Markdown: one table for each section, the top level first."""
     parts = [_HEAD]
@@ -141,7 +154,7 @@ def _table(place: str, section: type[Section], seen: dict[type[Section], str]) -
             kind += f", see `{seen[inner]}`"
         meaning = " ".join((field.description or "").split())
         cells = [f"`{key}`", kind, _default(field), meaning, supported(here)]
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield "| " + " | ".join(map(_in_a_table, cells)) + " |"
     yield ""
 
 
@@ -187,6 +200,8 @@ def _default(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
+    if isinstance(value, timedelta):
+        return f"`{shown_duration(value)}`"
     if is_size(field):
         return f"`{value >> 20}MiB`"
     if isinstance(value, bool):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from pydantic import SecretStr
@@ -17,13 +18,14 @@ from pydantic.fields import FieldInfo
 from config.base import Section, inner_section, keys_of, pattern_of
 from config.models import Task
 from config.reference import is_size, supported
+from config.values import shown_duration
 
 _HEAD = """\
 # Every key of a task file, with its meaning and its default.
 #
 # This file is made from the program (`python -m config.template`). A line `#key: …` is a key that
 # may be left out: without the `#` the file means the same, or shows what the key is for. Keys of DM
-# that have no effect here are not shown; docs/task-file.md lists them.
+# that have no effect here are not shown; docs/reference/task-file.md lists them.
 """
 
 _NAME = "example"
@@ -66,6 +68,7 @@ _SHOWN = {
     "mysql-instances.*.filter-rules": f"[{_NAME}]",
     "mysql-instances.*.column-mapping-rules": f"[{_NAME}]",
     "mysql-instances.*.expression-filters": f"[{_NAME}]",
+    "mysql-instances.*.validator-config-name": _NAME,
     "mysql-instances.*.meta.binlog-name": "binlog.000001",
     "mysql-instances.*.meta.binlog-pos": "4",
     "routes.*.extract-table.table-regexp": "^orders_(.*)$",
@@ -98,7 +101,6 @@ LEFT_OUT = {
     "online-ddl-scheme",
     "mysql-instances.*.meta.binlog-gtid",
     *(f"mysql-instances.*.{part}{more}" for part in _PARTS for more in ("", "-thread")),
-    "mysql-instances.*.validator-config-name",
     "sources.*.filters",
     "sources.*.from.security",
     *(
@@ -179,6 +181,8 @@ def _shown(place: str, field: FieldInfo) -> str:
         return ""
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
+    if isinstance(value, timedelta):
+        return shown_duration(value)
     if is_size(field):
         return f"{value >> 20}MiB"
     if isinstance(value, bool):

@@ -81,7 +81,8 @@ class SourceStatus:
     one; of a source that is not read for now, not more than the time since all of it was.
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
-    that are prepared, and neither committed nor rolled back as far as was read.
+    that are prepared, and neither committed nor rolled back as far as was read. ``transactions``:
+    of which rows were applied.
     """
 
     source: str
@@ -96,6 +97,7 @@ class SourceStatus:
     reconnects: int = 0
     distance: BinlogDistance | None = None
     prepared: tuple[str, ...] = ()
+    transactions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class TargetStatus:
     ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
     ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
     did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
-    ``filtered``: changes of rows that expression filters left out.
+    ``filtered``: changes of rows that expression filters left out. ``bytes``: of the row events
+    that were applied, ``transactions``: theirs.
     """
 
     target: str
@@ -118,6 +121,8 @@ class TargetStatus:
     rows_per_second: float = 0.0
     ddl: str = ""
     filtered: int = 0
+    bytes: int = 0
+    transactions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +237,14 @@ class CopyStatus:
     """The full copy, of all sources together.
 
     ``tables`` are shards, ``tables_done`` those of which every row is on the target.
-    ``rows_expected`` is an estimate, the servers' own, 0 where there is none. ``rows``, ``bytes``
+    ``rows_expected`` and ``bytes_expected`` are estimates, by what the servers say and what is
+    copied by then, 0 where there are none. ``rows``, ``bytes``
     (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
     process. ``rows`` and ``bytes`` include what was sent of chunks under way, unless tasks run on
     a cluster; an attempt at a chunk that fails takes its rows out of them again. ``percent``: of
-    the rows expected, None where these are not known. ``seconds_left``: at the rate of late,
-    smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on the
-    target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
+    the rows and bytes expected, None where these are not known. ``seconds_left``: at the rate of
+    late, smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on
+    the target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
     targets that wait for it while all others are followed; empty where it is what all wait for.
     """
 
@@ -256,6 +262,41 @@ class CopyStatus:
     waiting: str = ""
     held: tuple[str, ...] = ()
     percent: float | None = None
+    bytes_expected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The last minutes: a value for every ``interval_seconds``, the newest one last.
+
+    ``lag_seconds``: the largest of all sources; None where it was not known.
+    """
+
+    interval_seconds: float = 0.0
+    rows_per_second: tuple[float, ...] = ()
+    lag_seconds: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationStatus:
+    """The validation of rows that were applied.
+
+    ``checked``: keys that were looked at since the process started; ``waiting``: keys that wait for
+    their first look, the oldest for ``seconds_behind``; ``suspects``: rows that differ and are
+    looked at again. ``skipped``: keys that were left out. ``errors``: rows that stayed different;
+    ``ignored`` and ``resolved``: those of which the operator has said so. ``left_out``: targets
+    that can't be validated, each with the reason.
+    """
+
+    checked: int = 0
+    waiting: int = 0
+    seconds_behind: float = 0.0
+    suspects: int = 0
+    skipped: int = 0
+    errors: int = 0
+    ignored: int = 0
+    resolved: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +319,8 @@ class TaskStatus:
     locks: tuple[LockStatus, ...] = ()
     copy: CopyStatus | None = None
     blocked: tuple[BlockedPart, ...] = ()
+    validation: ValidationStatus | None = None
+    trend: Trend = Trend()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""
@@ -318,6 +361,21 @@ def condition(status: TaskStatus) -> str:
     if any(lock.state == "conflict" for lock in status.locks):
         return "lock in conflict"
     return "waiting for a lock" if status.locks else "running"
+
+
+def largest_lag(status: TaskStatus) -> float | None:
+    """The largest lag of all sources; None where one is not known, or there is none."""
+    lags = [source.lag_seconds for source in status.sources if source.lag_seconds is not None]
+    return max(lags) if lags and len(lags) == len(status.sources) else None
+
+
+def faults_of(status: TaskStatus) -> list[tuple[str, Fault]]:
+    """What blocks the task or parts of it: each fault once, with what it blocks."""
+    parts = [(f"{part.kind} {part.name}", part.error) for part in status.blocked]
+    found = [(what, fault) for what, fault in parts if fault is not None]
+    if status.error is not None and status.error not in [fault for _, fault in found]:
+        found.insert(0, (f"task {status.task}", status.error))
+    return found
 
 
 def needs_operator(status: TaskStatus) -> bool:

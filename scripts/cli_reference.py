@@ -1,6 +1,6 @@
 """The reference page of the command line, made from the functions behind the commands.
 
-``python -m scripts.cli_reference > docs/cli.md`` writes it anew.
+``python -m scripts.cli_reference > docs/reference/cli.md`` writes it anew.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Parameter:
     def _value(self) -> str:
         kinds = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not type(None)]
         if issubclass(kinds[0], Enum):
-            return "|".join(str(choice.value) for choice in kinds[0])
+            return "{" + ",".join(str(choice.value) for choice in kinds[0]) + "}"
         return {"int": "N", "Path": "FILE"}.get(kinds[0].__name__, "TEXT")
 
 
@@ -95,10 +95,9 @@ def _section(name: str, function: Callable[..., Any] | None, epilog: str = "") -
 
 
 def _row(option: Parameter) -> str:
-    usage = option.usage.replace("|", "\\|")
     default = option.default.value if isinstance(option.default, Enum) else option.default
     shown = "" if default in (None, False) else f"`{default}`"
-    return f"| `{usage}` | {shown} | {option.info.help} |"
+    return f"| `{option.usage}` | {shown} | {option.info.help} |"
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:

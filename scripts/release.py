@@ -1,7 +1,8 @@
 """What a release consists of: the wheel, the site, and the section of the changelog.
 
 ``make release`` runs it. It ends with exit code 1 where the changelog has no section for the
-version of pyproject.toml, or where the section still says that the version is not released.
+version of pyproject.toml, or still says that it is not released, or where tests/releases/ lacks
+the version.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def main() -> int:
         section = section_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
+        return 1
+    if not (ROOT / "tests" / "releases" / version).is_dir():
+        sys.stderr.write(f"save what {version} leaves behind: python -m tests.releases.save\n")
         return 1
     wheel = ["-m", "pip", "wheel", "-q", ".", "--no-deps", "--no-build-isolation", "-w", str(dist)]
     site = ["-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(dist / "site")]

@@ -1,6 +1,6 @@
 """The page about servers, made from what a run of the matrix has counted.
 
-``python -m scripts.servers_page matrix.json > docs/servers.md`` writes it anew.
+``python -m scripts.servers_page matrix.json > docs/reference/servers.md`` writes it anew.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from pathlib import Path
 from tests.support.servers.matrix import FIELDS, SOURCES, TARGETS, Cell, Report
 
 HEAD = """\
-# Servers
+# Supported servers
 
-What was run from which kind of source into which kind of target. This page is made by a run of the
-tests (`make matrix`, [testing.md](testing.md#the-matrix)); don't edit it.
+The tests run from each kind of source into each kind of target. A run of them makes this page
+(`make matrix`, [Testing](../inside/testing.md#the-matrix)); don't edit it.
 
-Each cell says how many tests passed when they were last run with that pair, perhaps a part of them.
-A cell or a version that is `not run` had no run when the page was made. What a source or a target
-lacks is left out of a test, as said below, or the whole test is, for a reason at the end.
+A cell counts the tests that passed when they last ran with that pair. `not run` means that no run
+had finished when the page was made. A test leaves out what a server lacks, as each section says.
+The end of the page lists whole tests that were left out, with the reason.
 """
 
 FIELD_TEXTS = {
     "rows": "Rows of tables with keys of all kinds and without one, changed, moved, swapped: "
     "`tests/integration/rows/test_rows_keys.py`, "
     "`tests/integration/rows/test_rows_transactions.py`.",
-    "types": "Values of all types at their limits, beside the key, as the key, without a key: "
-    "`tests/integration/rows/test_rows_types.py`. Into MySQL without the types that only "
-    "MariaDB has (UUID, INET, compressed columns); into TiDB also without utf16, utf32, ucs2, "
-    "sjis, cp1251, latin1, GEOMETRY, POINT and JSON, which it lacks or keeps in other bytes "
-    "([tidb.md](tidb.md)). MariaDB 11 takes COMPRESSED only before the charset of a column, "
+    "types": "Values of all types at their limits, in a column beside the key, in the key, and in "
+    "a table without a key: "
+    "`tests/integration/rows/test_rows_types.py`. Targets on MySQL lack the types that "
+    "only MariaDB has (UUID, INET, compressed columns). TiDB also lacks utf16, utf32, ucs2, sjis, "
+    "cp1251, latin1, GEOMETRY, POINT and JSON, or keeps them in other bytes "
+    "([TiDB](../how-to/tidb.md)). MariaDB 11 takes COMPRESSED only before the charset of a column, "
     "MariaDB 10.11 also behind it.",
     "DDL": "Schema changes between rows: `tests/integration/rows/test_rows_ddl.py`.",
-    "crashes": "The process killed while it writes and while it copies: "
+    "crashes": "The process is killed while it writes and while it copies: "
     "`tests/acceptance/crashes/test_crashes.py`, `tests/acceptance/crashes/test_copy.py`.",
     "copy": "The full copy, byte for byte: `tests/integration/copy/test_copy.py`.",
 }
@@ -49,7 +50,7 @@ def page(report: Report) -> str:
 
 
 def _versions(report: Report) -> Iterator[str]:
-    yield from ("| kind | version that was run |", "|---|---|")
+    yield from ("| kind | tested version |", "|---|---|")
     titles = {**SOURCES, **TARGETS}
     found = {titles[kind]: version for kind, version in report.versions.items()}
     for title in sorted(set(titles.values())):

@@ -111,6 +111,11 @@ if ! archives_classes && may_install && newer=$(newest_java) && [ "$newer" != op
         echo "$newer can't be installed: Spark runs on Java 17"
 fi
 
+if [ -L .venv ]; then
+    # It is another checkout's: making it anew would take it away under whatever runs there.
+    echo ".venv is $(readlink -f .venv), which is made there"
+    exit 0
+fi
 python=$(find_python)
 key=$({ "$python" -V && pwd && cat requirements-dev.lock pyproject.toml; } | sha256sum)
 stamp=.venv/set-up

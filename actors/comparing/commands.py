@@ -39,15 +39,15 @@ def compare(
     mode: Annotated[
         CompareMode,
         typer.Option(
-            help="Compare checksums that the servers compute, and rows only where these differ; or"
-            " all rows."
+            help="Compare checksums that the servers compute, and rows only if these differ; or"
+            " compare all rows."
         ),
     ] = CompareMode.CHECKSUM,
     where: Annotated[
         str, typer.Option(help="Rows to compare, as an SQL condition on columns of both sides.")
     ] = "",
     chunk_rows: Annotated[
-        int, typer.Option(min=1, help="Rows of the target that are compared at a time.")
+        int, typer.Option(min=1, help="The number of rows of the target to compare at a time.")
     ] = 100_000,
     repair: Annotated[
         Path | None,
@@ -57,8 +57,8 @@ def compare(
 ) -> None:
     """Compare each target with its shards, also while the task runs, and name the rows that differ.
 
-    A row that differs while rows are written is looked at again, until the task has applied what
-    its source had. Nothing is written to a server.
+    While the task runs, the command looks at a row that differs again, until the task has applied
+    what its source had. It writes nothing to a server.
     """
     from actors.comparing.comparing import CompareOptions
     from config import load_task

@@ -48,7 +48,7 @@ OptionalTaskName = Annotated[
         autocompletion=complete_task,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def name_of(task: str) -> str:

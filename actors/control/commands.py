@@ -31,17 +31,16 @@ def status(
     task: OptionalTaskName = None,
     as_json: AsJson = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Keep looking until Ctrl-C, or until the task ends.")
+        bool, typer.Option("--watch", help="Refresh until Ctrl-C, or until the task ends.")
     ] = False,
     tells_health: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 4 where something needs the operator.")
+        bool, typer.Option("--exit-code", help="Exit with 4 if something needs the operator.")
     ] = False,
 ) -> None:
-    """Show what a task does: its sources, targets, and what it waits for.
+    """Show what a task does: its sources, its targets, and what it waits for.
 
-    Without TASK: the tasks that run, or have run, as this user on this host; one that does not
-    answer is told beside the others, and the exit code is 1. Of a task that does not run, its
-    task file tells where to look for what it has saved.
+    Without TASK, show the tasks of this user on this host; if one does not answer, say so beside
+    the others and exit with 1. With a task file, show what a task that does not run has saved.
     """
     from replicator.status import needs_operator
     from replicator.terminal.status import render
@@ -85,9 +84,9 @@ def _list(as_json: bool, *, tells_health: bool) -> None:
     found, silent = anyio.run(statuses)
     if as_json:
         tell(shown_json([_values(status) for status in found], indent=2))
-    elif found or not silent:
-        show(render_tasks(found))
-    for reason in silent:
+    else:
+        show(render_tasks(found, list(silent)))
+    for reason in silent.values():
         complain(reason)
     if silent:
         raise typer.Exit(FAILED)
@@ -117,20 +116,20 @@ Targets = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
-        help="Only this target, as `status` shows its name: schema.table, a part that has a dot or"
-        " a backquote in backquotes. Several times for several.",
+        help="Only this target, named as in `status`: schema.table, and a part with a dot or"
+        " a backquote in backquotes. Repeat the option for several.",
     ),
 ]
 Sources = Annotated[
     list[str] | None,
-    typer.Option("--source", help="Only this source. Several times for several."),
+    typer.Option("--source", help="Only this source. Repeat the option for several."),
 ]
 
 
 def pause(task: TaskName, target: Targets = None, source: Sources = None) -> None:
-    """Let a running task, or parts of it, finish the batch and save; wait until that is done.
+    """Pause a running task, or parts of it, once the batch is finished and saved.
 
-    The rows of a paused target are held, a paused source is not read; the rest goes on.
+    The task holds the rows of a paused target, and does not read a paused source. The rest goes on.
     """
     from actors.control.requests import pause_parts, pause_task
     from replicator.terminal.status import fault_panel
@@ -152,7 +151,7 @@ def pause(task: TaskName, target: Targets = None, source: Sources = None) -> Non
 
 
 def resume(task: TaskName, target: Targets = None, source: Sources = None) -> None:
-    """Let a paused task go on from where it saved, with all that is blocked; or parts of it."""
+    """Resume a paused task with all its blocked parts, or resume only some parts."""
     from actors.control.requests import command
 
     name = name_of(task)
@@ -167,7 +166,7 @@ def resume(task: TaskName, target: Targets = None, source: Sources = None) -> No
 
 
 def stop(task: TaskName) -> None:
-    """Let a running task finish its batch, save and end, and wait until its process has ended."""
+    """Stop a running task once its batch is finished and saved, and wait until its process ends."""
     from actors.control.requests import stop_task
 
     name = name_of(task)

@@ -8,18 +8,21 @@ INCOMPLETE = 2
 
 _USAGE = "2 the command or the task file is wrong"
 RUN_CODES = (
-    f"Exit codes: 0 stopped in order; 1 a check failed, or the task ended with a fault; {_USAGE}."
+    f"Exit codes: 0 stopped in order; 1 a check failed, or a fault ended the task; {_USAGE}."
 )
-CHECK_CODES = f"Exit codes: 0 no check failed; 1 one did, or a server can't be reached; {_USAGE}."
+CHECK_CODES = (
+    f"Exit codes: 0 no check failed; 1 a check failed, or a server does not answer; {_USAGE}."
+)
 ASKING_CODES = (
-    f"Exit codes: 0 done; 1 the task refused, or can't be asked; {_USAGE}; 3 it does not run here."
+    f"Exit codes: 0 done; 1 the task refused, or does not answer; {_USAGE}; 3 the task does not run"
+    " here."
 )
 STATUS_CODES = (
     f"{ASKING_CODES[:-1]}; 4 with --exit-code: something needs the operator (a fault, a part that"
     " is blocked or paused, a lock in conflict, a task that was killed)."
 )
 REMOVE_CODES = (
-    "Exit codes: 0 it is removed, or there was nothing; 1 it runs, or the target can't be used;"
+    "Exit codes: 0 the task is removed, or nothing was saved; 1 it runs, or the target refuses;"
     f" {_USAGE}."
 )
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
@@ -38,6 +41,7 @@ _CODES = {
     "replicator.routing.expression.types.ExpressionError": WRONG_USAGE,
     "actors.control.protocol.ControlError": FAILED,
     "actors.control.server.AlreadyRunningError": FAILED,
+    "actors.control.metrics_server.MetricsAddressError": FAILED,
     "replicator.downstream.meta.lease.LeaseHeldError": FAILED,
     "replicator.status.StatusFormatError": FAILED,
     "actors.faults.FatalError": FAILED,

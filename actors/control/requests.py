@@ -33,25 +33,25 @@ async def status_of(name: str) -> TaskStatus:
     return TaskStatus.from_dict(dict((await command(name, "status")).body))
 
 
-async def statuses() -> tuple[list[TaskStatus], list[str]]:
-    """Those of all tasks that run, or have run, as this user on this host, by name; and why others
-    don't tell theirs.
+async def statuses() -> tuple[list[TaskStatus], dict[str, str]]:
+    """Those of all tasks that run, or have run, as this user on this host, by name; and by name why
+    others don't tell theirs.
 
     Raises ControlError where the folder of the sockets can't be used.
     """
     found: list[TaskStatus] = []
-    silent: list[str] = []
+    silent: dict[str, str] = {}
     replies = await ask_all(Request("status"))
     for name, reply in replies.items():
         if isinstance(reply, ControlError):
-            silent.append(str(reply))
+            silent[name] = str(reply)
         elif not reply.ok:
-            silent.append(f"task {name!r}: {reply.error}")
+            silent[name] = f"task {name!r}: {reply.error}"
         else:
             try:
                 found.append(TaskStatus.from_dict(dict(reply.body)))
             except StatusFormatError as error:
-                silent.append(f"task {name!r}: {error}")
+                silent[name] = f"task {name!r}: {error}"
     found += (ended for record in records() if (ended := _ended(record, replies)) is not None)
     return sorted(found, key=lambda status: status.task), silent
 

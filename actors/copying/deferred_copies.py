@@ -104,11 +104,13 @@ async def deferred_copy(
     finally:
         upstream.close()
     structures, later, targets = _ready(waiting, statements.changes, present, applied)
-    for record in waiting:
-        name = record.member.name
-        structure = later[name].structure if name in later else structures.get(name)
-        if structure is not None:
-            await _refuse_doubling(setup, meta, record, structure)
+    tables = structures | {name: copy.structure for name, copy in later.items()}
+    doubling = [r for r in waiting if await _would_double(setup, meta, r, tables)]
+    if doubling:
+        await _have_emptied(store, doubling)
+        for record in doubling:
+            structures.pop(record.member.name, None)
+            later.pop(record.member.name, None)
     if structures or later:
         await store.begin_again(setup.source, structures, later)
         reach(Failpoint.COPY_BEGUN_AGAIN)
@@ -209,21 +211,37 @@ def _concerns(change: TableChange, name: TableName) -> bool:
     return change.table == name or name in renamed
 
 
-async def _refuse_doubling(
-    setup: SourceSetup, meta: MetaStore, record: MemberRecord, structure: Table
-) -> None:
-    """Raise FatalError where rows that are on the target would be there twice."""
+async def _would_double(
+    setup: SourceSetup, meta: MetaStore, record: MemberRecord, tables: Mapping[TableName, Table]
+) -> bool:
+    """Whether rows that are on the target would be there twice.
+
+    ``tables``: the structures of the shards that can be copied now.
+    """
+    structure = tables.get(record.member.name)
+    if structure is None or record.copying is not CopyState.DEFERRED:
+        return False
     target = await read_target(meta.connection, record.target)
     rules = columns_of({setup.source: setup})(record.member)
-    keyless = target is not None and not keyed_by_target(structure, target, rules)
-    if keyless and record.copying is CopyState.DEFERRED:
-        raise shard_changed(
-            str(record.member),
-            record.target,
-            "it is to be copied once more, and its target has lost the key by which rows of it that"
-            " are there would be known",
-            emptied=True,
-        )
+    return target is not None and not keyed_by_target(structure, target, rules)
+
+
+async def _have_emptied(store: CopyStore, records: Sequence[MemberRecord]) -> None:
+    """Have the targets of these emptied that hold nothing but copied rows.
+
+    Raises FatalError for others, DatabaseUnavailableError, FencedError.
+    """
+    ours = await store.began_empty()
+    for record in records:
+        if record.target not in ours:
+            raise shard_changed(
+                str(record.member),
+                record.target,
+                "it is to be copied once more, and its target has lost the key by which rows of it"
+                " that are there would be known",
+                emptied=True,
+            )
+    await store.note_key_lost({record.target for record in records})
 
 
 def _gone(record: MemberRecord) -> FatalError:

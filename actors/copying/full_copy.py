@@ -74,7 +74,6 @@ class FullCopy:
         """Whether another copy has something to do when this one is finished."""
         self._waiting: dict[str, Sequence[TableName]] = {}
         self._held: dict[str, Sequence[TableName]] = {}
-        self._key_dropped: set[TableName] = set()
         self._follow = task.task_mode == "all"
         self._blocked = blocked
         self._applied = applied
@@ -127,7 +126,11 @@ class FullCopy:
                 self.progress.end()
 
     async def _run(self, stop: anyio.Event, started: anyio.Event) -> bool:
+        if await self._recopies_keyless():
+            return True
         starts, again = await self._starts()
+        if not starts.keys() - again and await self._recopies_keyless():
+            return True
         started.set()
         if not starts:
             self.progress.finish(told_of(self._waiting, self._held))
@@ -150,6 +153,7 @@ class FullCopy:
         targets, empty = await make_targets(
             self._task, self._setups, self._registry, members, begun, copied
         )
+        await self._store.note_empty(empty)
         servers = {s: start.server for s, start in starts.items() if start.server}
         jobs = self._jobs(key_conflicts, targets, frozenset(positions), servers)
         if self._follow and again >= starts.keys():
@@ -171,19 +175,31 @@ class FullCopy:
                 for source, copy in copies.items():
                     tasks.start_soon(self._copy_source, source, copy, workers)
             if not stop.is_set() and self._waits(members, every):
-                self.progress.waiting = "what is blocked, or away, is not copied"
+                self.progress.waiting = "the rest is blocked or unavailable"
                 await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():
             return False
-        if anew := self._key_dropped & empty:
-            # No key would tell the rows that are there from those that the binlog brings.
-            await self._store.recopy(anew)
-            self._log.info("copy.key-dropped", targets=sorted(map(str, anew)))
-            self.left = True
+        await self._recopies_keyless()
         self.progress.finish(told_of(self._waiting, self._held))
         self.progress.tell_finished()
         return True
+
+    async def _recopies_keyless(self) -> bool:
+        """Whether targets are to be emptied, and copied anew, before anything else is done.
+
+        No key would tell the rows that are there from those that the binlog brings. Only where all
+        first copies are done: what is read of their shards is not left out.
+        """
+        copies = await self._store.copies()
+        done = {source for source, record in copies.items() if record.done}
+        if not done >= self._setups.keys() or not await self._store.began_empty():
+            return False
+        anew = await self._store.recopy_keyless()
+        if anew:
+            self._log.info("copy.key-dropped", targets=sorted(map(str, anew)))
+            self.left = True
+        return bool(anew)
 
     def _background(
         self,
@@ -322,7 +338,6 @@ class FullCopy:
                     late = frozenset(m.target for m in copy.members if m.name in end.late)
                     self._defer(source, waiting, end.place, late)
         finally:
-            self._key_dropped |= copy.plans.key_dropped
             copy.close()
 
 

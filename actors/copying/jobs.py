@@ -148,14 +148,12 @@ class CopyJobs:
         for outcome in outcomes:
             if outcome.outcome is not CopyOutcome.DONE:
                 return outcome
-            progress.rows += outcome.rows
-            progress.size += outcome.size
             progress.counts.replaced += outcome.replaced
             progress.counts.ignored += outcome.ignored
-            progress.chunks += 1
-            progress.expected = max(progress.expected, progress.rows)
-            if outcome.chunk.upper is None:
-                progress.tables_done += 1
+            copy, last = outcome.chunk.copy, outcome.chunk.upper is None
+            progress.add(
+                copy.source, copy.member, outcome.rows, outcome.size, last=last, former=False
+            )
         return None
 
     async def _fault(self, failed: ChunkOutcome) -> FatalError:
@@ -172,14 +170,14 @@ class CopyJobs:
                 scope=of_target(target),
                 remedies=(
                     f"change or delete the row in {copy}, then `replicator resume`",
-                    "if that row is to stay: change or delete the other, in its shard and on the"
-                    f" target {target} (what is copied is not copied again), then `replicator"
-                    " resume`",
-                    f"if {target} was not empty before, and what it has may go: TRUNCATE TABLE"
-                    f" {target.quoted}; on the target, then `replicator resume`: all its shards are"
-                    " copied anew",
-                    "let the last row to come win, or the first: set on-duplicate-logical of the"
-                    " loader to replace or ignore, `replicator stop`, and start the task again",
+                    "to keep that row: change or delete the other row, in its shard and on the"
+                    f" target {target} (the task does not copy a copied row again), then"
+                    " `replicator resume`",
+                    f"if {target} had rows before the copy, and they may go: TRUNCATE TABLE"
+                    f" {target.quoted}; on the target, then `replicator resume`: the task copies"
+                    " all its shards again",
+                    "to let the last row win, or the first: set on-duplicate-logical of the loader"
+                    " to replace or ignore; `replicator stop`, `replicator run`",
                 ),
             )
         if failed.outcome is CopyOutcome.NO_ROOM:

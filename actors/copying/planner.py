@@ -139,7 +139,8 @@ class CopyPlanner:
         except DeferredError:
             return None
         except MySQLError as error:
-            raise refusal(source.address, error, source=source.source) from error
+            of = self._members[chunk.copy.member].target
+            raise refusal(source.address, error, source=source.source, of=of) from error
         return replace(chunk, copy=copy)
 
     async def _planned(self, chunks: list[CopyChunk], rows: int) -> ChunkGroup:
@@ -160,6 +161,9 @@ class CopyPlanner:
         except DeferredError:
             # It is copied later, all of it.
             pass
+        except MySQLError as error:
+            source = self._setup
+            raise refusal(source.address, error, source=source.source, of=member.target) from error
 
     async def _planned_chunks(self, member: CopyMember) -> AsyncIterator[tuple[CopyChunk, int]]:
         records = self._records.get(member.name, [])

@@ -14,6 +14,7 @@ from pyspark import SparkContext
 
 from actors.counts import CopyCounts
 from replicator.downstream.meta.chunks import ChunkRecord, CopiedTables
+from replicator.mysql.names import TableName
 from replicator.pipeline.copy.chunk_progress import ProgressReader
 from replicator.pipeline.spark.cluster import is_local
 from replicator.pipeline.spark.spark_folder import newest_folder
@@ -28,7 +29,28 @@ SMOOTHING_SECONDS = 30.0
 LOOK_SECONDS = 1.0
 """Between two looks at the rate, at least: rows come a block at a time."""
 
+ROW_COST = 100
+"""What a row as such counts for in the work of a copy, in bytes, beside its own: a million short
+rows take longer than a thousand long ones of the same size."""
+
 log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class ShardProgress:
+    """How much of one shard is copied, of how much: ``expected`` rows of ``average`` bytes, by its
+    server's estimate, until it is known better."""
+
+    expected: int
+    average: float
+    rows: int = 0
+    size: int = 0
+
+    @property
+    def bytes_expected(self) -> float:
+        """The bytes of all rows, by those that were copied as soon as there are some."""
+        average = self.size / self.rows if self.rows else self.average
+        return max(self.expected, self.rows) * average
 
 
 @dataclass(slots=True)
@@ -37,12 +59,12 @@ class CopyProgress:
 
     ``expected`` is the servers' estimate of the members' rows, never below what was copied.
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
-    ``rows_before``, the rows copied by earlier starts; what is shown has on top of them what the
-    jobs under way have sent, where these run on this host. ``waiting`` says what the copy
-    waits for, if it does; where it is ``finished``, the shards that are copied later, which are
-    ``deferred`` before. ``held`` are the targets that wait for it while all others are followed.
-    ``counts`` are those of the task. Nothing is ``counted`` before it is known what earlier starts
-    have copied.
+    ``rows_before`` and ``size_before``, what earlier starts have copied; what is shown has on top
+    of them what the jobs under way have sent, where these run on this host. ``waiting`` says what
+    the copy waits for, if it does; where it is ``finished``, the shards that are copied later,
+    which are ``deferred`` before. ``held`` are the targets that wait for it while all others are
+    followed. ``counts`` are those of the task. Nothing is ``counted`` before it is known what
+    earlier starts have copied.
     """
 
     counts: CopyCounts
@@ -52,6 +74,7 @@ class CopyProgress:
     rows: int = 0
     rows_before: int = 0
     size: int = 0
+    size_before: int = 0
     chunks: int = 0
     waiting: str = ""
     deferred: str = ""
@@ -61,7 +84,8 @@ class CopyProgress:
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
     _jobs: list[ProgressReader] = field(default_factory=list)
-    _looked: tuple[float, int] | None = None
+    _shards: dict[tuple[str, TableName], ShardProgress] = field(default_factory=dict)
+    _looked: tuple[float, float] | None = None
     _smoothed: float = 0.0
 
     @property
@@ -93,22 +117,39 @@ class CopyProgress:
         counts = [job.counts() for job in self._jobs]
         return self.rows + sum(c[0] for c in counts), self.size + sum(c[1] for c in counts)
 
+    @property
+    def bytes_expected(self) -> int:
+        """About how many bytes the rows will have been, never below what was copied."""
+        shards = self._shards.values()
+        rows, size = (
+            self.rows - sum(s.rows for s in shards),
+            self.size - sum(s.size for s in shards),
+        )
+        expected = self.expected - sum(max(s.expected, s.rows) for s in shards)
+        others = max(expected, rows) * size / rows if rows > 0 else 0.0
+        return round(max(sum(s.bytes_expected for s in shards) + others, self.size))
+
+    def _work(self) -> tuple[float, float]:
+        """What is done, and what is to be done in all: bytes, with what the rows count for."""
+        rows, size = self._sent()
+        return rows * ROW_COST + size, self.expected * ROW_COST + self.bytes_expected
+
     def look(self) -> None:
-        """Take the rows of the time since the last look into the smoothed rate."""
+        """Take what was done since the last look into the smoothed rate."""
         moment = time.monotonic()
-        sent, _ = self._sent()
+        done, _ = self._work()
         if self._looked is None:
-            self._looked = (moment, sent)
+            self._looked = (moment, done)
             return
-        then, rows = self._looked
+        then, before = self._looked
         passed = moment - then
         if passed < LOOK_SECONDS:
             return
-        self._looked = (moment, sent)
+        self._looked = (moment, done)
         # The shorter it has been copying, the more like a plain average it is.
         memory = min(SMOOTHING_SECONDS, self.seconds)
         weight = 1 - math.exp(-passed / memory) if memory else 1.0
-        self._smoothed += weight * (max(sent - rows, 0) / passed - self._smoothed)
+        self._smoothed += weight * (max(done - before, 0) / passed - self._smoothed)
 
     @property
     def seconds_left(self) -> float | None:
@@ -116,8 +157,10 @@ class CopyProgress:
         were expected are there and others still come."""
         if self.finished:
             return 0.0
-        rate, missing = self._smoothed or self.rate, self.expected - self._sent()[0]
-        return missing / rate if rate and missing > 0 else None
+        done, expected = self._work()
+        before = self.rows_before * ROW_COST + self.size_before
+        rate = self._smoothed or ((done - before) / self.seconds if self.seconds else 0.0)
+        return (expected - done) / rate if rate > 0 and expected > done else None
 
     @property
     def _state(self) -> CopyState:
@@ -142,6 +185,7 @@ class CopyProgress:
             rows=rows,
             rows_expected=max(self.expected, rows) if self.expected else 0,
             bytes=size,
+            bytes_expected=max(self.bytes_expected, size) if self.expected else 0,
             chunks=self.chunks,
             rows_per_second=0.0 if ended else round(self.rate, 1),
             seconds_left=None if left is None else round(left, 1),
@@ -149,16 +193,17 @@ class CopyProgress:
             ignored=self.counts.ignored,
             waiting=self.waiting or self.deferred,
             held=self.held,
-            percent=self._percent(rows),
+            percent=self._percent(),
         )
 
-    def _percent(self, rows: int) -> float | None:
+    def _percent(self) -> float | None:
         if self.finished:
             return 100.0
         if not self.expected:
             return None
-        # The number of rows is an estimate: it is not done before it is.
-        return min(math.floor(1000 * rows / self.expected) / 10, 99.9)
+        done, expected = self._work()
+        # Rows and bytes are estimates: it is not done before it is.
+        return min(math.floor(1000 * done / expected) / 10, 99.9)
 
     async def report(self) -> None:
         """Log how far it is from time to time; until cancelled."""
@@ -175,6 +220,33 @@ class CopyProgress:
         del figures["state"]
         return {**figures, "seconds": round(self.seconds, 1)}
 
+    def expect(self, source: str, shard: TableName, rows: int, size: int) -> None:
+        """A shard is to be copied that has so many rows and bytes, by its server's estimate."""
+        self._shards[source, shard] = ShardProgress(rows, size / rows if rows else 0.0)
+        self.expected += rows
+
+    def add(
+        self, source: str, shard: TableName, rows: int, size: int, *, last: bool, former: bool
+    ) -> None:
+        """A chunk is on the target, the ``last`` one of its shard; ``former``: since an earlier
+        start."""
+        self.rows += rows
+        self.size += size
+        self.chunks += 1
+        self.tables_done += last
+        if former:
+            self.rows_before += rows
+            self.size_before += size
+        found = self._shards.get((source, shard))
+        if found is not None:
+            was = max(found.expected, found.rows)
+            found.rows += rows
+            found.size += size
+            # Of a shard that is there whole nothing more is expected, nor less.
+            found.expected = found.rows if last else found.expected
+            self.expected += max(found.expected, found.rows) - was
+        self.expected = max(self.expected, self.rows)
+
     def add_former(self, copied: CopiedTables) -> None:
         """A source was copied whole before this start."""
         self.tables += copied.tables
@@ -184,15 +256,21 @@ class CopyProgress:
         self.rows_before += copied.rows
         self.expected += copied.rows
         self.size += copied.size
+        self.size_before += copied.size
 
-    def take_back(self, chunks: Iterable[ChunkRecord]) -> None:
+    def take_back(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Chunks that were copied are to be copied once more."""
         for chunk in chunks:
             self.chunks -= 1
             self.rows -= chunk.rows
             self.size -= chunk.size
             self.tables_done -= chunk.upper is None
+            if (found := self._shards.get((source, chunk.member))) is not None:
+                found.expected = max(found.expected, found.rows)
+                found.rows -= chunk.rows
+                found.size -= chunk.size
         self.rows_before = min(self.rows_before, self.rows)
+        self.size_before = min(self.size_before, self.size)
 
     def end(self) -> None:
         """Note that this run has ended, and leave to the next one how far it is."""
@@ -203,6 +281,7 @@ class CopyProgress:
         """Note that everything is copied, but for shards that are ``deferred``."""
         self.finished = self.counted = True
         self.waiting = deferred
+        self._shards.clear()
         self.expected = self.rows
         self.ended = time.monotonic()
 

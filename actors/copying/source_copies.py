@@ -110,9 +110,10 @@ class SourceCopies:
         finally:
             upstream.close()
         records = await self._store.chunks(source)
-        self._count_former(every, records)
-        self._progress.expected += sum(sizes[m.name].rows for m in every if m.name in sizes)
-        self._progress.expected = max(self._progress.expected, self._progress.rows)
+        for member in every:
+            estimate = sizes.get(member.name, TableSize(0, 0))
+            self._progress.expect(source, member.name, estimate.rows, estimate.size)
+        self._count_former(source, every, records)
         dump = self._dump[source]
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
         statements = None
@@ -134,15 +135,16 @@ class SourceCopies:
         held = [member for member in every if member.target in self._blocked]
         return SourceCopy(members, held, key_conflicts is not None, planner, plans, stream)
 
-    def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
-        progress = self._progress
-        progress.tables += len({m.name for m in members} | {r.member for r in records})
-        done = [record for record in records if record.done]
-        progress.tables_done += sum(record.upper is None for record in done)
-        progress.chunks += len(done)
-        progress.rows += sum(record.rows for record in done)
-        progress.rows_before += sum(record.rows for record in done)
-        progress.size += sum(record.size for record in done)
+    def _count_former(
+        self, source: str, members: Sequence[CopyMember], records: Sequence[ChunkRecord]
+    ) -> None:
+        self._progress.tables += len({m.name for m in members} | {r.member for r in records})
+        for record in records:
+            if record.done:
+                last = record.upper is None
+                self._progress.add(
+                    source, record.member, record.rows, record.size, last=last, former=True
+                )
 
     async def copied(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> bool:
         """Copy all chunks of a source; whether they are there, and nothing is left but its end.
@@ -171,7 +173,8 @@ class SourceCopies:
         before = await self._store.chunks(source)
         await self._store.read_again(source, spans)
         records = await self._store.chunks(source)
-        self._progress.take_back(r for r, now in zip(before, records, strict=True) if not now.done)
+        again = (r for r, now in zip(before, records, strict=True) if not now.done)
+        self._progress.take_back(source, again)
         copy.planner.go_on_from(records)
         return names
 
@@ -189,6 +192,8 @@ class SourceCopies:
         before = await self._store.chunks(source)
         spans = await self._store.read_spans(source)
         held = await held_back(copy.held, copy.plans, before, spans)
+        if copy.plans.key_dropped:
+            await self._store.note_key_lost(copy.plans.key_dropped)
         await self._store.finish(
             source,
             place,
@@ -197,7 +202,7 @@ class SourceCopies:
         )
         names = {member.name for member in late}
         again = names | held.keys()
-        self._progress.take_back(r for r in before if r.done and r.member in again)
+        self._progress.take_back(source, (r for r in before if r.done and r.member in again))
         reach(Failpoint.COPY_FINISHED)
         until = f"{end.file}:{end.offset}" if end else ""
         log.info("copy.source-finished", source=source, end=until)

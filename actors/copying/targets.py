@@ -49,25 +49,26 @@ async def make_targets(
     try:
         found, empty = {}, set()
         for name, (source, like) in first.items():
-            table = await read_target(target, name)
-            if table is None and name in copied:
-                raise _lost(name)
-            if table is None:
-                _refuse_extracted(name, setups[source], like.name)
-                await _make(target, name, setups[source], like)
+            try:
                 table = await read_target(target, name)
-                assert table is not None, f"{name} was made and is not there"
-                empty.add(name)
-            elif name not in begun:
-                if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                    _tell_of_rows(name, table)
-                else:
+                if table is None and name in copied:
+                    raise _lost(name)
+                if table is None:
+                    _refuse_extracted(name, setups[source], like.name)
+                    await _make(target, name, setups[source], like)
+                    table = await read_target(target, name)
+                    assert table is not None, f"{name} was made and is not there"
                     empty.add(name)
+                elif name not in begun:
+                    if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+                        _tell_of_rows(name, table)
+                    else:
+                        empty.add(name)
+            except MySQLError as error:
+                raise refusal(target.address, error, source=None, of=name) from error
             refuse_engine(name, table)
             found[name] = (registry.target(name), table)
         return found, frozenset(empty)
-    except MySQLError as error:
-        raise refusal(target.address, error, source=None) from error
     finally:
         target.close()
 
@@ -92,15 +93,15 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "copy.target-has-rows",
-        f"the target {name} has rows before its copy begins, and no key that tells rows apart:"
+        f"the target {name} has rows before its copy begins, and no key to tell rows apart:"
         " rows of an earlier copy would be there twice",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(
-            f"rows of the shards, from an earlier copy: TRUNCATE TABLE {name.quoted}, then"
-            " `replicator resume`",
-            "rows that belong there beside those of the shards: move them to another table until"
-            " the copy is finished",
+            f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
+            " resume`",
+            "if they belong there beside the rows of the shards: move them to another table until"
+            " the copy has finished, and `replicator resume`",
         ),
     )
 
@@ -137,7 +138,7 @@ async def _make(
             # What changed it since comes by the binlog, to the target, too.
             pattern = replace(pattern, create_sql=member.structure.create_sql)
     except MySQLError as error:
-        raise refusal(setup.address, error, source=setup.source) from error
+        raise refusal(setup.address, error, source=setup.source, of=name) from error
     finally:
         upstream.close()
     mapped = columns_of({setup.source: setup})(Member(setup.source, member.name)).mapped

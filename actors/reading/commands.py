@@ -20,22 +20,22 @@ Statements = Annotated[
     list[str], typer.Argument(metavar="STATEMENT…", help="DDL, written like the shard's own.")
 ]
 OfSource = Annotated[
-    str, typer.Option(help="The source; else the one that is held up, or all with --binlog-pos.")
+    str, typer.Option(help="The source; by default the blocked one, or with --binlog-pos any.")
 ]
 AtPosition = Annotated[
-    str, typer.Option(help="FILE:OFFSET of the statement; else the one that holds the task up.")
+    str, typer.Option(help="FILE:OFFSET of the statement; by default the one that blocks the task.")
 ]
 
 
 def skip(task: TaskName, source: OfSource = "", binlog_pos: AtPosition = "") -> None:
-    """Execute nothing on the target for a statement; its shard counts as having it."""
+    """Skip a statement: the target does not execute it, and the shard counts as having it."""
     _give_override(task, "skip", [], source, binlog_pos)
 
 
 def replace(
     task: TaskName, statements: Statements, source: OfSource = "", binlog_pos: AtPosition = ""
 ) -> None:
-    """Execute other statements in place of one."""
+    """Execute other statements on the target in place of one."""
     _give_override(task, "replace", statements, source, binlog_pos)
 
 
@@ -47,7 +47,7 @@ def inject(
 
 
 def list_overrides(task: TaskName, as_json: AsJson = False) -> None:
-    """Show the overrides that were given, until what they are for is saved."""
+    """Show the overrides that are still needed."""
     from actors.control.requests import command
 
     reply = anyio.run(command, name_of(task), "binlog", {"action": "list"})

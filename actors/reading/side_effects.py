@@ -1,13 +1,18 @@
-"""Proof that a statement which changes a table of no interest changes nothing else.
+"""What the binlog does not tell of statements: what else they have done, or not done.
 
-Where a session logs statements, the binlog does not show what they write by triggers, stored
-functions and views (`replicator.ddl.analysis.side_effects`). The source tells what there is now;
-the statements from there back to the one in question, that it was so then.
+Proof that a statement which changes a table of no interest changes nothing else: where a session
+logs statements, the binlog does not show what they write by triggers, stored functions and views
+(`replicator.ddl.analysis.side_effects`). The source tells what there is now; the statements from
+there back to the one in question, that it was so then.
+
+Which tables a DROP TABLE has left: MySQL up to 5.7 goes on with the others where a foreign key
+refers to one of them, and logs all names, with the error (so seen with 5.6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from pymysql.err import MySQLError
 
@@ -18,12 +23,15 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.side_effects import (
+    changed_tables,
+    concerns,
     may_change_side_effects,
     mentioned,
     stored_functions,
 )
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
@@ -56,8 +64,23 @@ _OTHERS_TABLES = frozenset({"MRG_MYISAM", "MRG_MyISAM", "FEDERATED", "SPIDER", "
 """Engines whose rows are those of other tables."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What was found out about a statement beside the binlog.
+
+    ``doubt``: why it may have written more than its table; empty where it has not. ``left``: the
+    tables that it names as dropped and has not dropped; None where that is not certain.
+    """
+
+    doubt: str = ""
+    left: frozenset[TableName] | None = frozenset()
+
+
+NOTHING_UNSEEN = Unseen()
+
+
 class SideEffects:
-    """Looks for what statements of one source may have written unseen.
+    """Looks for what statements of one source have done, or left, unseen.
 
     ``readings`` counts how often the binlog was read ahead: that cuts off whoever follows it.
     """
@@ -92,6 +115,57 @@ class SideEffects:
             )
         except MySQLError as error:
             raise refusal(self._setup.address, error, source=self._setup.source) from error
+
+    async def left(
+        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
+    ) -> frozenset[TableName] | None:
+        """The tables that a DROP TABLE names which ended with an error, and has not dropped.
+
+        None where that is not certain. ``behind`` and errors as for `doubt`.
+        """
+        found = set()
+        try:
+            for reference in parsed.named(TableRole.SUBJECT):
+                name = TableName(reference.schema, reference.table)
+                there = await self._is_left(name, statement, behind)
+                if there is None:
+                    return None
+                found |= {name} if there else set()
+        except StreamLostError:
+            raise
+        except BinlogError:
+            return None
+        except MySQLError as error:
+            raise refusal(self._setup.address, error, source=self._setup.source) from error
+        return frozenset(found)
+
+    async def _is_left(
+        self, name: TableName, statement: Statement, behind: SourcePosition
+    ) -> bool | None:
+        """Whether a table was there behind a statement: by the next one that concerns it, or now.
+
+        Looked at first: a statement that comes meanwhile decides. The server answers for a table
+        when what changes it is logged.
+        """
+        there = True
+        try:
+            await self._connection.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            there = False
+        for at, change in await self._since(statement, behind):
+            if at <= statement.transaction:
+                continue
+            if not any(concerns(changed, name) for changed in changed_tables(change)):
+                continue
+            if change.error or _only_if(change):
+                return None
+            if change.kind is StatementKind.CREATE_TABLE:
+                return False
+            made = {*(new for _, new in change.renames), *change.split_off}
+            return name not in {TableName(one.schema, one.table) for one in made}
+        return there
 
     async def _doubt(
         self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
@@ -157,4 +231,11 @@ def _changing(
     statement: Statement, parsed: ParsedStatement
 ) -> Iterable[tuple[int, ParsedStatement]]:
     if parsed.kind is not StatementKind.DML:
-        yield statement.transaction, parsed
+        yield statement.transaction, replace(parsed, error=statement.error)
+
+
+def _only_if(change: ParsedStatement) -> bool:
+    """Whether a statement does not tell if its table was there before it."""
+    if change.kind is StatementKind.DROP_TABLE:
+        return change.guard is None
+    return change.only_if_missing or change.only_if_there

@@ -63,8 +63,8 @@ def source_fault(
             where=where,
             scope=of_source(source),
             remedies=(
-                "at the source, give the account what the task file says (its former password) or"
-                " what the message names, then `replicator resume`: it goes on from where it was",
+                "at the source, give the account the password of the task file, or what the"
+                " message names, then `replicator resume`: it goes on where it was",
                 "if the task file is to change (a new password, user or certificate): change it,"
                 " then `replicator stop`, `replicator run`; a resumed task does not read it again",
             ),
@@ -75,9 +75,9 @@ def source_fault(
         where=where,
         scope=of_source(source),
         remedies=(
-            "mend the cause at the source, then `replicator resume`",
-            "if it lies in the binlog itself: bring over by hand what the event did, and start"
-            " behind it:"
+            "remove the cause at the source, then `replicator resume`",
+            "if the cause is in the binlog itself: do by hand on the target what the event did, and"
+            " start behind it:"
             f" {start_behind(_PLACE.format(source=source))}",
             COPY_ANEW,
         ),

@@ -24,7 +24,7 @@ from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.prepared_check import PreparedCheck
 from actors.reading.prepared_transactions import PreparedBefore
-from actors.reading.side_effects import SideEffects
+from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
@@ -263,8 +263,8 @@ class SourceReader(Actor[Never]):
                 return
             reach(Failpoint.SEGMENT_READ)
             readings = self._readings
-            doubt = await self._doubt(segment)
-            await self._deal(segment, doubt)
+            unseen = await self._unseen(segment)
+            await self._deal(segment, unseen)
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
@@ -287,22 +287,24 @@ class SourceReader(Actor[Never]):
         """How often the binlog was read ahead."""
         return self._side_effects.readings + self._statements.online.readings
 
-    async def _doubt(self, segment: Segment) -> str:
-        """Why the statement that ends a segment may have written to tables unseen; else empty.
+    async def _unseen(self, segment: Segment) -> Unseen:
+        """What the binlog does not tell of the statement that ends a segment.
 
         Found out before anything of the segment is dealt out, since the connection may be lost.
         """
         statement = segment.statement
         if statement is None or statement == self._unfinished:
-            return ""
+            return NOTHING_UNSEEN
         parsed = self._statements.parsed(statement, statement.sql)
         await self._statements.online.look_ahead(parsed, statement, segment.end)
         writer = self._statements.unseen_writer(statement)
-        if writer is None:
-            return ""
-        return await self._side_effects.doubt(statement, writer, segment.end)
+        if writer is not None:
+            return Unseen(await self._side_effects.doubt(statement, writer, segment.end))
+        if self._statements.drops_in_part(parsed):
+            return Unseen(left=await self._side_effects.left(statement, parsed, segment.end))
+        return NOTHING_UNSEEN
 
-    async def _deal(self, segment: Segment, doubt: str) -> None:
+    async def _deal(self, segment: Segment, unseen: Unseen) -> None:
         statement = segment.statement
         if statement == self._unfinished:
             # Sent before the connection was lost inside its transaction: it counts once.
@@ -313,17 +315,19 @@ class SourceReader(Actor[Never]):
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = await self._named_steps(segment, statement, doubt)
+            steps = await self._named_steps(segment, statement, unseen)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
                 await self._deal_step(step, segment, {}, complete=segment.complete and last)
         self._note(segment)
 
-    async def _named_steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+    async def _named_steps(
+        self, segment: Segment, statement: Statement, unseen: Unseen
+    ) -> list[Step]:
         """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
         try:
-            steps = self._steps(segment, statement, doubt)
+            steps = self._steps(segment, statement, unseen)
         except FatalError:
             # The operator may answer it.
             await self._save_gtid(statement)
@@ -337,9 +341,9 @@ class SourceReader(Actor[Never]):
             places = statement.transaction, statement.position.key
             await self._statement_gtids.put(self.settings.source, places, statement.gtid)
 
-    def _steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+    def _steps(self, segment: Segment, statement: Statement, unseen: Unseen) -> list[Step]:
         try:
-            steps = self._statements.steps(segment, statement, doubt)
+            steps = self._statements.steps(segment, statement, unseen)
         except FatalError as error:
             of_table = error.event == "member.not-copied"
             scope = self._statements.scope_of(statement) if of_table else error.scope

@@ -11,6 +11,7 @@ from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
+from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
 from actors.reading.statement_faults import forbidden, unsupported
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.reading.uncopied_members import uncopied_members
@@ -23,6 +24,7 @@ from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
+from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import Member, TableName, folded
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
@@ -171,13 +173,26 @@ class StatementReader:
         ignored = self._filter.leaves_out(parsed, default, self.target)
         return None if ignored else parsed
 
-    def steps(self, segment: Segment, statement: Statement, doubt: str = "") -> list[Step]:
+    def drops_in_part(self, parsed: ParsedStatement) -> bool:
+        """Whether a statement may have left some of the replicated tables that it names as dropped.
+
+        Not where all that it has not dropped were not there.
+        """
+        if parsed.kind is not StatementKind.DROP_TABLE or parsed.temporary:
+            return False
+        named = {TableName(t.schema, t.table) for t in parsed.named(TableRole.SUBJECT)}
+        failed = parsed.error not in (0, ErrorCode.ER_BAD_TABLE_ERROR)
+        return failed and not named.isdisjoint(self.members)
+
+    def steps(
+        self, segment: Segment, statement: Statement, unseen: Unseen = NOTHING_UNSEEN
+    ) -> list[Step]:
         """The statement that ends a segment, or the ones that override it.
 
-        ``doubt``: why an `unseen_writer` may have written to other tables, too. At least one step.
-        Raises FatalError for what cannot be replicated.
+        ``unseen``: what an `unseen_writer`, or one that `drops_in_part`, has done. At least one
+        step. Raises FatalError for what cannot be replicated.
         """
-        if doubt:
+        if doubt := unseen.doubt:
             error = DdlError(
                 "a change of a table that is not replicated was logged as a statement, and may have"
                 f" written to replicated tables, of which the binlog does not tell: {doubt}"
@@ -192,7 +207,7 @@ class StatementReader:
         override = self._overrides.find(self._source, statement)
         try:
             if override is None:
-                found = self._own(statement, parsed)
+                found = self._own(statement, self._dropped(parsed, unseen))
             else:
                 found = self._overridden(statement, parsed, override)
         except DdlError as error:
@@ -220,6 +235,23 @@ class StatementReader:
             )
             for number, (processed, effects) in enumerate(found)
         ] or [Step(statement)]
+
+    def _dropped(self, parsed: ParsedStatement, unseen: Unseen) -> ParsedStatement:
+        """A statement without the tables that it has not dropped. Raises DdlError."""
+        if unseen.left is None:
+            raise DdlError(
+                f"the statement ended with error {parsed.error} at the source and was logged all"
+                " the same: which of its tables it has dropped up to then is not known"
+            )
+        if not unseen.left:
+            return parsed
+        self._log.info(
+            "ddl.dropped-in-part",
+            statement=parsed.sql[:200],
+            left=sorted(map(str, unseen.left)),
+        )
+        dropped = (t for t in parsed.tables if TableName(t.schema, t.table) not in unseen.left)
+        return replace(parsed, tables=tuple(dropped))
 
     def _own(
         self, statement: Statement, parsed: ParsedStatement

@@ -24,7 +24,7 @@ class UnlockAction(StrEnum):
 
 
 def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
-    """Show the schema changes that wait for shards, what they wait for, and the remedies."""
+    """Show the schema changes that wait for shards, which shards, and the commands to end that."""
     from actors.control.requests import status_of
     from replicator.terminal.locks import locks_json, render_locks
 
@@ -38,23 +38,23 @@ def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
 def unlock_ddl_lock(
     task: TaskName,
     lock: Annotated[
-        str, typer.Argument(metavar="LOCK_ID", help="The lock's id, as show-ddl-locks tells it.")
+        str,
+        typer.Argument(metavar="LOCK_ID", help="The id of the lock, as show-ddl-locks shows it."),
     ],
     owner: Annotated[
         str,
         typer.Option(
             "--owner",
             "--source",
-            help="The source whose statement counts; else that of the lock's owner. Needed where"
-            " shards have brought different statements: without it the command lists them.",
+            help="The source whose statement counts; by default the owner of the lock. Required"
+            " if shards have brought different statements: without it, the command lists them.",
         ),
     ] = "",
     shard: Annotated[
         str,
         typer.Option(
             metavar="SCHEMA.TABLE",
-            help="The shard of --owner whose statement counts, where its shards have brought"
-            " different ones.",
+            help="The shard of --owner whose statement counts, if shards of this source differ.",
         ),
     ] = "",
     database: Annotated[
@@ -62,14 +62,13 @@ def unlock_ddl_lock(
     ] = "",
     table: Annotated[str, typer.Option(help="With --database: the shard's table.")] = "",
     action: Annotated[
-        UnlockAction, typer.Option(help="Execute the statement on the target, or leave it out.")
+        UnlockAction, typer.Option(help="Execute the statement on the target, or skip it.")
     ] = UnlockAction.EXEC,
 ) -> None:
-    """Resolve a lock without the shards that lack its statement, or have another one.
+    """Resolve a lock without waiting for the shards that lack its statement, or have another.
 
-    Where shards have brought different statements, --owner (or --action skip) has to say what
-    counts: without it nothing is done, the exit code is 1, and each choice is listed with its
-    command.
+    If shards have brought different statements, --owner or --action skip must choose. Without a
+    choice the command does nothing, lists each choice with its command, and exits with 1.
     """
     from actors.control.requests import command
 

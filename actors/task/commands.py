@@ -40,7 +40,7 @@ class LogLevel(StrEnum):
 
 
 class OnError(StrEnum):
-    """What a task does on an error that it can't get over by itself."""
+    """What a task does at a fault that needs the operator."""
 
     PAUSE = "pause"
     EXIT = "exit"
@@ -51,23 +51,31 @@ def run(
     log_file: Annotated[
         Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The least level to log.")] = LogLevel.INFO,
     on_error: Annotated[
-        OnError, typer.Option(help="On an error that needs you: pause and wait, or exit with 1.")
+        OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
     remove_meta: Annotated[
-        bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
+        bool, typer.Option("--remove-meta", help="Forget all saved progress and start anew.")
     ] = False,
     on_changed_rules: Annotated[
         OnChangedRules,
         typer.Option(
-            help="When the rules of the task file are not those that the rows on the target were"
-            " written by: stop with an error, keep those rows as they are, or empty the targets"
-            " concerned and recopy them."
+            help="If other rules of the task file wrote the rows on the target: stop with a fault,"
+            " keep those rows as they are, or empty the targets that the change concerns and copy"
+            " them again."
         ),
     ] = OnChangedRules.STOP,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
+            " metrics.listen of the task file.",
+        ),
+    ] = "",
 ) -> None:
-    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it: the batch is saved first."""
+    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
     gc.disable()
     import structlog
@@ -84,6 +92,8 @@ def run(
     _keep_to_memory(task)
     for finding in task.open_files:
         structlog.get_logger().warning("task-file.open-to-others", finding=finding)
+    if metrics:
+        task = _with_metrics(task, metrics)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
@@ -103,19 +113,19 @@ def check(
     keys: Annotated[
         str,
         typer.Option(
-            help="Whether shards share values of the target's keys: `sample`, `sample:N` (about N"
-            " values of all targets together), `exact` (all values, by a Spark job) or `none`."
+            help="How to look for key values that several shards have: `sample`, `sample:N` (about"
+            " N values of all targets together), `exact` (all values, by a Spark job) or `none`."
         ),
     ] = "sample",
     as_json: AsJson = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show also each check that passed.")
+        bool, typer.Option("--verbose", help="Also show each check that passed.")
     ] = False,
 ) -> None:
-    """Try out everything a task needs, and say how to mend what is missing.
+    """Try out everything that a task needs, and show the remedy for each failure.
 
-    Failed checks come first, then warnings; then the targets with their shards, and the rows and
-    bytes that the sources' servers estimate.
+    Failed checks come first, then warnings, then the targets with their shards and with the rows
+    and bytes that the sources estimate.
     """
     from config import load_task
     from replicator import logs
@@ -149,7 +159,7 @@ def remove(
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Forget a task that does not run: drop its meta tables, and leave its targets as they are."""
+    """Forget a stopped task: drop its meta tables, and keep its targets as they are."""
     from actors.control.task_records import forget_record
     from actors.task.operator.removal import remains_of, remove_task
     from config import load_task
@@ -176,6 +186,17 @@ def remove(
     anyio.run(remove_task, task)
     forget_record(task.name)
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
+
+
+def _with_metrics(task: Task, address: str) -> Task:
+    """The task with its metrics at another address. Raises BadParameter."""
+    from config.processing import Metrics, host_and_port
+
+    try:
+        host_and_port(address)
+    except ValueError as error:
+        raise typer.BadParameter(f"--metrics {address}: {error}") from error
+    return task.model_copy(update={"metrics": Metrics(listen=address)})
 
 
 def _keep_to_memory(task: Task) -> None:
@@ -269,11 +290,11 @@ def _begin_java(task: Task) -> StartedJava | None:
     return begin_java(task.spark.master, task.spark.conf)
 
 
-OfSource = Annotated[str, typer.Option(help="The source; else any.")]
+OfSource = Annotated[str, typer.Option(help="The source; by default any.")]
 ShardTable = Annotated[
     str,
     typer.Option(
-        help="The shard, as schema.table; a part that has a dot or a backquote in backquotes."
+        help="The shard, as schema.table; put a part with a dot or a backquote in backquotes."
     ),
 ]
 
@@ -281,7 +302,7 @@ ShardTable = Annotated[
 def list_structures(
     task: TaskName, source: OfSource = "", table: ShardTable = "", as_json: AsJson = False
 ) -> None:
-    """Show the structures that shards' rows are read by, from the saved position on."""
+    """Show the structures by which the task reads the rows of shards."""
     from actors.control.requests import command
 
     wanted = {"action": "list", "source": source, "table": table}
@@ -297,17 +318,17 @@ def set_structure(
     table: ShardTable = "",
     source: OfSource = "",
     file: Annotated[
-        Path | None, typer.Option(help="The file with a CREATE TABLE; its name does not matter.")
+        Path | None, typer.Option(help="A file with a CREATE TABLE of any name.")
     ] = None,
     sql: Annotated[str, typer.Option(help="The CREATE TABLE itself.")] = "",
     from_source: Annotated[
-        bool, typer.Option("--from-source", help="As the table is at the source now.")
+        bool, typer.Option("--from-source", help="The structure that the source has now.")
     ] = False,
     from_target: Annotated[
-        bool, typer.Option("--from-target", help="As the target is now.")
+        bool, typer.Option("--from-target", help="The structure that the target has now.")
     ] = False,
 ) -> None:
-    """Tell a paused task, or one that such rows block a target of, the structure of the rows."""
+    """Tell a task that rows of unknown structure block which structure they have."""
     from actors.control.requests import command, status_of
 
     if [file is not None, bool(sql), from_source, from_target].count(True) != 1:

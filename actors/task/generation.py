@@ -33,6 +33,7 @@ from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
+from replicator.downstream.meta.additions import add_missing
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
@@ -136,6 +137,7 @@ class Generation:
             self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
+            await add_missing(resources.meta.connection, task.meta_schema, task.name)
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
@@ -156,7 +158,7 @@ class Generation:
                 self._on_changed_rules,
                 copies=task.task_mode == "all",
             )
-            await empty_targets(resources.meta, resources.ddl)
+            await empty_targets(resources.meta, resources.ddl, self.blocked.targets)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(
@@ -267,6 +269,10 @@ class Generation:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
             tasks.start_soon(running.watch.run)
+            if running.validator is not None:
+                tasks.start_soon(
+                    running.validator.run, running.applied_to, running.writer.is_behind
+                )
             async with anyio.create_task_group() as units:
                 for unit in running.units.values():
                     units.start_soon(unit.run)
@@ -418,16 +424,5 @@ def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
     """Those of the targets that have everything of a source up to a place, and how far."""
-    unit = running.units.get(source)
-    reached = running.writer.tracker(source).reached.position
-    if unit is None or not unit.running or unit.restarting or reached is None:
-        return {}
-    if reached.binlog.key < place:
-        return {}
-    held, registry = unit.reader.held, running.registry
-    open_targets = {registry.target_name(n) for n in running.coordination.open_targets(source)}
-    return {
-        target: reached.binlog.key
-        for target in targets
-        if not held.holds(target) and target not in open_targets
-    }
+    reached = {target: running.applied_to(target, source) for target in targets}
+    return {target: key for target, key in reached.items() if key >= place and key}

@@ -144,7 +144,7 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
     match error:
         case PrecheckError():
             found = dict.fromkeys(way for result in error.failed for way in result.remedies)
-            return (*found, f"`replicator check {file}` shows all that was looked at")
+            return (*found, f"`replicator check {file}` shows all findings")
         case AlreadyRunningError():
             return (
                 f"if that process is to run the task there is nothing to do: `replicator status"
@@ -159,7 +159,7 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
                 " target away; the start waits until its lease has run out",
             )
         case JavaMissingError():
-            return ("install what is missing, or set JAVA_HOME, then start the task again",)
+            return ("install Java, or set JAVA_HOME, then start the task again",)
         case RouteError():
             return ("correct `routes:` in the task file, then start the task again",)
         case ControlError():

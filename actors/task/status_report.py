@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,8 +18,17 @@ from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import binlog_distance, lock_statuses
 from actors.task.wiring.wiring import RunningTask
+from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
-from replicator.status import Fault, SourceStatus, TargetStatus, TaskState, TaskStatus, WriterStatus
+from replicator.status import (
+    Fault,
+    SourceStatus,
+    TargetStatus,
+    TaskState,
+    TaskStatus,
+    Trend,
+    WriterStatus,
+)
 
 
 def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
@@ -49,18 +59,38 @@ INTERVAL = 1.0
 """Seconds between two looks at the counters that rates are made from."""
 
 
+TREND_SECONDS = 5.0
+"""Between two points of the trend."""
+
+TREND_POINTS = 60
+"""As many points as the trend has at most: five minutes."""
+
+
 class RateMeter:
-    """Rows per second of the writer and of each target, over the last `WINDOW` seconds."""
+    """Rows per second of the writer and of each target, over the last `WINDOW` seconds.
+
+    And the trend of the last minutes: a start or a pause is part of it.
+    """
 
     def __init__(self, counts: TaskCounts) -> None:
         self._counts = counts
         self._looks: deque[tuple[float, dict[TableName, int]]] = deque()
+        self._trend: deque[tuple[float, float | None]] = deque(maxlen=TREND_POINTS)
 
-    async def keep_looking(self) -> None:
-        """Note the counters every `INTERVAL` seconds."""
+    async def keep_looking(self, lag: Callable[[], float | None]) -> None:
+        """Note the counters every `INTERVAL` seconds, and the ``lag`` every `TREND_SECONDS`."""
+        due = time.monotonic() + TREND_SECONDS
         while True:
             self.look()
+            if time.monotonic() >= due:
+                due += TREND_SECONDS
+                self._trend.append((round(self.writer(), 1), lag()))
             await anyio.sleep(INTERVAL)
+
+    def trend(self) -> Trend:
+        """The last minutes."""
+        rates, lags = tuple(r for r, _ in self._trend), tuple(lag for _, lag in self._trend)
+        return Trend(TREND_SECONDS, rates, lags)
 
     def look(self) -> None:
         """Note the counters of this moment."""
@@ -108,7 +138,19 @@ def task_status(
         locks=lock_statuses(name, running) if running else (),
         copy=copy,
         blocked=blocked_statuses(name, parts, running),
+        validation=validation_status(counts.validation),
+        trend=rates.trend(),
     )
+
+
+def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | None:
+    """The largest lag of all sources, in seconds; None where one is not known."""
+    running = generation.running if generation else None
+    if running is None:
+        return None
+    lags = [_lag(running, s, counts.sources[s]) for s in {*running.units, *running.stopped}]
+    known = [lag for lag in lags if lag is not None]
+    return max(known) if known and len(known) == len(lags) else None
 
 
 def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -> WriterStatus:
@@ -150,6 +192,7 @@ def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceS
         bytes=counts.bytes,
         reconnects=counts.reconnects,
         distance=binlog_distance(running, source),
+        transactions=counts.applied.number,
     )
 
 
@@ -170,6 +213,7 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         bytes=counts.bytes,
         reconnects=counts.reconnects,
         distance=binlog_distance(running, source),
+        transactions=counts.applied.number,
     )
 
 
@@ -205,6 +249,8 @@ def _targets(
                 rows_per_second=round(rates.target(name), 1),
                 ddl=ddl.effect.sql if ddl else waiting.get(name, ""),
                 filtered=done.filtered,
+                bytes=done.bytes,
+                transactions=done.transactions,
             )
         )
     return tuple(found)

@@ -16,11 +16,13 @@ import structlog
 
 from actors.backoff import Backoff
 from actors.control.arguments import OnChangedRules
+from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.task.generation import Generation
+from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
@@ -42,10 +44,12 @@ from actors.task.resources.leftovers import forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.prechecks import Prechecks
-from actors.task.status_report import RateMeter, task_status
+from actors.task.status_report import RateMeter, lag_of_all, task_status
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of
+from actors.validating.operator_answers import answer_validation
 from config.models import Task
+from config.processing import host_and_port
 from replicator.downstream.meta.lease import Lease, LeaseLostError, this_process
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
@@ -186,13 +190,18 @@ class TaskSupervisor:
         """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
 
         Raises actors.control.server.AlreadyRunningError or
-        replicator.downstream.meta.lease.LeaseHeldError when another process runs the task, and
+        replicator.downstream.meta.lease.LeaseHeldError when another process runs the task,
+        actors.control.metrics_server.MetricsAddressError, and
         actors.task.startup.prechecks.PrecheckError.
         """
         async with anyio.create_task_group() as tasks:
             await tasks.start(ControlServer(self._task.name, self._answer).run)
+            if listen := self._task.metrics.listen:
+                address, meters = host_and_port(listen), self._counts.meters
+                await tasks.start(MetricsServer(address, self.status, meters).run)
             tasks.start_soon(self._obey_signals)
-            tasks.start_soon(self._rates.keep_looking)
+            tasks.start_soon(self._rates.keep_looking, self._lag)
+            tasks.start_soon(Heartbeat(self.status).keep)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
@@ -374,6 +383,10 @@ class TaskSupervisor:
             return await operator_commands.unlock(
                 running.coordination if running else None, request.arguments, self._task.name
             )
+        if request.command == "validation":
+            return await answer_validation(
+                self._task, self._lease, self._counts.validation, request.arguments
+            )
         if request.command in ("binlog", "schema"):
             return await self._answers.take(request)
         try:
@@ -394,7 +407,11 @@ class TaskSupervisor:
         """Whether a statement runs that changes a target, which may take hours."""
         return self._running is not None and bool(self._running.runner.under_way)
 
+    def _lag(self) -> float | None:
+        return lag_of_all(self._generation, self._counts)
+
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
+        self._counts.meters.restart()
         self._log.warning("task.restart", reason=str(error), seconds=wait)
         self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))
 
@@ -407,6 +424,7 @@ class TaskSupervisor:
         block = block_of(self._task.name, error)
         fault = block.fault
         assert fault is not None
+        self._counts.meters.fault(error.event)
         record = {"error": fault.message, "where": fault.where, "remedies": fault.remedies}
         if error.passing:
             self._log.warning(error.event, **record)

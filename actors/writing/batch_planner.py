@@ -194,10 +194,10 @@ class BatchPlanner:
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
             "rows.structure-unknown",
-            f"the structure that rows of {name} were written with is not known for certain:"
-            f" {doubt}. The events do not tell names, signs, labels and charsets"
-            " (binlog_row_metadata is not FULL), so read by a guess their values could end up in"
-            " other columns, or as other values",
+            f"the task does not know for certain the structure that rows of {name} were written"
+            f" with: {doubt}. The events do not tell names, signs, labels and charsets"
+            " (binlog_row_metadata is not FULL). By a guess, values could end up in other columns,"
+            " or as other values",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
             remedies=(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
+import numpy as np
 import structlog
 
 from actors.actor import Actor
@@ -118,6 +119,10 @@ class BatchedWriter(Actor[WriterMessage]):
     def queued_bytes(self) -> int:
         """Bytes of row events that have arrived and are not finished."""
         return sum(tracker.queued_bytes for tracker in self._trackers.values())
+
+    def is_behind(self) -> bool:
+        """Whether a whole batch waits behind the one that is being applied."""
+        return self.queued_bytes > self.settings.batch_bytes
 
     def applied(self, source: str) -> SourcePosition | None:
         """The boundary up to which everything of a source is applied; None before it is known."""
@@ -270,9 +275,11 @@ class BatchedWriter(Actor[WriterMessage]):
     def _batch_done(self, done: BatchDone) -> None:
         for tracker, segments in self._running:
             tracker.applied(segments)
+            self._count(tracker.source, segments)
         self._running = []
         self._batch_targets = set()
         self._counts.batches += 1
+        self._counts.meters.batch(done.seconds)
         self.progress.last_batch_seconds = done.seconds
         self._left_out.note(done.result.left_out)
         for outcome in done.result.outcomes:
@@ -290,6 +297,19 @@ class BatchedWriter(Actor[WriterMessage]):
                     rows=outcome.missing,
                     meaning="updates or deletes did not find their row on the target",
                 )
+
+    def _count(self, source: str, segments: Iterable[PendingSegment]) -> None:
+        """Count what was applied of a source, and how old it was by then."""
+        for segment in segments:
+            parts = [(part.target, part.rows) for part in segment.parts.values() if part.rows]
+            found = np.concatenate([rows.transaction for _, rows in parts])
+            self._counts.sources[source].applied.add(np.sort(found))
+            for number, rows in parts:
+                counts = self._counts.targets[self._registry.target_name(number)]
+                counts.applied[source].add(rows.transaction)
+                counts.bytes += rows.size
+            if segment.end is not None and segment.end.timestamp:
+                self._counts.meters.visible(source, time.time() - segment.end.timestamp)
 
     def _batch_cut(self, message: BatchCut) -> None:
         """Repeat the batch together with the rest of its transactions.

@@ -368,8 +368,8 @@ def nondeterministic_defaults_fault(
     """
     return FatalError(
         "ddl.nondeterministic-default",
-        f"a column is added whose default is another value at each execution ({function}): the rows"
-        f" of the target would get others than they have in their shards\n"
+        f"a statement adds a column whose default differs at each execution ({function}): the rows"
+        " of the target would get other values than they have in their shards\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),
@@ -378,9 +378,8 @@ def nondeterministic_defaults_fault(
             " give the target's rows the values that they have in their shards; then `replicator"
             " binlog skip`. In a target without a key, rows that their shard has changed since"
             " can't be found: copy the tables anew",
-            "where the values of older rows need not be those of the shards: `replicator binlog"
-            " replace` by the statement itself; `replicator binlog skip` where the target has the"
-            " column",
+            "if older rows may have other values than in the shards: `replicator binlog replace` by"
+            " the statement itself, or `replicator binlog skip` if the target has the column",
         ),
         ddl_event=DdlEvent(
             member.source,

@@ -47,7 +47,7 @@ class JobRunner:
     """Submits batches. Submitting one again is harmless: each bucket knows what it has.
 
     ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
-    to where a source is applied, None where that is not known.
+    to where a source is applied, None where that is not known. ``applied`` hears of each batch.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class JobRunner:
         self.state = "idle"
         self.held_by: Callable[[TableName], str] = lambda _: ""
         self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
+        self.applied: Callable[[BatchResult], None] = lambda _: None
         self._before = self.state
         self._spark = spark
         self._settings = settings
@@ -100,6 +101,7 @@ class JobRunner:
             else:
                 if not result.failures:
                     self.state = "idle"
+                    self.applied(result)
                     return result
                 for failed in result.failures:
                     if failed.mismatch is not None:

@@ -16,6 +16,7 @@ from benchmarks.rows import (
     small_transactions,
     start,
     tidb,
+    validation,
 )
 
 ROWS: tuple[Row, ...] = (
@@ -27,6 +28,7 @@ ROWS: tuple[Row, ...] = (
     large_rows.BLOBS,
     full_copy.ROW,
     latency.ROW,
+    validation.ROW,
     growth.TARGETS,
     growth.SOURCES,
     growth.SOURCES_OF_CHANGES,

@@ -60,7 +60,7 @@ def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckRes
     if version is None:
         return place.warning(
             "version",
-            f"the version {text!r} is not understood",
+            f"the version {text!r} is unknown",
             f"Make sure that the server is one of: {supported}",
         )
     if as_source and version.flavour == "TiDB":
@@ -72,7 +72,7 @@ def check_version(place: CheckedPart, text: str, *, as_source: bool) -> CheckRes
     if version.number < OLDEST[version.flavour]:
         return place.failed(
             "version",
-            f"{version} is older than what is supported",
+            f"{version} is older than the supported versions",
             f"Upgrade the server; supported are {supported}",
         )
     return place.passed("version", str(version))

@@ -10,12 +10,12 @@ from replicator.terminal.consoles import out
 
 
 def demo(
-    seconds: Annotated[int, typer.Option(min=1, help="How long the shards are written to.")] = 30,
+    seconds: Annotated[int, typer.Option(min=1, help="How long to write to the shards.")] = 30,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave all running at the end, to look around.")
+        bool, typer.Option("--keep", help="Leave everything running at the end, to look around.")
     ] = False,
 ) -> None:
-    """Start private databases, merge their shards while they are written to, and prove it."""
+    """Start private databases, merge their shards while rows change, and prove the result."""
     # Here, not above: so that the other commands need not wait for the import.
     from replicator.demo.show import play
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from replicator.mysql.names import TableName
 
-_COLUMN = re.compile(r"(?:^|, )([a-z_]+) (?=[A-Z])")
-"""In a definition keys are in capitals, and within a key nothing follows a name."""
+_PART = re.compile(r", (?![^(]*\))")
+"""Between two parts of a definition: a comma outside of brackets."""
 
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
@@ -28,9 +28,15 @@ class MetaTable:
     definition: str
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The definitions of its columns and keys, one by one. Only those of keys begin with a
+        capital letter."""
+        return tuple(_PART.split(self.definition))
+
+    @property
     def columns(self) -> frozenset[str]:
         """The names of its columns."""
-        return frozenset(_COLUMN.findall(self.definition))
+        return frozenset(part.partition(" ")[0] for part in self.parts if part[0].islower())
 
     def name(self, task: str) -> str:
         """The name of a task's table, without the schema."""

@@ -17,166 +17,172 @@ class CheckWarning:
 CHECK_WARNINGS = (
     CheckWarning(
         "version",
-        "a version whose name is not understood",
+        "the task does not know this version",
         (
-            "what an unknown server writes is not taken for something else: an unknown event is "
-            "a fault"
+            "an event of an unknown server that the task can't read is a fault; the task never "
+            "guesses"
         ),
     ),
     CheckWarning(
         "binlog_checksum",
         "the source writes events without a checksum (`binlog_checksum` is not CRC32)",
         (
-            "what the source sends is applied. A damaged event that doesn't fit its format is "
-            "`source.unreadable`; one that has changed values only can't be told from a sound "
-            "one, by any replica: set CRC32"
+            "the task applies what the source sends. A damaged event that doesn't fit its format "
+            "is `source.unreadable`. No replica can notice an event whose values alone have "
+            "changed: set CRC32"
         ),
     ),
     CheckWarning(
         "binlog_expire",
-        "binlogs are kept for a short time",
-        "a purged one that is needed is `source.purged`",
+        "the source keeps its binlogs for a short time only",
+        "`source.purged` blocks the source if it purges a binlog that the task needs",
     ),
     CheckWarning(
         "server_id",
-        "whether the id is free can't be seen, or a reader that may be our own has it",
-        "two readers with one id cut each other off, and both go on where they were",
+        "the check can't see whether the id is free, or a reader, perhaps the task itself, has it",
+        "two readers with the same id cut each other off, and each goes on where it was",
     ),
     CheckWarning(
         "meta_position",
-        "whether the start is there can't be seen",
-        "reading from a place that is not there is `source.purged`",
+        "the check can't see whether the start position exists",
+        "`source.purged` blocks the source if the position does not exist",
     ),
     CheckWarning(
         "routes",
         "a route matches no table",
-        "as `route.unused`",
+        "the same as for `route.unused`",
     ),
     CheckWarning(
         "target_privilege",
         (
-            "something is refused in a schema that no table goes to yet; or the check could not "
-            "remove a table of its own"
+            "the target refuses something in a schema that no table goes to yet, or the check "
+            "could not drop its own table"
         ),
-        "a write that is refused is a fault",
+        "a write that the target refuses is a fault",
     ),
     CheckWarning(
         "hidden_tables",
         (
-            "routes or block-allow-list name a schema, or match schemas, that the user could "
-            "not see if they were there. Before a full copy, a schema that is seen in part, or "
-            "that is named without a pattern and can't be seen, fails"
+            "routes or block-allow-list name or match schemas that the account could not see if "
+            "they existed. Before a full copy, the check fails for a schema that the account sees "
+            "in part, or can't see although a rule names it without a pattern"
         ),
         (
-            "nobody but the server knows whether there is such a table. One that is written to "
-            "later blocks its source (`member.not-copied`); one that is there and never written "
-            "to is missing on the target: so look at this one"
+            "look at this one: only the server knows whether such a table exists. A table that "
+            "gets rows later blocks its source (`member.not-copied`). A table that exists and "
+            "never gets rows again is missing on the target"
         ),
     ),
     CheckWarning(
         "read_only",
-        "the target is read-only for others",
-        "a write that is refused is a fault",
+        "the target is read-only for accounts without special rights",
+        "a write that the target refuses is a fault",
     ),
     CheckWarning(
         "local_infile",
-        "rows are written by statements",
-        "slower, the same rows",
+        "the task writes rows by statements instead of `LOAD DATA`",
+        "the same rows arrive, more slowly",
     ),
     CheckWarning(
         "max_allowed_packet",
-        "it is small",
+        "the limit of the target is small",
         "a row that the target does not take is `rows.refused`",
     ),
     CheckWarning(
         "target_rows",
         "a target has rows before the full copy into it",
         (
-            "what is there stays, and a copied row with the same key is handled by "
-            "`on-duplicate-logical`: by default it blocks the target"
+            "these rows stay. `on-duplicate-logical` decides about a copied row with the same "
+            "key: by default it blocks the target"
         ),
     ),
     CheckWarning(
         "table_schema",
         (
-            "the target is missing, or lacks what a later statement may bring; or it lacks a "
-            "shard's collation, or a column that the shard computes"
+            "the target is missing, or lacks what a later statement may bring, a collation of "
+            "the shard, or a column that the shard computes"
         ),
         (
-            "rows that don't fit are `rows.no-plan`, without a target `target.missing`. What is "
-            "computed follows from the other columns, or is the time of a versioned row. The "
-            "collation in place tells apart all texts that the shards tell apart"
+            "rows that don't fit are `rows.no-plan`, a missing target is `target.missing`. A "
+            "computed value follows from the other columns, or is the time of a versioned row. "
+            "The collation that the target has instead distinguishes all texts that the shards "
+            "distinguish"
         ),
     ),
     CheckWarning(
         "schema_of_shard_tables",
-        "shards differ, without coordination or before a later statement",
         (
-            "rows are matched by column name: a column that the target lacks is `rows.no-plan`, "
-            "one that the shard lacks keeps the target's default"
+            "the shards differ, and the task runs without coordination, or later statements may "
+            "make them equal"
+        ),
+        (
+            "the task matches rows by column name. A column that the target lacks is "
+            "`rows.no-plan`; a column that the shard lacks gets the target's default"
         ),
     ),
     CheckWarning(
         "auto_increment_ID",
-        "shards may give the same keys",
-        "the second row of a key is `rows.duplicate` or `copy.duplicate`",
+        "several shards may generate the same keys",
+        "the second row with a key is `rows.duplicate` or `copy.duplicate`",
     ),
     CheckWarning(
         "key_collisions",
-        "a shard's values of a key of the target could not be looked at",
-        "the second row of a key is `rows.duplicate` or `copy.duplicate`",
+        "the check could not read the values of a key in some shard",
+        "the second row with a key is `rows.duplicate` or `copy.duplicate`",
     ),
     CheckWarning(
         "expression_filters",
-        "a filter does not fit its table as it is now, or names one that is not replicated",
+        "a filter does not fit its table as it is now, or names a table that is not replicated",
         (
-            "the rows that are read first may have another structure: it is tried anew with "
-            "theirs, and where it does not fit it is `rows.filter-unfit`"
+            "the first rows may have another structure. The task tries the filter with that "
+            "structure; if it does not fit, `rows.filter-unfit` blocks the target"
         ),
     ),
     CheckWarning(
         "foreign_keys",
-        "the copy makes the target without them",
+        "the copy creates the target without the foreign keys of the shards",
         (
-            "rows are not checked by the target; they were at the source. Keys that change rows "
-            "unlogged fail"
+            "the source has checked the rows already. The check fails for keys that change rows "
+            "without logging them"
         ),
     ),
     CheckWarning(
         "storage_engine",
-        "a source's table has no snapshots",
+        "the engine of a shard has no consistent snapshots",
         (
-            "with a key the binlog puts right what changed while it was copied, without one the "
-            "table is locked while it is read. Targets that can't roll back fail"
+            "if the table has a key, the binlog corrects what changed during the copy; otherwise "
+            "the task locks the table while it reads. The check fails for a target that can't "
+            "roll back"
         ),
     ),
     CheckWarning(
         "system_versioning",
-        "the target does not get the shards' former rows",
-        "the rows that the shards show arrive",
+        "the target does not get the history of system-versioned shards",
+        "the current rows arrive",
     ),
     CheckWarning(
         "target_keys",
         "the target has no key",
-        "rows are found by all their columns, with their number: exact, but slow",
+        "the task finds rows by all their columns, and counts duplicates: exact, but slow",
     ),
     CheckWarning(
         "target_triggers",
-        "the account may not see the triggers of a target's schema",
+        "the account can't see the triggers in the schema of a target",
         (
-            "a trigger that changes rows makes the target differ from its shards, and nobody is "
-            "told: grant TRIGGER, or look yourself. Triggers that are seen fail"
+            "grant TRIGGER, or look yourself: a trigger that changes rows makes the target differ "
+            "from its shards, and the task can't notice. The check fails for triggers that it "
+            "sees"
         ),
     ),
     CheckWarning(
         "target_events",
-        "the account may not see the events of a target's schema",
-        "as for triggers: grant EVENT, or look yourself",
+        "the account can't see the events in the schema of a target",
+        "grant EVENT, or look yourself, as for triggers",
     ),
     CheckWarning(
         "ignore-checking-items",
-        "a name is no check's",
-        "nothing is left out by it",
+        "no check has this name",
+        "the name leaves nothing out",
     ),
 )
 """All of them, in the order of the page."""

@@ -17,7 +17,8 @@ _FIGURES = fields_of(
     ignored="the number of rows left out because the target held their key",
     waiting="what the copy waits for",
     held="the targets that wait for the copy while the task follows all others",
-    percent="the copied part of the expected rows",
+    percent="the copied part of the expected rows and bytes",
+    bytes_expected="the size of all rows, estimated; 0 where there is no estimate",
     seconds="the duration so far",
 )
 

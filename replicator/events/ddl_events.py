@@ -38,6 +38,25 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "lock.open-long",
+        "warning",
+        "A lock has been open for an hour; told again after each further one",
+        fields=fields_of(
+            "target",
+            "statement",
+            "remedies",
+            lock="what `unlock-ddl-lock` takes",
+            state="`waiting`, `conflict` or `resolving`",
+            hours="how long, by the clock of the source that brought the statement first",
+            rows_held="row events behind it, which are read again when it is resolved",
+            missing="by source, the shards that have not brought the statement",
+        ),
+        no_row_lost=(
+            "Rows behind the lock are read again when it is resolved. Keep the binlogs until then; "
+            "`source.purge-near` warns before a source purges them"
+        ),
+    ),
+    LogEvent(
         "lock.decided",
         "info",
         (
@@ -233,6 +252,34 @@ DDL_EVENTS = (
             "arrive exactly. To have the former values, too, set them from the shards, or use "
             "`binlog replace` with a column without such a default"
         ),
+    ),
+    LogEvent(
+        "ddl.dropped-in-part",
+        "info",
+        (
+            "A DROP TABLE of several tables failed at the source for one of them, and was logged "
+            "all the same. The task found out which tables it left, and goes on with these"
+        ),
+        fields=fields_of("source", "statement", left="the tables that are still there"),
+    ),
+    LogEvent(
+        "ddl.key-freed",
+        "info",
+        (
+            "TiDB refuses a schema change because the target's primary key is a clustered one. The "
+            "task has made the table anew with an ordinary key and copied its rows into that; then "
+            "it executes the change"
+        ),
+        fields=fields_of("target"),
+    ),
+    LogEvent(
+        "ddl.key-not-freed",
+        "info",
+        (
+            "The same was tried, and TiDB refused it. The target is as it was, and the schema "
+            "change is `ddl.refused`"
+        ),
+        fields=fields_of("target", reason="the error of the target"),
     ),
     LogEvent(
         "ddl.single-changes",

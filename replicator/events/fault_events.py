@@ -7,7 +7,7 @@ from replicator.events.log_event import fault
 TASK_FAULTS = (
     fault(
         "server.refused",
-        "source or task",
+        "target or source or task",
         "A server refuses the login or a statement of the task",
         "A password or a privilege has changed at the server. The message names the server and the "
         "account.",
@@ -27,7 +27,7 @@ TASK_FAULTS = (
         "task",
         "The Spark cluster gives no executors, or they lack what they need",
         "The executors lack Python, its version, or packages; the message says what.",
-        "Do what the message says ([A Spark cluster](../cluster.md)), then resume.",
+        "Do what the message says ([A Spark cluster](../how-to/cluster.md)), then resume.",
     ),
     fault(
         "spark.failing",

@@ -2,9 +2,9 @@
 
 A test holds what the program logs against this table.
 
-``python -m replicator.events.reference > docs/logs.md`` writes the page of the log anew,
-``… warnings > docs/warnings.md`` that of the warnings, and ``… faults > docs/runbook/faults.md``
-that of the faults.
+``python -m replicator.events.reference > docs/reference/logs.md`` writes the page of the log anew,
+``… warnings > docs/runbook/warnings.md`` that of the warnings, and
+``… faults > docs/runbook/faults.md`` that of the faults.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from replicator.events.log_event import COMMON_FIELDS, LogEvent
 from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
 from replicator.events.source_events import SOURCE_EVENTS
 from replicator.events.task_events import TASK_EVENTS
+from replicator.events.validation_events import VALIDATION_EVENTS
 
 _LOG_HEAD = """\
 # The log
@@ -45,7 +46,7 @@ _FAULTS_HEAD = """\
 ## Faults
 
 A fault blocks a target, a source, or the whole task (with `--on-error exit` it ends the process):
-[which one, and what to do](runbook/faults.md). Its record has the fields `error`, `where` and
+[which one, and what to do](../runbook/faults.md). Its record has the fields `error`, `where` and
 `remedies`, and the level `error` (`target.locked`: `warning`). `replicator status` shows a fault
 with its remedies until `replicator resume`.
 
@@ -53,19 +54,19 @@ with its remedies until `replicator resume`.
 |---|---|"""
 
 _WARNINGS_HEAD = """\
-# What the program only warns of
+# Warnings
 
 This page is made from the program (`python -m replicator.events.reference warnings`); don't edit
 it.
 
-What could lose, double or change a row blocks what it concerns ([faults](runbook/faults.md)) or
-keeps the task from starting (a failed check). This page has everything that is only a warning, with
-the reason why no row is lost by it.
+Whatever could lose, double or change a row is a [fault](faults.md), or a failed check that keeps
+the task from starting. This page lists everything else: each warning, with the reason why it costs
+no row.
 
 ## In the log
 
-Records with `level` `warning`; [the log](logs.md) says what each means. A fault with this level
-blocks its target like any other.
+Records with `level` `warning`; [the log](../reference/logs.md) says what each means. A fault with
+this level blocks its target like any other.
 
 | event | why no row is lost |
 |---|---|"""
@@ -73,7 +74,7 @@ blocks its target like any other.
 _CHECKS_HEAD = """\
 ## Checks
 
-Before the start (`replicator check`, and `run` by itself); these may also pass or fail.
+`replicator check`, and each start of `run`, make these checks. A check passes, warns or fails.
 
 | check | what is a warning | why no row is lost |
 |---|---|---|"""
@@ -84,9 +85,9 @@ _RUNBOOK_HEAD = """\
 
 This page is made from the program (`python -m replicator.events.reference faults`); don't edit it.
 
-The task stops a part of its work, or all of it, where going on would lose, double or falsify rows.
-The log and `replicator status` tell the event, what happened, where, and the remedies with their
-commands. Find the event below, end the cause, and resume:
+A fault stops a target, a source or the whole task, because going on would lose, double or falsify
+rows. `replicator status` and the log show its event, what happened, where, and the commands that
+end it. Find the event below, remove the cause, and resume:
 
 ```
 replicator resume TASK                        the whole task
@@ -94,8 +95,8 @@ replicator resume TASK --target shop.orders   one target
 replicator resume TASK --source shard-1       one source
 ```
 
-**What happens to the rows meanwhile.** The task has not written what it complains about. Other rows
-of the same batch may be on the target, and are not written twice.
+**What happens to the rows meanwhile.** The task has not written the row or statement that the fault
+names. Other rows of the same batch may be on the target; the task does not write them twice.
 
 * A blocked target: the task reads its rows again when it goes on; keep the binlogs until then. All
   other targets go on.
@@ -104,13 +105,13 @@ of the same batch may be on the target, and are not written twice.
 * A fault of the task: it reads and writes nothing until you resume it.
 
 [Blocked parts](faults-in-detail.md#blocked-parts) has the details.
-[What needs nobody](what-needs-nobody.md) has what the task gets over by itself.
+[What recovers by itself](what-needs-nobody.md) lists what the task recovers from by itself.
 
-**Copy anew** is right in every state. It means: `replicator stop TASK`, `replicator remove
+**Copy anew** works in every state: `replicator stop TASK`, `replicator remove
 TASK.yaml`, empty *all* targets of the task (drop those whose columns differ from the shards': the
 copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
 
-**Start behind it** is [described here](faults-in-detail.md#start-behind-a-statement).
+**Start behind a statement or event**: [the steps](faults-in-detail.md#start-behind-a-statement).
 
 **`binlog skip`, `replace` and `inject`** answer a statement of a binlog
 ([how](schema-changes.md#statements-that-cant-be-executed)); the fault has the commands, ready to be
@@ -123,6 +124,7 @@ SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
     "The full copy": COPY_EVENTS,
     "Batches, rows and targets": BATCH_EVENTS,
     "Schema changes": DDL_EVENTS,
+    "Validation": VALIDATION_EVENTS,
 }
 """The events that are no faults, by the headings of the page."""
 
@@ -142,7 +144,7 @@ EVENTS = (*(event for events in SUBJECTS.values() for event in events), *FAULT_E
 
 
 def log_page() -> str:
-    """The text of docs/logs.md."""
+    """The text of docs/reference/logs.md."""
     lines = [_LOG_HEAD, *(f"| `{name}` | {meaning} |" for name, meaning in COMMON_FIELDS.items())]
     lines += ["", "## Events"]
     for subject, events in SUBJECTS.items():
@@ -154,7 +156,7 @@ def log_page() -> str:
 
 
 def warnings_page() -> str:
-    """The text of docs/warnings.md."""
+    """The text of docs/runbook/warnings.md."""
     warnings = [event for event in EVENTS if event.level == "warning"]
     lines = [_WARNINGS_HEAD, *(f"| `{event.name}` | {event.no_row_lost} |" for event in warnings)]
     lines += ["", _CHECKS_HEAD]

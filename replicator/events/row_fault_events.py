@@ -169,7 +169,7 @@ ROW_FAULTS = (
         "by itself",
         "The session has locked rows, or uses the table while its structure is to change, and did "
         "not let go. The data has no fault, so the target goes on by itself "
-        "([What needs nobody](what-needs-nobody.md)).",
+        "([What recovers by itself](what-needs-nobody.md)).",
         "Wait.",
         "Or end that session (the message says where to look) and resume, which does not wait for "
         "the next attempt.",

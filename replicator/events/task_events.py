@@ -36,6 +36,22 @@ TASK_EVENTS = (
         "The task has ended",
     ),
     LogEvent(
+        "task.progress",
+        "info",
+        "How the task is doing, once a minute",
+        fields=fields_of(
+            condition="the word of `replicator status` ([status](status.md#the-list))",
+            lag_seconds="the largest lag of all sources; null where it is not known",
+            rows_per_second="rows written, on average since the last of these records",
+            rows="rows written since the start of the process",
+            queued_bytes="row events that are read and not applied",
+            checkpoint_age_seconds="since the checkpoint was saved; null where nothing is followed",
+            locks="open locks",
+            blocked="blocked targets and sources",
+            copied="how far a full copy is; empty where none runs",
+        ),
+    ),
+    LogEvent(
         "task.step",
         "info",
         "A start begins its next step. A start after a fault begins at `saved state`",
@@ -54,7 +70,7 @@ TASK_EVENTS = (
         "info",
         (
             "A start derives these sizes from the memory of its control group or machine, and "
-            "from the task file ([performance.md](performance.md#memory))"
+            "from the task file ([Memory](limits.md#memory))"
         ),
         fields=fields_of(
             available_mib="the memory in MiB",
@@ -255,6 +271,18 @@ TASK_EVENTS = (
         ),
         fields=fields_of("error"),
         no_row_lost="Only the list of `replicator status` needs the file",
+    ),
+    LogEvent(
+        "metrics.listening",
+        "info",
+        "The task tells its metrics, and shows its status as a page, at this address",
+        fields=fields_of(address="the address and port"),
+    ),
+    LogEvent(
+        "metrics.hung-up",
+        "debug",
+        "A client of the metrics has gone early or sent something odd",
+        fields=fields_of("reason"),
     ),
     LogEvent(
         "control.hung-up",

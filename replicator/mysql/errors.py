@@ -146,6 +146,24 @@ MISSING_PRIVILEGE = frozenset(
 )
 """This user may not do that."""
 
+OF_ONE_TABLE = frozenset(
+    {
+        ErrorCode.ER_TABLEACCESS_DENIED_ERROR,
+        ErrorCode.ER_COLUMNACCESS_DENIED_ERROR,
+        ErrorCode.ER_GET_ERRNO,
+        ErrorCode.ER_NOT_KEYFILE,
+        ErrorCode.ER_CRASHED_ON_USAGE,
+        ErrorCode.ER_CRASHED_ON_REPAIR,
+        ErrorCode.ER_VIEW_INVALID,
+        ErrorCode.ER_NO_SUCH_TABLE_IN_ENGINE,
+        ErrorCode.ER_TABLE_DEF_CHANGED,
+        ErrorCode.ER_TABLESPACE_MISSING,
+        ErrorCode.ER_TABLESPACE_DISCARDED,
+        ErrorCode.ER_TABLE_CORRUPT,
+    }
+)
+"""What is wrong with the table that a statement names, not with others: a right, or its files."""
+
 READ_ONLY = frozenset(
     {
         ErrorCode.ER_OPTION_PREVENTS_STATEMENT,

@@ -51,7 +51,8 @@ then, which takes 5 to 10 s (`replicator.pipeline.spark.java`)."""
 
 COPIES_PER_CORE = 2
 """Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
-server, or for a commit, another one goes on (docs/performance.md). Batches take a core each."""
+server, or for a commit, another one goes on (docs/inside/performance.md). Batches take a core
+each."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""

@@ -101,8 +101,8 @@ def checks_json(
 def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbose: bool) -> Text:
     text = Text("\n")
     if ALL in left_out:
-        text.append("all checks are left out (ignore-checking-items: all): nothing was looked at,")
-        return text.append(" whether the task can run is not known.", "bold yellow")
+        text.append("all checks are left out (ignore-checking-items: all):")
+        return text.append(" nobody knows whether the task can run.", "bold yellow")
     if left_out:
         names = ", ".join(sorted(left_out))
         text.append(f"left out by ignore-checking-items: {names}\n", "yellow")
@@ -116,9 +116,9 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbo
     if set(names_failed) == {KEY_COLLISIONS}:
         # `run` does not look at them.
         text.append("the task starts, ", "bold yellow")
-        return text.append("but the target can't have all rows before this is mended.", "bold red")
+        return text.append("but the target can't have all rows until this is mended.", "bold red")
     if failed:
-        return text.append("the task can't run before this is mended.", "bold red")
+        return text.append("the task can't run until these are mended.", "bold red")
     if left_out:
-        return text.append("as far as was looked, the task can run.", "bold green")
+        return text.append("as far as checked, the task can run.", "bold green")
     return text.append("the task can run.", "bold green")

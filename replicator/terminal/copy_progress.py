@@ -8,7 +8,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from replicator.status import CopyStatus
-from replicator.terminal.figures import number, seconds, size
+from replicator.terminal.figures import number, parts, seconds, size
 
 
 def copy_line(copy: CopyStatus) -> str:
@@ -17,19 +17,25 @@ def copy_line(copy: CopyStatus) -> str:
     What matters most stands in front: a narrow terminal cuts the rest.
     """
     copying = copy.state == "copying"
-    expected = f" of about {number(copy.rows_expected)}" if copy.rows_expected and copying else ""
-    parts = [f"{copy.percent:.1f} %"] if copying and copy.percent is not None else []
+    found = [f"{copy.percent:.1f} %"] if copying and copy.percent is not None else []
     if copying and copy.seconds_left is not None:
-        parts.append(f"{seconds(copy.seconds_left)} left")
-    parts += [f"{number(copy.rows)}{expected} rows", size(copy.bytes)]
+        found.append(f"{seconds(copy.seconds_left)} left")
+    if copying and copy.rows_expected:
+        found.append(f"{parts(copy.rows, copy.rows_expected)} rows")
+    else:
+        found.append(f"{number(copy.rows)} rows")
+    if copying and copy.bytes_expected:
+        found.append(parts(copy.bytes, copy.bytes_expected, binary=True))
+    else:
+        found.append(size(copy.bytes))
     if copy.rows_per_second:
-        parts.append(f"{number(round(copy.rows_per_second))} rows/s")
-    parts.append(f"{number(copy.tables_done)} of {number(copy.tables)} tables")
+        found.append(f"{number(round(copy.rows_per_second))} rows/s")
+    found.append(f"{number(copy.tables_done)} of {number(copy.tables)} tables")
     if copy.replaced:
-        parts.append(f"{number(copy.replaced)} replaced")
+        found.append(f"{number(copy.replaced)} replaced")
     if copy.ignored:
-        parts.append(f"{number(copy.ignored)} ignored")
-    return ", ".join(parts)
+        found.append(f"{number(copy.ignored)} ignored")
+    return ", ".join(found)
 
 
 def render_copy(copy: CopyStatus) -> Table:
@@ -46,7 +52,7 @@ def render_copy(copy: CopyStatus) -> Table:
 
 _WIDE = 140
 _BAR = 40
-_SHORT_BAR = 10
+_SHORT_BAR = 8
 """Columns of the bar; on a narrow terminal the figures need the room."""
 
 
@@ -76,8 +82,8 @@ class CopyBar:
             self._task = self._progress.add_task("copy", total=None, line=copy_line(copy))
         self._progress.update(
             self._task,
-            total=max(copy.rows_expected, 1),
-            completed=copy.rows,
+            total=100,
+            completed=copy.percent or 0,
             line=copy_line(copy),
         )
 

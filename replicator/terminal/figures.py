@@ -24,6 +24,17 @@ def size(octets: int) -> str:
     return f"{value:.1f} {_BINARY_UNITS[-1]}"
 
 
+def parts(done: int, expected: int, *, binary: bool = False) -> str:
+    """How much of how much, in the unit of the larger: ``41.0 of 90.0 M``, ``0.3 of 1.2 GiB``."""
+    base, units = (1024, _BINARY_UNITS) if binary else (1000, ("", "k", "M", "G"))
+    power = 0
+    while power < len(units) - 1 and expected >= (10 if power == 0 else 1) * base ** (power + 1):
+        power += 1
+    if power == 0:
+        return f"{number(done)} of {number(expected)} {units[0]}".rstrip()
+    return f"{done / base**power:.1f} of {expected / base**power:.1f} {units[power]}"
+
+
 def seconds(value: float | None) -> str:
     """A duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
     if value is None:

@@ -11,7 +11,17 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus, condition
+from replicator.printable_text import shown_line
+from replicator.status import (
+    BlockedPart,
+    Fault,
+    SourceStatus,
+    TargetStatus,
+    TaskStatus,
+    Trend,
+    condition,
+    largest_lag,
+)
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn
@@ -44,22 +54,26 @@ def render(status: TaskStatus) -> RenderableType:
     return Group(*_above_targets(status), *([_targets(status.targets)] if status.targets else ()))
 
 
-def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
-    """One line for each task."""
-    if not tasks:
+def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> RenderableType:
+    """One line for each task, also for those that are ``silent``: which don't tell their status."""
+    if not tasks and not silent:
         return Text("no task runs here as this user")
 
-    def column(heading: str, cell: Callable[[TaskStatus], str], rank: int = 0) -> TextColumn:
-        return TextColumn(heading, [*map(cell, tasks)], rank, heading == "lag")
+    def column(
+        heading: str, cell: Callable[[TaskStatus], str], unknown: str = "-", rank: int = 0
+    ) -> TextColumn:
+        cells = [*map(cell, tasks), *(unknown for _ in silent)]
+        return TextColumn(heading, cells, rank, heading == "lag")
 
+    names = [*(task.task for task in tasks), *map(shown_line, silent)]
     table = FittingTable(
         (
-            column("task", lambda task: task.task),
-            column("state", condition),
-            column("since", lambda task: _clock(task.since), 1),
-            column("process", lambda task: str(task.pid or "-"), 2),
-            column("lag", lambda task: seconds(_lag(task))),
-            column("fault", _trouble),
+            TextColumn("task", names),
+            column("state", condition, "does not answer"),
+            column("since", lambda task: _clock(task.since), rank=1),
+            column("process", lambda task: str(task.pid or "-"), rank=2),
+            column("lag", lambda task: seconds(largest_lag(task))),
+            column("fault", _trouble, ""),
         )
     )
     return Group(table, *_troubles(tasks))
@@ -82,12 +96,6 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
             yield Padding(
                 Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1), expand=False
             )
-
-
-def _lag(task: TaskStatus) -> float | None:
-    """The largest of its sources; None where one is not known."""
-    lags = [source.lag_seconds for source in task.sources if source.lag_seconds is not None]
-    return max(lags) if lags and len(lags) == len(task.sources) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,7 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
     copy = status.copy
     if status.pid and (copy is None or copy.state != "copying" or copy.held):
         yield _writer(status)
+    yield from _curves(status.trend)
     if status.sources:
         yield _sources(status.sources)
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
@@ -294,6 +303,41 @@ def _writer(status: TaskStatus) -> Text:
     if writer.checkpoint_age_seconds is not None:
         text.append(f", saved {seconds(writer.checkpoint_age_seconds)} ago")
     return text
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+_CURVE_POINTS = 20
+"""As many points as fit twice into 80 columns, with their figures."""
+
+
+def _curves(trend: Trend) -> Iterator[Text]:
+    """The rate and the lag of the last minutes, once there are some points of them."""
+    if len(trend.rows_per_second) < 2:
+        return
+    minutes = len(trend.rows_per_second) * trend.interval_seconds / 60
+    rates, lags = _fewer(trend.rows_per_second), _fewer(trend.lag_seconds)
+    text = Text.assemble(
+        *(("rows/s ", "dim"), (_curve(rates), "cyan"), f" ≤ {number(round(max(rates) or 0))}"),
+        *(("   lag ", "dim"), (_curve(lags), "cyan"), f" ≤ {seconds(max(lags))}"),
+        (f"   {minutes:.0f} min" if minutes >= 1 else "", "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+    yield text
+
+
+def _fewer(values: Sequence[float | None]) -> list[float]:
+    """The largest of each few values in a row, for as many points as are shown."""
+    width = -(-len(values) // _CURVE_POINTS)
+    return [
+        max(value or 0.0 for value in values[place : place + width])
+        for place in range(0, len(values), width)
+    ]
+
+
+def _curve(values: Sequence[float]) -> str:
+    most = max(values) or 1.0
+    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
 
 
 def _clock(moment: datetime) -> str:

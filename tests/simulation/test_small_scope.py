@@ -12,7 +12,7 @@ from tests.simulation.small import Catalogue, Explored, Scope, Small, State, exp
 from tests.simulation.small_source import SmallSource
 from tests.simulation.store import Watermark
 
-TESTING = Path(__file__).parents[2] / "docs" / "testing.md"
+TESTING = Path(__file__).parents[2] / "docs" / "inside" / "testing.md"
 FULL: Scope = (("RDRD", "RDRD"), ("RDRD", "RDRD"))
 """Two sources, two members each, two DDL and two rows each."""
 

@@ -116,8 +116,8 @@ class DuplicateDdl:
                 raise FatalError(
                     "ddl.move-in",
                     f"a RENAME moves several shards of {target} to another target, and some of them"
-                    " have not brought all schema changes that others have made there. Behind the"
-                    " move nobody could tell their statements for these changes from new ones"
+                    " have not brought all schema changes of the others. Behind the move, the task"
+                    " could not tell their statements for these changes from new changes"
                     f"\n  statement: {item.statement.sql[:2000]}",
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
@@ -238,15 +238,15 @@ def _unclear(
     return FatalError(
         "ddl.unclear",
         f"a statement drops, exchanges or converts {verdict.part} of the target, which is not the"
-        f" one that this shard has: {newer}. It may be a change of its own, which the target needs."
-        " Or other shards may have made the same change in other words: then it would remove newer"
-        f" values\n  statement: {item.effect.sql[:2000]}",
+        f" one that this shard has: {newer}. Either this is a further change, which the target"
+        " needs, or other shards have made the same change in other words, and the statement would"
+        f" remove newer values\n  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
         remedies=(
-            "where the target has had it, or is not to have it: `replicator binlog skip`",
-            "where it is a change of its own: `replicator binlog replace` by the statement itself,"
-            " which is then executed for the rows of all shards",
+            "if the target has this change already, or must not get it: `replicator binlog skip`",
+            "if it is a further change: `replicator binlog replace` by the statement itself, which"
+            " the target then executes for the rows of all shards",
         ),
         ddl_event=DdlEvent(
             member.source,

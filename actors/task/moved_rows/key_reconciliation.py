@@ -95,7 +95,8 @@ async def holder_of(
             _fingerprint, setup.address, member.name.quoted.encode()
         )
     except MySQLError as error:
-        raise refusal(setup.address, error, source=member.source) from error
+        of = TableName(target.schema, target.name)
+        raise refusal(setup.address, error, source=member.source, of=of) from error
     try:
         rules = columns_of(resources.setups)(member)
         passing = rules_for(setup.expression_filters, member.name, structure)

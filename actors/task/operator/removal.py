@@ -110,9 +110,9 @@ async def _drop(target: Connection, meta_schema: str, task: str) -> None:
             raise refusal(target.address, error, source=None) from error
         raise FatalError(
             "server.refused",
-            "a meta table is used by another transaction, and was not let go of in"
-            f" {LOCK_SECONDS} seconds: one of an earlier run that the target has not ended yet, or"
-            " of a backup. Until the task is removed to the end, it can't be run",
+            f"another transaction has used a meta table for more than {LOCK_SECONDS} seconds: an"
+            " earlier run whose end the target has not noticed, or a backup. The task is removed in"
+            " part, and can't run until you remove the rest",
             where=f"the meta-schema {meta_schema} of the target",
             remedies=(
                 "wait, or KILL its connection (information_schema.INNODB_TRX has its"

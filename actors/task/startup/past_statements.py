@@ -76,7 +76,7 @@ def _unreadable(
         where=fault.where,
         scope=of_source(setup.source),
         remedies=(
-            "mend the cause at the source, then `replicator resume`",
+            "remove the cause at the source, then `replicator resume`",
             f"{COPY_ANEW}; a start behind the event alone would lose the rows before it",
         ),
     )

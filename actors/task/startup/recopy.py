@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import structlog
+from pymysql.err import MySQLError
 
+from actors.refusals import refusal
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import COPY_TABLE
@@ -21,11 +23,13 @@ EMPTYING_PATIENCE = 3600.0
 log = structlog.get_logger()
 
 
-async def empty_targets(meta: MetaStore, target: Connection) -> None:
+async def empty_targets(
+    meta: MetaStore, target: Connection, blocked: Collection[TableName]
+) -> None:
     """Empty the targets of members in the state RECOPY; nothing of them is read until copied.
 
     Whatever is interrupted is done again at the next start: no row reaches such a target before.
-    Raises DatabaseUnavailableError, the server's error, FencedError.
+    ``blocked`` ones are left as they are. Raises FatalError, DatabaseUnavailableError, FencedError.
     """
     member = meta.table(MEMBER_TABLE)
     rows = await meta.connection.fetch(
@@ -35,11 +39,16 @@ async def empty_targets(meta: MetaStore, target: Connection) -> None:
     )
     for schema, table in rows:
         name = TableName(schema, table)
-        if await read_target(target, name) is not None:
-            await meta.confirm()
-            await target.execute(f"TRUNCATE TABLE {name.quoted}", patience=EMPTYING_PATIENCE)
-            log.info("target.emptied", target=str(name))
-            reach(Failpoint.TARGET_EMPTIED)
+        if name in blocked:
+            continue
+        try:
+            if await read_target(target, name) is not None:
+                await meta.confirm()
+                await target.execute(f"TRUNCATE TABLE {name.quoted}", patience=EMPTYING_PATIENCE)
+                log.info("target.emptied", target=str(name))
+                reach(Failpoint.TARGET_EMPTIED)
+        except MySQLError as error:
+            raise refusal(target.address, error, source=None, of=name) from error
         async with meta.saving() as transaction:
             await transaction.fetch(
                 f"DELETE FROM {meta.table(CHUNK_TABLE)} WHERE (source, schema_name, table_name) IN"
@@ -62,13 +71,17 @@ async def copy_emptied(
     Rows were copied to it, it has none any more, and some of its shards are still to be copied.
     The copy would go on with these alone. ``follow``: the binlogs are followed afterwards; if not,
     a source that was copied is begun once more. ``blocked`` targets are left as they are. Raises
-    DatabaseUnavailableError, the server's error, FencedError.
+    FatalError, DatabaseUnavailableError, FencedError.
     """
     for name in await _half_copied(meta):
-        if name in blocked or await read_target(target, name) is None:
+        if name in blocked:
             continue
-        if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-            continue
+        try:
+            there = await read_target(target, name) is not None
+            if not there or await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+                continue
+        except MySQLError as error:
+            raise refusal(target.address, error, source=None, of=name) from error
         member, copies = meta.table(MEMBER_TABLE), meta.table(COPY_TABLE)
         place = (name.schema, name.table)
         of_target = "target_schema = %s AND target_table = %s"

@@ -36,6 +36,12 @@ from actors.task_setup import (
     columns_of,
     source_address,
 )
+from actors.validating.validator import (
+    RowValidator,
+    ValidatedTask,
+    validated_sources,
+    validation_settings,
+)
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, BucketWatermarks, WriterSettings
 from actors.writing.ddl_runner import DdlRunner
@@ -88,7 +94,20 @@ class RunningTask:
     watch: PurgeWatch
     overrides: DdlOverrides
     runner: DdlRunner
+    validator: RowValidator | None = None
     since: datetime = field(default_factory=now)
+
+    def applied_to(self, target: TableName, source: str) -> int:
+        """The place (key) up to which a target has everything of a source; 0 where rows of it are
+        held, or that is not known."""
+        unit = self.units.get(source)
+        if unit is None or not unit.running or unit.restarting or unit.reader.held.holds(target):
+            return 0
+        reached = self.writer.tracker(source).reached.position
+        held = self.coordination.open_targets(source)
+        if reached is None or self.registry.target(target) in held:
+            return 0
+        return reached.binlog.key
 
 
 async def wire(
@@ -125,6 +144,9 @@ async def wire(
     )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    validator = _validator(resources, spark)
+    if validator is not None:
+        jobs.applied = validator.note
     writer = await _writer(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
@@ -152,8 +174,23 @@ async def wire(
     watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
     away = resources.away
     return RunningTask(
-        registry, writer, coordination, units, stopped, away, watch, overrides, runner
+        registry, writer, coordination, units, stopped, away, watch, overrides, runner, validator
     )
+
+
+def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
+    task = resources.task
+    settings = validation_settings(task)
+    if settings is None:
+        return None
+    validated = ValidatedTask(
+        address_of(task.target_database),
+        resources.setups,
+        resources.registry,
+        resources.meta,
+        task.show_row_values,
+    )
+    return RowValidator(validated, settings, spark, resources.counts.validation)
 
 
 def _tools(
@@ -232,6 +269,7 @@ def _apply_settings(
         noted_table=meta.table(TRACKED_KEY_TABLE) if notes_keys else "",
         logs_cascades=ties.logging,
         show_values=resources.task.show_row_values,
+        validated=validated_sources(resources.task),
     )
 
 

@@ -140,12 +140,12 @@ def check_counters(
     return [
         _PLACE.warning(
             "auto_increment_ID",
-            f"{first} and {second}{others} count `{column}` up by themselves and are merged into "
-            f"{name}, where it is a key: {meaning}",
-            "Let the shards count apart (on shard k of n: SET GLOBAL auto_increment_increment = n, "
-            "auto_increment_offset = k;), or fold the shard's number in with a 'partition id' "
-            "under column-mappings, or add a column of 'extract-source' / 'extract-table' to the "
-            "target's key",
+            f"{first} and {second}{others} each number `{column}` by AUTO_INCREMENT, and it is a "
+            f"key of {name}: {meaning}",
+            "Give the shards different numbers (on shard k of n: SET GLOBAL "
+            "auto_increment_increment = n, auto_increment_offset = k;), or add the number of the "
+            "shard to the key ('partition id' under column-mappings), or add a column of "
+            "'extract-source' / 'extract-table' to the target's key",
         )
     ]
 
@@ -179,13 +179,13 @@ def check_cascades(
     return [
         _PLACE.failed(
             "foreign_keys",
-            f"foreign keys of {members_listed(acting)} change or delete rows along with those of "
-            f"the parent (ON DELETE, ON UPDATE): the server does that without writing it to its "
-            f"binlog, so {name} keeps the old rows"
-            + (f". The target can't change them likewise: {obstacle[0]}" if obstacle else ""),
+            f"foreign keys of {members_listed(acting)} change or delete rows when their parent "
+            f"changes (ON DELETE, ON UPDATE): the server does not write this to its binlog, so "
+            f"{name} would keep the old rows"
+            + (f". The target can't make these changes itself: {obstacle[0]}" if obstacle else ""),
             "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
             "and change the rows of the child itself, before those of the parent",
-            "Where it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
+            "If it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
             "changes all the same are lost then",
             *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
         )

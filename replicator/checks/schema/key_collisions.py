@@ -56,16 +56,16 @@ def key_results(finding: KeyFinding) -> list[CheckResult]:
 
 def nothing_to_compare() -> CheckResult:
     """No target has a unique key that several members could disagree about."""
-    text = "there is no unique key of a target that two shards could share a value of"
+    text = "no target has a unique key of which two shards could have the same value"
     return _PLACE.passed("key_collisions", text)
 
 
 def _nothing_found(finding: KeyFinding) -> str:
     values, shards = f"{finding.tally.looked_at:,} values", _shards(finding.members)
     if finding.tally.whole:
-        return f"no value of {_key(finding)} is there twice: all {values} of {shards} were compared"
+        return f"all {values} of {_key(finding)} in {shards} differ"
     return (
-        f"of {values} of {_key(finding)} that were looked at in {shards}, none is there twice; a "
+        f"{values} of {_key(finding)}, sampled in {shards}, all differ; a "
         "sample can't prove that no others are: replicator check --keys exact compares all"
     )
 
@@ -75,9 +75,9 @@ def _unread(finding: KeyFinding) -> CheckResult:
     listed = "; ".join(finding.failures[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     return _PLACE.warning(
         "key_collisions",
-        f"whether shards share values of {_key(finding)} is not known: {listed}",
+        f"the check can't tell whether shards share values of {_key(finding)}: {listed}",
         "Make sure that the shards' values differ, by what the application does or by a query; a "
-        "table that could not be read is looked at when the check is made again",
+        "the check reads the table when you run it again",
     )
 
 

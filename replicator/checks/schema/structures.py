@@ -250,8 +250,7 @@ def check_missing(
         return [
             _PLACE.failed(
                 "table_schema",
-                f"{name} does not exist, and how to make it can't be told from {first.member}: "
-                f"{error}",
+                f"{name} does not exist, and the task can't create it like {first.member}: {error}",
                 f"Create {name} by hand, with columns and keys that take the shards' rows",
             )
         ]
@@ -263,15 +262,15 @@ def check_missing(
             _PLACE.warning(
                 "table_schema",
                 f"{name} does not exist, and without a full copy only a CREATE TABLE in the binlog "
-                "makes it: rows that come before one stop the task",
+                "creates it: rows that arrive before it stop the task",
                 f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made.sql};",
             )
         ]
-    engine = f", with the engine InnoDB in place of {made.engine}" if made.engine else ""
+    engine = f", with InnoDB in place of {made.engine}" if made.engine else ""
     results = [
         _PLACE.passed(
             "table_schema",
-            f"{name} does not exist: the full copy makes it as {first.member}{engine}",
+            f"{name} does not exist: the full copy creates it like {first.member}{engine}",
         )
     ]
     if made.collations:
@@ -279,13 +278,14 @@ def check_missing(
         results.append(
             _PLACE.warning(
                 "table_schema",
-                f"the target's server lacks collations of {first.member}: in {name} {others}, in "
-                "which texts that differ in case or accents are different, also in unique keys",
-                f"If it should be another one, create {name} by hand before the copy: {made.sql};",
+                f"the target's server lacks collations of {first.member}: in {name} {others}: "
+                "texts that differ only in case or accents are different there, also in unique "
+                "keys",
+                f"To use another collation, create {name} by hand before the copy: {made.sql};",
             )
         )
     if made.foreign_keys:
-        finding = f"the full copy makes {name} without the foreign keys of {first.member}: " + (
+        finding = f"the full copy creates {name} without the foreign keys of {first.member}: " + (
             "; ".join(made.foreign_keys)
         )
         added = " ".join(f"ALTER TABLE {qualified} ADD {key};" for key in made.foreign_keys)
@@ -306,9 +306,10 @@ def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
     statements = " ".join(difference.way_out for difference in lacking)
     return _PLACE.failed(
         "table_schema",
-        f"{name} does not exist, and made as {first.member} it would not do: {reasons}",
+        f"{name} does not exist, and a table like {first.member} would not take the rows: "
+        f"{reasons}",
         f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made}; {statements}"
-        " Where shards have equal keys, an extracted column belongs into the key, too",
+        " If shards have equal keys, add an extracted column to the key, too",
     )
 
 

@@ -94,7 +94,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
     return [
         place.failed(
             "dump_privilege",
-            f"tables of {', '.join(refused)} can't be locked for a moment before they are copied: "
+            f"the account can't lock tables of {', '.join(refused)} for a moment before the copy: "
             f"{next(iter(refused.values()))}",
             " ".join(account.grant("SELECT, LOCK TABLES", schema) for schema in refused),
         )

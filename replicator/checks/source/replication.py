@@ -46,7 +46,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
         return [
             place.failed(
                 "replication_privilege",
-                f"the binlog position cannot be asked for: {error.args[-1]}",
+                f"the source does not tell its binlog position: {error.args[-1]}",
                 grant,
             )
         ]
@@ -58,7 +58,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
         return [
             place.failed(
                 "replication_privilege",
-                f"the binlog cannot be read: {error.args[-1] if error.args else error}",
+                f"the account can't read the binlog: {error.args[-1] if error.args else error}",
                 grant,
             )
         ]
@@ -110,7 +110,7 @@ async def check_server_id_free(
         return [
             place.warning(
                 "server_id",
-                f"whether server-id {wanted} is free cannot be seen: {error.args[-1]}",
+                f"the check can't see whether server-id {wanted} is free: {error.args[-1]}",
                 (await account_of(connection)).grant_everywhere(
                     await _right_to_see_replicas(connection)
                 ),
@@ -132,7 +132,7 @@ async def check_server_id_free(
         place.failed(
             "server_id",
             f"server-id {wanted} is in use by the replica {host or '(no name)'!r}: the source "
-            "would end its stream whenever ours begins",
+            "would cut the two off in turn",
             way_out,
         )
     ]
@@ -168,8 +168,8 @@ async def check_start(
             return [
                 place.warning(
                     "meta_position",
-                    f"whether the source has its binlog from {gtid or position} cannot be seen: "
-                    f"{error.args[-1] if error.args else error}",
+                    "the check can't see whether the source has its binlog from "
+                    f"{gtid or position}: {error.args[-1] if error.args else error}",
                     f"{(await account_of(connection)).grant_everywhere('REPLICATION SLAVE')} Where"
                     " that is given, look at the server's error log and run the check again",
                 )
@@ -177,7 +177,7 @@ async def check_start(
         return [
             place.failed(
                 "meta_position",
-                f"the source cannot give its binlog from {gtid or position}: {error.args[-1]}; "
+                f"the source does not have its binlog from {gtid or position}: {error.args[-1]}; "
                 f"it has {await _files(connection)}",
                 "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
                 "changes since then are lost to the task: start anew with task-mode: all and "

@@ -107,7 +107,7 @@ async def _reading(
     account = await account_of(connection)
     return place.failed(
         "dump_privilege",
-        f"{listed(refused)} cannot be read: {text}",
+        f"{listed(refused)} can't be read: {text}",
         " ".join(account.grant("SELECT", schema) for schema in schemas),
     )
 
@@ -150,8 +150,8 @@ async def check_expression_filters(
         place.warning(
             "expression_filters",
             f"the expression filter `{rule.name}` is for {rule.schema}.{rule.table}, and no table"
-            " of that name is replicated",
-            "Write schema and table as they are at the source; patterns are not taken here",
+            " with this name is replicated",
+            "Write schema and table exactly as at the source; patterns do not work here",
         )
         for rule in unused
     ]
@@ -188,7 +188,7 @@ async def check_merge_tables(
             place.failed(
                 "merge_tables",
                 f"{listed(doubled)} have no rows of their own, but those of other tables (engine"
-                " MERGE): they would be there twice",
+                " MERGE): the target would have them twice",
                 "Leave them out, by ignore-tables in the block-allow-list",
             )
         )
@@ -200,9 +200,9 @@ async def check_merge_tables(
             results.append(
                 place.failed(
                     "merge_tables",
-                    f"{merge} is a MERGE table over {listed(under)}: what is written through it is"
-                    " not logged as theirs, and would be missing",
-                    f"DROP TABLE {name.quoted}; or, where nobody writes through it,"
+                    f"{merge} is a MERGE table over {listed(under)}: the binlog shows rows that"
+                    " arrive through it under its own name, and the target would lack them",
+                    f"DROP TABLE {name.quoted}; or, if nobody writes through it,"
                     " ignore-checking-items: [merge_tables]",
                 )
             )

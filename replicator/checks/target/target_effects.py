@@ -65,7 +65,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
         results.append(
             _PLACE.failed(
                 TARGET_TRIGGERS,
-                f"the target does not tell its triggers, events and foreign keys: {error}",
+                f"the check can't read triggers, events and foreign keys of the target: {error}",
                 "Look at the target's error log, then run the check again",
             )
         )
@@ -99,7 +99,7 @@ async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
         results.append(_PLACE.warning("target_triggers", finding, grant))
     if ("EVENT",) not in rows:
         grant = account.grant("EVENT", schema)
-        finding = f"the account may not see events {unseen}"
+        finding = f"the account can't see events {unseen}"
         results.append(_PLACE.warning("target_events", finding, grant))
     return results
 
@@ -114,7 +114,7 @@ async def _triggers(
     return [
         _PLACE.failed(
             TARGET_TRIGGERS,
-            f"{name} has triggers, which fire for the rows that the task writes: {_listed(names)}."
+            f"{name} has triggers, which fire when the task writes rows: {_listed(names)}."
             " They can change these rows, or write rows that no shard has",
             " ".join(f"DROP TRIGGER {trigger.quoted};" for trigger in names),
             _ignore(TARGET_TRIGGERS, "they change nothing that the shards have"),

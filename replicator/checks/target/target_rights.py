@@ -65,7 +65,7 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
         results.append(
             _PLACE.failed(
                 "target_privilege",
-                f"whether a schema of the target can be written to could not be tried: {error}",
+                f"the check could not try whether it can write to a schema of the target: {error}",
                 "Look at the server's error log, then run the check again",
             )
         )
@@ -171,7 +171,7 @@ async def _clean(connection: Connection, table: str, schema: str) -> list[CheckR
         return [
             _PLACE.warning(
                 "target_privilege",
-                f"what the check has made for itself may be left behind: {error.args[-1]}",
+                f"the check could not drop its own table: {error.args[-1]}",
                 f"DROP TABLE IF EXISTS {table};",
             )
         ]
@@ -186,7 +186,7 @@ async def _refused(
     if code in READ_ONLY:
         return _PLACE.failed(
             "read_only",
-            f"the target takes no writes: {text} ({code})",
+            f"the target refuses writes: {text} ({code})",
             "Name the writable server under 'target-database:', or there: SET GLOBAL read_only = "
             "OFF;",
         )

@@ -26,6 +26,7 @@ import structlog
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.single_changes import single_changes
+from replicator.downstream.ddl.clustered_keys import free_key
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.value_safeguards import (
@@ -198,6 +199,28 @@ class DdlExecutor:
         Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again),
         LeaseLostError and FencedError.
         """
+        try:
+            return await self._execute(ddl)
+        except DdlRefusedError as error:
+            if not await self._frees_key(ddl, error):
+                raise
+        return await self._execute(ddl)
+
+    async def _frees_key(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Whether the target takes a statement now that it has an ordinary key in place of a
+        clustered one."""
+        if error.code != ErrorCode.TIDB_UNSUPPORTED_DDL or len(ddl.statements) != 1:
+            return False
+        if isinstance(error, HalfExecutedError):
+            return False
+        whole = _recognised(ddl, ddl.statements[0])
+        singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
+        attempts = [[whole], singles] if singles and ddl.instead is None else [[whole]]
+        return await free_key(
+            self._connection, self._meta, self._rehearsal, ddl.target, attempts, ddl.context
+        )
+
+    async def _execute(self, ddl: DdlExecution) -> bool:
         if not ddl.recorded:
             for sql in ddl.statements:
                 try:

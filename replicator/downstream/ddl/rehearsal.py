@@ -15,6 +15,7 @@ from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.scratch.scratch_statements import renamed
 
 _KEY_PARTS = """
 SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
@@ -31,17 +32,22 @@ class Rehearsal:
         self._lock = anyio.Lock()
 
     async def refused(
-        self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
+        self,
+        target: TableName,
+        statements: Sequence[ParsedStatement],
+        context: StatementContext,
+        create: str = "",
     ) -> bool:
         """Whether the server refuses one of these statements, run in their order on a copy.
 
-        Raises DatabaseUnavailableError.
+        The copy is made by ``create``, another table's CREATE, where that is given. Raises
+        DatabaseUnavailableError.
         """
         async with self._lock:
             drop = f"DROP TABLE IF EXISTS {self._copy.quoted}"
             await self._connection.execute(drop)
             try:
-                return await self._tried(target, statements, context)
+                return await self._tried(target, statements, context, create)
             finally:
                 await self._connection.execute(drop)
 
@@ -61,21 +67,26 @@ class Rehearsal:
         )
 
     async def _tried(
-        self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
+        self,
+        target: TableName,
+        statements: Sequence[ParsedStatement],
+        context: StatementContext,
+        create: str,
     ) -> bool:
         copied = (self._copy.schema, self._copy.table)
 
-        def renamed(schema: str, table: str) -> tuple[str, str]:
+        def on_copy(schema: str, table: str) -> tuple[str, str]:
             return copied if TableName(schema, table) == target else (schema, table)
 
         session = Connection(self._connection.address)
         try:
-            await session.execute(f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}")
+            like = f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}"
+            await session.execute(renamed(create, self._copy) if create else like)
             await set_up_session(session, context, "; ".join(one.sql for one in statements))
             # A foreign key may name its parent without a schema.
             await session.execute(f"USE {quote(target.schema)}")
             for statement in statements:
-                await session.execute(retarget(statement, renamed))
+                await session.execute(retarget(statement, on_copy))
         except (pymysql.err.MySQLError, UnknownModeError):
             return True
         finally:

@@ -6,7 +6,7 @@ import re
 
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE
-from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
+from replicator.downstream.meta.chunks import COPY_TABLE, COPY_TARGET_TABLE, LATER_COPY_TABLE
 from replicator.downstream.meta.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
@@ -16,6 +16,7 @@ from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
+from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -35,10 +36,12 @@ META_TABLES = (
     STATEMENT_GTID_TABLE,
     FAILOVER_TABLE,
     COPY_TABLE,
+    COPY_TARGET_TABLE,
     CHUNK_TABLE,
     LATER_COPY_TABLE,
     TRACKED_KEY_TABLE,
     RULES_TABLE,
+    VALIDATION_ERROR_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

@@ -37,6 +37,12 @@ LATER_COPY_TABLE = MetaTable(
     " PRIMARY KEY (source, schema_name, table_name)",
 )
 
+COPY_TARGET_TABLE = MetaTable(
+    "copy_target",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " key_lost TINYINT NOT NULL, PRIMARY KEY (target_schema, target_table)",
+)
+
 _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 
 
@@ -177,18 +183,64 @@ class CopyStore:
                 (*end, source),
             )
 
-    async def recopy(self, targets: Iterable[TableName]) -> None:
-        """Note that targets are to be emptied at the next start, and all their shards copied anew.
-
-        The copies of all sources must be done. Raises DatabaseUnavailableError, FencedError.
+    async def note_empty(self, targets: Iterable[TableName]) -> None:
+        """Note that targets have no rows before their copy: until it is done, what they hold is
+        what the task has copied. Raises DatabaseUnavailableError, FencedError.
         """
         async with self._meta.saving() as transaction:
             for target in targets:
                 await transaction.fetch(
-                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s"
-                    " WHERE target_schema = %s AND target_table = %s",
-                    (CopyState.RECOPY.value, target.schema, target.table),
+                    f"REPLACE INTO {self._meta.table(COPY_TARGET_TABLE)}"
+                    " (target_schema, target_table, key_lost) VALUES (%s, %s, 0)",
+                    (target.schema, target.table),
                 )
+
+    async def note_key_lost(self, targets: Iterable[TableName]) -> None:
+        """Note that no key tells the copied rows of targets from those that the binlog brings.
+
+        Raises DatabaseUnavailableError, FencedError.
+        """
+        async with self._meta.saving() as transaction:
+            for target in targets:
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(COPY_TARGET_TABLE)} SET key_lost = 1"
+                    " WHERE target_schema = %s AND target_table = %s",
+                    (target.schema, target.table),
+                )
+
+    async def recopy_keyless(self) -> list[TableName]:
+        """Note that targets that have lost their key are emptied at the next start, and all their
+        shards copied anew: those that were empty before their copy. Which ones, in their order.
+
+        What is noted of targets whose shards are all copied is forgotten: what they hold later is
+        more than what was copied. The copies of all sources must be done. Raises
+        DatabaseUnavailableError, FencedError.
+        """
+        member, noted = self._meta.table(MEMBER_TABLE), self._meta.table(COPY_TARGET_TABLE)
+        async with self._meta.saving() as transaction:
+            rows = await transaction.fetch(
+                f"SELECT target_schema, target_table FROM {noted} WHERE key_lost = 1 ORDER BY 1, 2"
+            )
+            for place in rows:
+                await transaction.fetch(
+                    f"UPDATE {member} SET copy_state = %s"
+                    " WHERE target_schema = %s AND target_table = %s",
+                    (CopyState.RECOPY.value, *place),
+                )
+            await transaction.fetch(f"UPDATE {noted} SET key_lost = 0")
+            await transaction.fetch(
+                f"DELETE FROM {noted} WHERE (target_schema, target_table) NOT IN (SELECT"
+                f" target_schema, target_table FROM {member} WHERE copy_state <> %s)",
+                (CopyState.COPIED.value,),
+            )
+        return [TableName(*place) for place in rows]
+
+    async def began_empty(self) -> frozenset[TableName]:
+        """The targets that had no rows before their copy, which is not done."""
+        rows = await self._run(
+            f"SELECT target_schema, target_table FROM {self._meta.table(COPY_TARGET_TABLE)}"
+        )
+        return frozenset(TableName(schema, table) for schema, table in rows)
 
     async def begin_again(
         self,

@@ -1,7 +1,7 @@
 """Writing rows by statements that take many at once, of values that never were text.
 
-A MariaDB stores them for less than the same rows of a file cost it (docs/performance.md), by the
-rules of INSERT and REPLACE: a row that collides, or a value that does not fit, is an error.
+A MariaDB stores them for less than the same rows of a file cost it (docs/inside/performance.md), by
+the rules of INSERT and REPLACE: a row that collides, or a value that does not fit, is an error.
 """
 
 from __future__ import annotations

@@ -34,13 +34,7 @@ def key_queries(keys: Iterable[tuple[int, KeyFields]]) -> Iterator[KeyQuery]:
     run: list[tuple[int, bytes]] = []
     size = 0
     for number, key in keys:
-        equal = (
-            b" AND ".join(
-                identifier(column.name) + b"=" + key_predicate(column, field)
-                for column, field in key
-            )
-            or b"TRUE"
-        )
+        equal = _equal(key)
         if run and (len(run) >= KEYS_PER_QUERY or size + len(equal) > QUERY_BYTES):
             yield _query(run)
             run, size = [], 0
@@ -48,6 +42,35 @@ def key_queries(keys: Iterable[tuple[int, KeyFields]]) -> Iterator[KeyQuery]:
         size += len(equal)
     if run:
         yield _query(run)
+
+
+def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Iterator[bytes]:
+    """Conditions that the rows with these keys meet, ``most`` keys in each at most."""
+    run: list[KeyFields] = []
+    size = 0
+    for key in keys:
+        length = sum(len(field) for _, field in key)
+        if run and (len(run) >= most or size + length > QUERY_BYTES // 4):
+            yield _condition(run)
+            run, size = [], 0
+        run.append(key)
+        size += length
+    if run:
+        yield _condition(run)
+
+
+def _condition(run: Sequence[KeyFields]) -> bytes:
+    if len(run[0]) == 1:
+        ((column, _),) = run[0]
+        values = b",".join(key_predicate(of, field) for ((of, field),) in run)
+        return b"%s IN (%s)" % (identifier(column.name), values)
+    # MySQL before 5.7 finds no index for a list of row values.
+    return b"(%s)" % b" OR ".join(b"(%s)" % _equal(key) for key in run)
+
+
+def _equal(key: KeyFields) -> bytes:
+    parts = [identifier(column.name) + b"=" + key_predicate(column, field) for column, field in key]
+    return b" AND ".join(parts) or b"TRUE"
 
 
 def keys_there(

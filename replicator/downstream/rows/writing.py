@@ -31,7 +31,7 @@ class NetChanges:
 
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
     the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
-    row lines that may be there or not, in this state or in another, ``arkey_conflicts`` the key
+    row lines that may be there or not, in this state or in another, ``arrivals`` the key
     lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
     `replicator.pipeline.plans.plan.TablePlan`; ``filled``: as in `TargetTable`.
@@ -46,7 +46,7 @@ class NetChanges:
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: Sequence[bytes] = field(default_factory=list)
     upserts: Sequence[bytes] = field(default_factory=list)
-    arkey_conflicts: Sequence[bytes] = field(default_factory=list)
+    arrivals: Sequence[bytes] = field(default_factory=list)
     inserts: Sequence[bytes] = field(default_factory=list)
     members: Sequence[Member] = field(default_factory=list)
 

@@ -47,6 +47,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     return BatchResult(
         tuple(outcome for one in told for outcome in one.outcomes),
         tuple(left_out for one in told for left_out in one.left_out),
+        tuple(keys for one in told for keys in one.keys),
     )
 
 

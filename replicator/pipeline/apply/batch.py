@@ -71,7 +71,7 @@ class ApplySettings:
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
     mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``logs_cascades``:
     the sources that log what their foreign keys change. ``show_values``: errors may have the
-    values of rows.
+    values of rows. ``validated``: the sources whose keys are told once they are applied.
     """
 
     address: DatabaseAddress
@@ -83,6 +83,7 @@ class ApplySettings:
     noted_table: str = ""
     logs_cascades: frozenset[str] = frozenset()
     show_values: bool = False
+    validated: frozenset[str] = frozenset()
 
 
 class RowPlace(NamedTuple):
@@ -175,11 +176,28 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class AppliedKeys:
+    """The keys that row events of one shard touched in a target; some more than once.
+
+    ``columns`` are those of the target's row key, ``lines`` the key lines, each with its newline.
+    """
+
+    target: int
+    member: Member
+    columns: tuple[str, ...]
+    lines: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The outcomes of all targets that a batch touched, and what its filters left out of it."""
+    """The outcomes of all targets that a batch touched, and what its filters left out of it.
+
+    ``keys``: what was touched in shards of the sources that are validated.
+    """
 
     outcomes: tuple[TargetOutcome, ...]
     left_out: tuple[LeftOut, ...] = ()
+    keys: tuple[AppliedKeys, ...] = ()
 
     @property
     def failures(self) -> tuple[TargetOutcome, ...]:

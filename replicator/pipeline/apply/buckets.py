@@ -259,10 +259,8 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
 
 def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
     """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
-    columns, arkey_conflicts = group.key_columns, group.arkey_conflicts
-    there = (
-        arkey_conflicts[number] for number in keys_there(session, target, columns, arkey_conflicts)
-    )
+    columns, arrivals = group.key_columns, group.arrivals
+    there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
     track_keys(session, table, target.name, columns, [*group.deletes, *there])
 
 

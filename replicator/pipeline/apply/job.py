@@ -23,6 +23,7 @@ from replicator.downstream.rows.watermark_table import Expected
 from replicator.failpoints import Failpoint, reach, take_settings
 from replicator.kernels.compiled import Integers
 from replicator.pipeline.apply.batch import (
+    AppliedKeys,
     ApplySettings,
     BatchResult,
     BatchShare,
@@ -54,7 +55,24 @@ def apply_part(part: BatchShare) -> BatchResult:
     outcomes = tuple(_outcomes(part, rows, told.outcomes))
     left_out = tuple(found for found in told.left_out if 0 in part.share[found.target])
     reach(Failpoint.PART_APPLIED)
-    return BatchResult(outcomes, left_out)
+    keys = tuple(_applied_keys(part, rows)) if part.settings.validated else ()
+    return BatchResult(outcomes, left_out, keys)
+
+
+def _applied_keys(part: BatchShare, rows: Mapping[int, RowBlock]) -> Iterator[AppliedKeys]:
+    """The keys of the rows, by target and shard; of tables without a key there are none."""
+    plans = part.batch.plans
+    for number, block in rows.items():
+        kind = part.events.kind[block.event]
+        there = [images >= 0 for images in (block.before, block.after)]
+        plan_of = np.concatenate([kind[found] for found in there])
+        image_of = np.concatenate([block.before[there[0]], block.after[there[1]]])
+        for at in np.unique(plan_of).tolist():
+            plan = plans.plan(at)
+            if plan.key and plan.member.source in part.settings.validated:
+                lines = block.keys.take(np.unique(image_of[plan_of == at]))
+                columns = tuple(column.name for column in plan.key_columns)
+                yield AppliedKeys(number, plan.member, columns, bytes(lines.block))
 
 
 def _decoded(part: BatchShare) -> tuple[dict[int, RowBlock], BatchResult]:

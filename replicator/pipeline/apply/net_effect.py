@@ -31,7 +31,7 @@ class ListedChanges(NetChanges):
     deletes: list[bytes] = field(default_factory=list)
     overwrites: list[bytes] = field(default_factory=list)
     upserts: list[bytes] = field(default_factory=list)
-    arkey_conflicts: list[bytes] = field(default_factory=list)
+    arrivals: list[bytes] = field(default_factory=list)
     inserts: list[bytes] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
 
@@ -170,7 +170,7 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
     elif safe_mode:
         group.upserts.append(line)
         if row.others or not row.existed:
-            group.arkey_conflicts.append(key)
+            group.arrivals.append(key)
     elif not row.existed:
         group.inserts.append(line)
         group.members.append(plan.member)

@@ -150,7 +150,7 @@ def look_at(
         counts, differences = _compared(comparison, look.lower, look.upper, sessions)
         if look.former is not None:
             differences = _still(comparison, look, sessions, differences)
-        ends = _ends(comparison, sessions) if differences else ()
+        ends = binlog_ends(comparison, sessions) if differences else ()
     except MySQLError as error:
         sessions.close()
         return Looked(failure=error_text(error))
@@ -248,7 +248,7 @@ def _compared_once(
         every.update(lines)
     missing, extra = every - target, target - every
     counts = [target.total(), *(lines.total() for lines in shards)]
-    return counts, list(_paired(comparison, missing, extra, shards))
+    return counts, list(paired(comparison, missing, extra, shards))
 
 
 def _lines(
@@ -274,12 +274,14 @@ def _lines(
     return found, size
 
 
-def _paired(
+def paired(
     comparison: ComparisonPlan,
     missing: Counter[bytes],
     extra: Counter[bytes],
     shards: Sequence[Counter[bytes]],
 ) -> Iterator[RowDifference]:
+    """The differences that rows make which only the shards have (``missing``), or only the target
+    (``extra``): normal lines, with how often. ``shards``: all lines of each shard."""
     names = [str(shard) for shard in comparison.shards]
     by_key = {comparison.key_of(line): line for line in extra} if comparison.key else {}
     for line, times in missing.items():
@@ -293,7 +295,8 @@ def _paired(
         yield RowDifference(comparison.key_of(line), line, None, "", times)
 
 
-def _ends(comparison: ComparisonPlan, sessions: Sessions) -> tuple[tuple[str, str, int], ...]:
+def binlog_ends(comparison: ComparisonPlan, sessions: Sessions) -> tuple[tuple[str, str, int], ...]:
+    """By source, where its binlog ends now: file and offset. Raises the driver's error."""
     ends = []
     for source in dict.fromkeys(shard.source for shard in comparison.shards):
         end = blocking_binlog_end(sessions.to(source))

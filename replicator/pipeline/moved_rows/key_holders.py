@@ -14,6 +14,7 @@ from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_chunk import check_structure, source_snapshot
 from replicator.pipeline.copy.copy_plan import TableCopy
 from replicator.pipeline.copy.copy_reading import converted
+from replicator.routing.columns.column_mapping import MappedColumn
 
 LOOKS, LOOK_PAUSE = 100, 0.1
 """How often a snapshot is taken until it shows what was applied, and the seconds in between: a
@@ -100,13 +101,16 @@ def keys_held(
 
 
 def own_key(
-    holder: KeyHolder, key_columns: Sequence[TargetColumn], line: bytes
+    extracted: Mapping[str, bytes],
+    mapped: MappedColumn | None,
+    key_columns: Sequence[TargetColumn],
+    line: bytes,
 ) -> list[tuple[TargetColumn, bytes]] | None:
     """What the columns of a shard are in the row that has a key of the target.
 
-    None where, by what is made of its columns, no row of the shard can have this key.
+    ``extracted`` as in `KeyHolder`, ``mapped``: the column whose values are mapped. None where, by
+    what is made of its columns, no row of the shard can have this key.
     """
-    extracted, mapped = dict(holder.extracted), holder.copy.mapped
     found: list[tuple[TargetColumn, bytes]] = []
     for column, field in zip(key_columns, line.split(b"\t"), strict=True):
         name = folded(column.name)
@@ -132,8 +136,9 @@ def _queries(
 def _own_keys(
     holder: KeyHolder, key_columns: Sequence[TargetColumn], lines: Sequence[bytes]
 ) -> Iterator[tuple[int, list[tuple[TargetColumn, bytes]]]]:
+    extracted = dict(holder.extracted)
     for number, line in enumerate(lines):
-        key = own_key(holder, key_columns, line)
+        key = own_key(extracted, holder.copy.mapped, key_columns, line)
         if key is not None:
             yield number, key
 

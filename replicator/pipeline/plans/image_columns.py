@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.pipeline.plans.filter_columns import ReadField
-from replicator.routing.expression.column_evaluation import Coded
+from replicator.routing.expression.column_evaluation import Array, Coded
 from replicator.routing.expression.types import Kind
-from replicator.routing.expression.vectors import Array, Numbers, narrowed, numbers_of
+from replicator.routing.expression.vectors import ArrowColumn, numbers_of
 from replicator.rows.decoder.row_images import NotedColumn
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.decimals import stored_groups
@@ -51,24 +52,24 @@ class ImageColumn:
     def _null(self) -> Array:
         return self._stored.sizes < 0
 
-    def numbers(self) -> Numbers:
-        """Its values, of a ``numeric`` one. Raises BinlogError or ValueError."""
-        return self._numbers
+    def numbers(self) -> ArrowColumn:
+        """Its values, of a ``numeric`` one.
 
-    @cached_property
-    def _numbers(self) -> Numbers:
+        Raises BinlogError or ValueError, or one of `replicator.routing.expression.vectors.INEXACT`.
+        """
         stored = BINLOG_TYPES[self._layout.type_code]
         if stored.decoder is Decoder.INTEGER:
-            return Numbers(self._whole(stored.sizes[0]), self._null)
-        if stored.decoder is Decoder.REAL:
+            values = self._whole(stored.sizes[0])
+        elif stored.decoder is Decoder.REAL:
             layout = np.dtype(f"<f{stored.sizes[0]}")
-            values = self._bytes(layout.itemsize).view(layout).ravel()
-            return Numbers(values.astype(np.float64), self._null)
-        if stored.decoder is Decoder.DECIMAL and self._layout.metadata >> 8 <= _MOST_DIGITS:
-            return Numbers(self._decimal(), self._null)
-        coded = self.coded()
-        found = numbers_of(coded.values)
-        return Numbers(found.values[coded.codes], found.null[coded.codes])
+            values = self._bytes(layout.itemsize).view(layout).ravel().astype(np.float64)
+        elif stored.decoder is Decoder.DECIMAL and self._layout.metadata >> 8 <= _MOST_DIGITS:
+            values = self._decimal()
+        else:
+            coded = self.coded()
+            return numbers_of(coded.values).take(pa.array(coded.codes))
+        found = pa.array(values, mask=self._null)
+        return found if values.dtype.kind == "f" else found.cast(pa.int64())
 
     def coded(self) -> Coded:
         """Its values, each once. Raises BinlogError or ValueError."""
@@ -98,7 +99,7 @@ class ImageColumn:
             # In front, as the high bytes, so that the sign is where it belongs.
             wide[:, 1:] = stored
             return (wide.view("<u4" if unsigned else "<i4").ravel() >> 8).astype(np.int64)
-        return narrowed(stored.view(f"<{'u' if unsigned else 'i'}{size}").ravel())
+        return stored.view(f"<{'u' if unsigned else 'i'}{size}").ravel()
 
     def _decimal(self) -> Array:
         """The digits as one whole number (`replicator.rows.values.decimals` has the format)."""

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from replicator.kernels.compiled import Integers
 from replicator.mysql.names import TableName, folded
 from replicator.pipeline.plans.filter_columns import (
     ReadField,
@@ -20,7 +21,6 @@ from replicator.pipeline.plans.filter_columns import (
     filter_column,
     known_collation,
 )
-from replicator.pipeline.plans.image_columns import ImageColumn
 from replicator.routing.expression.evaluation import EvaluationError
 from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
@@ -28,9 +28,7 @@ from replicator.routing.expression.expression_filter import (
     ResolvedRules,
     RowRules,
 )
-from replicator.routing.expression.row_fates import fates
 from replicator.routing.expression.types import FilterColumn
-from replicator.routing.expression.vectors import Array
 from replicator.rows.decoder.lines import Lines, joined, lines_of
 from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowBlock
 from replicator.rows.values.column_format import ColumnFormat
@@ -109,6 +107,10 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
     """
     if not len(block.event):
         return block
+    # Arrow's functions take a tenth of a second to import, and few tables have filters.
+    from replicator.pipeline.plans.image_columns import ImageColumn
+    from replicator.routing.expression.row_fates import fates
+
     changes = np.where(
         block.before < 0, Fate.INSERT, np.where(block.after < 0, Fate.DELETE, Fate.UPDATE)
     )
@@ -135,7 +137,7 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
     return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
 
 
-def _without(lines: Lines, images: Array) -> Lines:
+def _without(lines: Lines, images: Integers) -> Lines:
     """The lines, with those of these images unknown."""
     chosen = np.arange(len(lines))
     chosen[images[images >= 0]] = len(lines)

@@ -108,7 +108,7 @@ def turned_away(error: BaseException) -> ClusterError | None:
             "this cluster's secret is not known, and Spark does not go without one",
             "set spark.authenticate: true and one spark.authenticate.secret at the master and all"
             " workers, and give spark.conf, or spark-defaults.conf of this host, the same"
-            " spark.authenticate.secret (docs/cluster.md)",
+            " spark.authenticate.secret (docs/how-to/cluster.md)",
             "only in a network that is closed to all others: spark.conf: spark.authenticate:"
             ' "false"; anybody who reaches the cluster then reads the accounts and the rows, and'
             " runs programs as its user",
@@ -122,7 +122,7 @@ def _not_wanted() -> ClusterError:
         "the cluster has not taken the application, or has ended it at once",
         "spark.conf must have the same spark.authenticate.secret and spark.network settings as"
         " the master and the workers; where these have no spark.authenticate, set it there, or"
-        ' spark.authenticate: "false" in spark.conf (docs/cluster.md)',
+        ' spark.authenticate: "false" in spark.conf (docs/how-to/cluster.md)',
         "see in the logs of master and workers why: Spark of another version than here, executors"
         " that do not start, or that can't reach spark.driver.host",
         lasting=False,
@@ -137,7 +137,7 @@ def cut_off(error: BaseException) -> ClusterError | None:
     return ClusterError(
         f"{told[1]}, though Spark reaches it",
         "let the executors through to this host: batches go to them by a port of their own, which"
-        " spark.replicator.port in spark.conf can fix (docs/cluster.md)",
+        " spark.replicator.port in spark.conf can fix (docs/how-to/cluster.md)",
         "where the address is not one of this machine (a container, a NAT), set"
         " spark.driver.bindAddress: 0.0.0.0",
         lasting=True,
@@ -164,10 +164,10 @@ def examine_executors(spark: SparkContext) -> None:
     if problems:
         raise ClusterError(
             "executors lack what they need: " + "; ".join(problems),
-            "install the packages that docs/cluster.md lists for the Python of the executors"
+            "install the packages that docs/how-to/cluster.md lists for the Python of the executors"
             f" ({spark.pythonExec}), in versions like those of this host, or name another"
             " Python in spark.conf: spark.pyspark.python",
-            "or ship them with the task: spark.conf: spark.archives (docs/cluster.md)",
+            "or ship them with the task: spark.conf: spark.archives (docs/how-to/cluster.md)",
             lasting=True,
         )
 
@@ -201,7 +201,7 @@ def _await_executors(context: SparkContext) -> None:
                 " to spare: spark.cores.max, spark.executor.cores and spark.executor.memory in"
                 " spark.conf ask for less",
                 "executors that end at once can't reach this process: spark.driver.host must name"
-                " an address of this host that the workers reach (docs/cluster.md)",
+                " an address of this host that the workers reach (docs/how-to/cluster.md)",
                 "where waiting for resources is usual, let it wait for longer:"
                 f" spark.conf: {PATIENCE_SETTING}: 600s",
                 lasting=False,
@@ -214,7 +214,7 @@ def _of_python(context: SparkContext, text: str) -> ClusterError:
     here = "{}.{}".format(*sys.version_info[:2])
     name = (
         f"name a Python {here} that the executors have in spark.conf: spark.pyspark.python,"
-        " or ship one by spark.archives (docs/cluster.md)"
+        " or ship one by spark.archives (docs/how-to/cluster.md)"
     )
     version = re.search(r"Python in worker[^\n]*", text)
     if version:

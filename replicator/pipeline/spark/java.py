@@ -96,8 +96,8 @@ def _java_folders() -> Iterator[Path]:
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """Java starts Python processes and watches them, and moves few bytes between them: what its second
-compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
-for jstat are sampled twenty times a second, also when nothing is to be done."""
+compiler costs is never earned back, least of all at the start (docs/inside/performance.md). Its
+counters for jstat are sampled twenty times a second, also when nothing is to be done."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 """An option that chooses how Java collects garbage. There is little of it in the driver's, so what

@@ -54,7 +54,7 @@ def warn_of_openness(settings: Mapping[str, str]) -> None:
             reason=f"{AUTHENTICATE} is false in spark.conf: whoever reaches a port of this Spark"
             " can read what it keeps and run programs as its user",
             remedy=f"remove {AUTHENTICATE} from spark.conf; on a standalone cluster, give master,"
-            " workers and spark.conf the same spark.authenticate.secret (docs/cluster.md)",
+            " workers and spark.conf the same spark.authenticate.secret (docs/how-to/cluster.md)",
         )
 
 

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 
 NEEDED = ("pyarrow", "numpy", "numba", "pymysql", "pymysqlreplication")
-"""The modules that executors must have installed; `docs/cluster.md` names the packages."""
+"""The modules that executors must have installed; `docs/how-to/cluster.md` names the packages."""
 
 OURS = "replicator.pipeline.apply.job"
 

@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from replicator.routing.expression.evaluation import EvaluationError, Row, Value, evaluator
+from replicator.routing.expression.evaluation import Row, Value, evaluator
 from replicator.routing.expression.types import Call
 from replicator.routing.expression.vectors import (
     OPERATIONS,
-    Array,
-    Doubts,
-    Numbers,
+    ArrowColumn,
     constant,
     numbers_of,
     true_rows,
 )
+
+Array = NDArray[Any]
 
 _NO_NUMBERS = frozenset(
     {
@@ -41,6 +43,10 @@ class Coded:
 
     codes: Array
     values: Sequence[Value]
+
+    def of_rows(self) -> list[Value]:
+        """The value of each row."""
+        return list(map(self.values.__getitem__, self.codes.tolist()))
 
 
 class ValueColumn(Protocol):
@@ -59,8 +65,8 @@ class ValueColumn(Protocol):
         """Where it is NULL: a mask."""
         ...
 
-    def numbers(self) -> Numbers:
-        """Its values, of a ``numeric`` one."""
+    def numbers(self) -> ArrowColumn:
+        """Its values, of a ``numeric`` one. Raises one of `INEXACT`."""
         ...
 
     def coded(self) -> Coded:
@@ -77,46 +83,35 @@ class ColumnEvaluation:
     def __init__(self, columns: Sequence[ValueColumn], rows: int) -> None:
         self._columns = columns
         self._rows = rows
-        self._doubts = Doubts(rows)
-        self._found: dict[Call, Numbers] = {}
-
-    @property
-    def doubtful(self) -> Array:
-        """The rows for which a part of what was evaluated has no value.
-
-        Whether the whole has one follows from an evaluation of the row alone.
-        """
-        return self._doubts.rows
+        self._found: dict[Call, ArrowColumn] = {}
 
     def true(self, condition: Call) -> Array:
-        """The rows for which a condition is true: a mask."""
-        return np.broadcast_to(true_rows(self._numbers(condition)), self._rows)
+        """The rows for which a condition is true: a mask.
 
-    def row(self, index: int) -> Row:
-        """The values of one row."""
-        codes = (column.coded() for column in self._columns)
-        return [coded.values[coded.codes[index]] for coded in codes]
+        Raises EvaluationError, or one of `INEXACT`, where some rows, perhaps, have no value: only
+        an evaluation of each row tells.
+        """
+        found = true_rows(self._numbers(condition))
+        if isinstance(found, pa.Scalar):
+            return np.full(self._rows, found.as_py())
+        mask: Array = found.to_numpy(zero_copy_only=False)
+        return mask
 
-    def _numbers(self, call: Call) -> Numbers:
-        found = self._found.get(call)
-        if found is None:
-            found = self._found[call] = self._evaluated(call)
-        return found
+    def _numbers(self, call: Call) -> ArrowColumn:
+        if call not in self._found:
+            self._found[call] = self._evaluated(call)
+        return self._found[call]
 
-    def _evaluated(self, call: Call) -> Numbers:
+    def _evaluated(self, call: Call) -> ArrowColumn:
         if call.operation == "column":
             return self._columns[_place(call)].numbers()
         if call.operation in ("null", "number", "double"):
-            value = evaluator(call)(())
-            assert not isinstance(value, str | bytes)
-            return constant(value)
+            return constant(_number(evaluator(call)(())))
         operation = OPERATIONS.get(call.operation)
         if operation and all(map(self._is_number, call.operands)):
-            operands = [self._numbers(operand) for operand in call.operands]
-            return operation(operands, call.settings, self._doubts)
+            return operation(*map(self._numbers, call.operands), settings=call.settings)
         if call.operation == "is-null" and call.operands[0].operation == "column":
-            null = self._columns[_place(call.operands[0])].null()
-            return Numbers(null.astype(np.int64), np.zeros_like(null))
+            return pa.array(self._columns[_place(call.operands[0])].null())
         return self._by_value(call)
 
     def _is_number(self, call: Call) -> bool:
@@ -129,43 +124,42 @@ class ColumnEvaluation:
                 return all(map(self._is_number, call.operands))
         return call.operation not in _NO_NUMBERS
 
-    def _by_value(self, call: Call) -> Numbers:
+    def _by_value(self, call: Call) -> ArrowColumn:
         """Once for each value of its column, or for each row where there are several columns."""
         places = sorted(_places(call))
+        if not places:
+            return constant(_number(evaluator(call)(())))
         coded = [self._columns[place].coded() for place in places]
-        lines: Iterable[Sequence[Value]]
         if len(places) > 1:
-            codes = np.arange(self._rows)
-            fields = ([one.values[code] for code in one.codes.tolist()] for one in coded)
-            lines = zip(*fields, strict=True)
-        elif places:
-            codes, lines = coded[0].codes, zip(coded[0].values, strict=True)
-        else:
-            codes, lines = np.zeros(self._rows, np.int64), ((),)
-        values, errors = self._one_by_one(call, places, lines)
-        found = numbers_of(values)
-        self._doubts.note(errors[codes])
-        return Numbers(found.values[codes], found.null[codes])
+            return numbers_of(
+                self._each(call, places, zip(*(c.of_rows() for c in coded), strict=True))
+            )
+        found = numbers_of(self._each(call, places, zip(coded[0].values, strict=True)))
+        return found.take(pa.array(coded[0].codes))
 
-    def _one_by_one(
+    def _each(
         self, call: Call, places: Sequence[int], lines: Iterable[Sequence[Value]]
-    ) -> tuple[list[Value], Array]:
-        """What an operation is for each line, and for which of them it is an error."""
+    ) -> list[Value]:
+        """What an operation is for each line of values of these columns."""
         run = evaluator(call)
         row: list[Value] = [None] * len(self._columns)
-        values: list[Value] = []
-        errors: list[int] = []
+        found = []
         for line in lines:
             for place, value in zip(places, line, strict=True):
                 row[place] = value
-            try:
-                values.append(run(row))
-            except EvaluationError:
-                errors.append(len(values))
-                values.append(None)
-        found = np.zeros(len(values), np.bool_)
-        found[errors] = True
-        return values, found
+            found.append(run(row))
+        return found
+
+
+def _number(value: Value) -> int | float | None:
+    assert not isinstance(value, str | bytes)
+    return value
+
+
+def rows_of(columns: Sequence[ValueColumn], rows: int) -> list[Row]:
+    """The values of each row, to evaluate it alone."""
+    fields = [column.coded().of_rows() for column in columns]
+    return list(zip(*fields, strict=True)) if fields else [()] * rows
 
 
 def _place(column: Call) -> int:

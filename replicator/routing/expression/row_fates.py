@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 
-from replicator.routing.expression.column_evaluation import ColumnEvaluation, ValueColumn
+from replicator.routing.expression.column_evaluation import (
+    Array,
+    ColumnEvaluation,
+    ValueColumn,
+    rows_of,
+)
+from replicator.routing.expression.evaluation import EvaluationError, Row
 from replicator.routing.expression.expression_filter import Fate, RowRules
 from replicator.routing.expression.types import Call
-from replicator.routing.expression.vectors import Array
+from replicator.routing.expression.vectors import INEXACT
 
 
 def fates(rules: RowRules, changes: Array, columns: Sequence[ValueColumn]) -> Array:
@@ -22,34 +29,36 @@ def fates(rules: RowRules, changes: Array, columns: Sequence[ValueColumn]) -> Ar
     images = 1 + (changes == Fate.UPDATE)
     last = np.cumsum(images) - 1
     first = last - images + 1
-    evaluation = ColumnEvaluation(columns, int(images.sum()))
-    found = _FateOfRows(rules, evaluation, first, last).of(changes)
-    doubtful = evaluation.doubtful
-    for index in np.flatnonzero(doubtful[first] | doubtful[last]).tolist():
-        before, after = evaluation.row(first[index]), evaluation.row(last[index])
-        match Fate(changes[index]):
-            case Fate.INSERT:
-                found[index] = rules.inserted(after)
-            case Fate.DELETE:
-                found[index] = rules.deleted(before)
-            case _:
-                found[index] = rules.updated(before, after)
-    return found
+    rows = int(images.sum())
+    try:
+        return _FateOfRows(rules, ColumnEvaluation(columns, rows), rows, first, last).of(changes)
+    except (EvaluationError, *INEXACT):
+        # Whether an error counts depends on what else the expression looks at in its row.
+        values = rows_of(columns, rows)
+        before, after = (map(values.__getitem__, places.tolist()) for places in (first, last))
+        return np.array(list(map(_fate, repeat(rules), changes.tolist(), before, after)), np.int64)
+
+
+def _fate(rules: RowRules, change: int, before: Row, after: Row) -> Fate:
+    if change == Fate.UPDATE:
+        return rules.updated(before, after)
+    return rules.inserted(after) if change == Fate.INSERT else rules.deleted(before)
 
 
 class _FateOfRows:
     """The rules on whole columns; ``first`` and ``last``: by change, its images."""
 
     def __init__(
-        self, rules: RowRules, evaluation: ColumnEvaluation, first: Array, last: Array
+        self, rules: RowRules, evaluation: ColumnEvaluation, rows: int, first: Array, last: Array
     ) -> None:
         self._rules = rules
         self._evaluation = evaluation
+        self._count = rows
         self._first = first
         self._last = last
 
     def of(self, changes: Array) -> Array:
-        """The fates; those of doubtful rows count for nothing."""
+        """The fates."""
         found = changes.copy()
         left_out = self._any(self._rules.insert)
         before, after = left_out[self._first], left_out[self._last]
@@ -72,12 +81,12 @@ class _FateOfRows:
         return found
 
     def _any(self, calls: Iterable[Call]) -> Array:
-        found = np.zeros(len(self._evaluation.doubtful), np.bool_)
+        found = np.zeros(self._count, np.bool_)
         for call in calls:
             found |= self._evaluation.true(call)
         return found
 
     def _true(self, call: Call | None) -> Array:
         if call is None:
-            return np.ones(len(self._evaluation.doubtful), np.bool_)
+            return np.ones(self._count, np.bool_)
         return self._evaluation.true(call)

@@ -5,9 +5,11 @@ interpreted here: the scratch table is created with the structure before (or wha
 `replicator.schema.scratch.stand_in`), the statement is run against it, and the structure after is
 read back.
 
-Servers that give tables without a primary key one of their own, or take no such tables.
+Servers that give tables without a primary key one of their own, take no such tables, or drop no
+primary key.
 
-MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``. What a statement
+MySQL manual, "Generated Invisible Primary Keys" and ``sql_require_primary_key``; TiDB's page
+"Clustered Indexes". What a statement
 makes of a shard is learned without either: the shard's server need not do the same.
 """
 
@@ -39,7 +41,11 @@ from replicator.schema.scratch.stand_in import NoStandInError, StandIn, stand_in
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 
-_SETTINGS = ("sql_generate_invisible_primary_key", "sql_require_primary_key")
+_SETTINGS = (
+    "sql_generate_invisible_primary_key",
+    "sql_require_primary_key",
+    "tidb_enable_clustered_index",
+)
 _COLUMN = "my_row_id"
 
 MAY_NOT = (
@@ -56,7 +62,8 @@ async def leave_keys_alone(connection: Connection) -> None:
     Raises DatabaseUnavailableError or the server's error.
     """
     for name, _ in await connection.fetch(
-        "SHOW SESSION VARIABLES WHERE Variable_name IN (%s, %s) AND Value = 'ON'", _SETTINGS
+        "SHOW SESSION VARIABLES WHERE Variable_name IN (%s, %s, %s) AND Value <> 'OFF'",
+        _SETTINGS,
     ):
         try:
             await connection.execute(f"SET SESSION {quote(str(name))} = OFF")

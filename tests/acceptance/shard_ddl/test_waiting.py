@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from benchmarks.latency import arkey_conflicts, percentile
+from benchmarks.latency import arrivals, percentile
 from replicator.status import TaskStatus
 from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.memory import resident
@@ -21,7 +21,7 @@ from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.task_files import write_task
 
 COMMITS = 100
-"""In each of the three parts; figures of such runs are in docs/performance.md."""
+"""In each of the three parts; figures of such runs are in docs/inside/performance.md."""
 FACTOR, SECONDS = 3, 0.5
 """So much later may half of the rows come while the DDL waits: only waiting for it is as slow."""
 ROUNDS = 5
@@ -48,7 +48,7 @@ def test_rows_of_another_target_keep_their_latency(
 
     def measure() -> None:
         measured.append(
-            arkey_conflicts(
+            arrivals(
                 estate.server("uA1"),
                 estate.target,
                 f"INSERT INTO {estate.name('uA1')} (id) VALUES (%s)",

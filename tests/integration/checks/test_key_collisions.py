@@ -46,7 +46,7 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     estate.sources["a"].execute(f"UPDATE {db}.t2 SET id=9 WHERE id=3")
     result = only(await estate.look())
     assert result.state == "passed"
-    assert "all 6 values of 3 shards were compared" in result.finding
+    assert result.finding.startswith("all 6 values of ")
 
 
 async def test_equal_values_that_rules_of_the_task_file_tell_apart(estate: Estate) -> None:
@@ -247,7 +247,7 @@ async def test_a_shard_that_can_not_be_read_to_its_end(estate: Estate) -> None:
 
 async def test_no_key_and_no_second_shard(estate: Estate) -> None:
     estate.shard("a", "t1", "id INT PRIMARY KEY, a VARCHAR(5)", "(1,'a'),(2,'A')")
-    assert "there is no unique key" in only(await estate.look()).finding
+    assert "no target has a unique key" in only(await estate.look()).finding
     estate.into("id INT PRIMARY KEY, a VARCHAR(5) COLLATE utf8mb4_general_ci UNIQUE")
     # A key that the shard itself does not have.
     results = await estate.look()

@@ -10,12 +10,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pymysql.err
 import pytest
-from pymysql.connections import Connection as Connected
-from pymysql.cursors import Cursor
 
 from replicator.binlog.errors import BinlogError
 from replicator.checks.connecting import check_login
@@ -61,13 +58,6 @@ class TlsServer:
 
     def vouched(self) -> Tls:
         return Tls(Pem(text=self.authority.certificate))
-
-
-class OldMySQL(MySQL56Server):
-    """One whose TLS is of no use to anybody here: its root comes without."""
-
-    def connect(self, **overrides: Any) -> Connected[Cursor]:
-        return super().connect(**{"ssl_disabled": True, **overrides})
 
 
 def write_pair(folder: Path, pair: Pair) -> None:
@@ -279,7 +269,7 @@ async def test_a_server_that_knows_old_versions_of_tls_alone_is_told(
         write_pair(folder, make_old_pair("server"))
         give_to_server(folder)
         files = {f"ssl_{kind}": str(folder / f"{kind}.pem") for kind in ("cert", "key")}
-        server = start_server(OldMySQL, {**files, "ssl_ca": files["ssl_cert"]})
+        server = start_server(MySQL56Server, {**files, "ssl_ca": files["ssl_cert"]})
         ca = Pem(text=authority.certificate)
         for tls in (
             None,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from replicator.downstream.meta import additions
 from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
@@ -107,6 +108,25 @@ async def test_no_meta_table_may_be_missing_beside_the_others(merging: Merging) 
     with gone(merging, *SAVED):
         # Nothing is saved: it begins anew, and meets the rows in its target.
         assert (await merging.fault()).event == "copy.duplicate"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.check(generation)
+
+
+@ON_MARIADB
+async def test_a_start_adds_what_an_earlier_release_did_not_have(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await copied(merging)
+    merging.target.execute(
+        f"ALTER TABLE {meta(merging, 'checkpoint')} DROP COLUMN open_items",
+        f"DROP TABLE {meta(merging, 'tracked_key')}",
+    )
+    assert (await merging.fault()).event == "task.other-tables"
+    column = "open_items INT NOT NULL DEFAULT 0"
+    monkeypatch.setattr(additions, "COLUMNS", {"checkpoint": (column,)})
+    monkeypatch.setattr(additions, "TABLES", frozenset({"tracked_key"}))
+    merging.do("INSERT INTO x_2 VALUES (4, 'd')")
     async with merging.running() as generation:
         await merging.copied(generation)
         await merging.check(generation)

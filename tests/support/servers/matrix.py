@@ -3,7 +3,7 @@
 A test that `matrix` marks gets ``source`` and ``target_server`` in pairs. In the usual
 runs these are one pair, and with ``broad`` so many that each kind has its turn; with ``--matrix``
 all pairs, and no other tests are run. What each pair came to is written to a file
-(``--matrix-report``), from which `scripts.servers_page` makes docs/servers.md.
+(``--matrix-report``), from which `scripts.servers_page` makes docs/reference/servers.md.
 """
 
 from __future__ import annotations

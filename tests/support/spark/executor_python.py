@@ -1,4 +1,4 @@
-"""A Python for executors: with the packages that `docs/cluster.md` lists, and without ours."""
+"""A Python for executors: with the packages of docs/how-to/cluster.md, and without ours."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from replicator.pipeline.plans.filter_columns import filter_column, known_collation
 from replicator.routing.expression.check import ExpressionCheck
-from replicator.routing.expression.column_evaluation import Coded
+from replicator.routing.expression.column_evaluation import Array, Coded
 from replicator.routing.expression.evaluation import Value
 from replicator.routing.expression.text import ExpressionText
 from replicator.routing.expression.types import Checked, FilterColumn, Kind
-from replicator.routing.expression.vectors import Array, Numbers, numbers_of
+from replicator.routing.expression.vectors import ArrowColumn, numbers_of
 from replicator.schema.structure.structure import Column
 from tests.support.values.expressions import COLUMNS
 
@@ -85,7 +85,7 @@ class ListColumn:
     def null(self) -> Array:
         return np.array([value is None for value in self._values], np.bool_)
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> ArrowColumn:
         return numbers_of(self._values)
 
     def coded(self) -> Coded:

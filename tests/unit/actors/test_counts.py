@@ -13,7 +13,7 @@ from actors.counts import CopyCounts, TaskCounts
 from actors.spark_jobs import JobAttempts
 from actors.task.operator.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
-from replicator.downstream.meta.chunks import CopiedTables
+from replicator.downstream.meta.chunks import ChunkRecord, CopiedTables
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus, now
 from replicator.terminal.copy_progress import CopyBar
@@ -120,6 +120,40 @@ def test_the_time_left_follows_the_rate_of_late_without_jumping(
     assert copied(120, 100) == pytest.approx(100, rel=0.25), "the average since the start is 740"
 
 
+NARROW, WIDE = TableName("s", "narrow"), TableName("s", "wide")
+
+
+def test_the_time_left_goes_by_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("actors.copying.progress.time.monotonic", lambda: clock[0])
+    progress = CopyProgress(CopyCounts(), counted=True, began=0.0)
+    progress.expect("a", NARROW, 1_000_000, 20_000_000)
+    progress.expect("a", WIDE, 10_000, 1_000_000_000)
+    progress.figures()
+    for _ in range(10):
+        clock[0] += 1
+        progress.add("a", NARROW, 100_000, 2_000_000, last=False, former=False)
+        figures = progress.figures()
+    assert figures.percent is not None
+    assert 10 < figures.percent < 11, "nearly all rows are there, and a tenth of the work"
+    assert figures.seconds_left == pytest.approx(83, rel=0.1)
+
+
+def test_what_is_expected_follows_what_was_found() -> None:
+    progress = CopyProgress(CopyCounts(), counted=True)
+    progress.expect("a", NARROW, 1000, 100_000)
+    progress.expect("b", NARROW, 1000, 100_000)
+    progress.add("a", NARROW, 500, 5_000, last=True, former=True)
+    assert (progress.expected, progress.bytes_expected) == (1500, 105_000)
+    progress.add("b", NARROW, 1500, 15_000, last=False, former=False)
+    assert (progress.expected, progress.bytes_expected) == (2000, 20_000)
+    taken = ChunkRecord(NARROW, 1, None, None, done=True, rows=1500, size=15_000)
+    progress.take_back("b", [taken])
+    assert (progress.rows, progress.size, progress.chunks) == (500, 5_000, 1)
+    assert (progress.rows_before, progress.size_before) == (500, 5_000)
+    assert progress.expected == 2000
+
+
 def test_a_copy_is_not_done_before_it_is() -> None:
     progress = CopyProgress(CopyCounts(), rows=455, expected=1000, counted=True)
     assert progress.figures().percent == 45.5
@@ -141,7 +175,8 @@ def test_the_progress_fits_a_line_and_begins_with_what_matters(width: int) -> No
             tables_done=511,
             rows=41_000_000,
             rows_expected=90_000_000,
-            bytes=77 << 30,
+            bytes=35 << 30,
+            bytes_expected=77 << 30,
             rows_per_second=123_456,
             seconds_left=400,
             percent=45.5,
@@ -150,7 +185,7 @@ def test_the_progress_fits_a_line_and_begins_with_what_matters(width: int) -> No
     bar.close()
     assert isinstance(console.file, io.StringIO)
     line = next(line for line in console.file.getvalue().splitlines() if "45.5 %" in line)
-    assert "6 min 40 s left" in line
+    assert "6 min 40 s left, 41.0 of 90.0 M rows, 35.0 of 77.0 GiB" in line
 
 
 def test_what_waits_tells_since_when_and_when_it_is_tried_again() -> None:

@@ -161,7 +161,7 @@ def test_counters_collide_unless_rules_tell_all_shards_apart() -> None:
     other = MemberColumns(mapped=MappedColumn("id", 6 << 44))
     assert check_counters(shards(MAPPED, other), name, None, copies=True) == []
     (found,) = check_counters(shards(MAPPED, other, MAPPED), name, None, copies=True)
-    assert "a: s.t0 and a: s.t2 count" in found.finding
+    assert "a: s.t0 and a: s.t2 each number" in found.finding
     second = MemberColumns((ExtractedColumn("c_table", "2"),))
     keyed = table(ID, V, SHARD_COLUMN, key=("id", "c_table"))
     assert check_counters(shards(FILLED, second), name, keyed, copies=True) == []

@@ -51,7 +51,7 @@ class World:
         self.target: dict[int, int] = {}
         self.noted: dict[int, int] = {}
         self.noting = True
-        self.notes_arkey_conflicts = self.counts = True
+        self.notes_arrivals = self.counts = True
         self.moving: list[tuple[Source, int]] = []
         self.values = 0
         for key in KEYS:
@@ -107,7 +107,7 @@ class World:
         for source, key in chunks:
             self.write(ends=ends)
             if key in source.rows:
-                if key in self.target and self.notes_arkey_conflicts:
+                if key in self.target and self.notes_arrivals:
                     self.note(key)
                 self.target[key] = source.rows[key]
         for source in self.sources:
@@ -127,7 +127,7 @@ class World:
             if inserted and key in self.target:
                 if not safe:
                     raise DuplicateError
-                if self.notes_arkey_conflicts:
+                if self.notes_arrivals:
                     self.note(key)
             self.target[key] = value
         else:
@@ -176,7 +176,7 @@ def run(
     seed: int,
     *,
     looks_up: bool = True,
-    notes_arkey_conflicts: bool = True,
+    notes_arrivals: bool = True,
     counts: bool = True,
     late: bool = False,
 ) -> Outcome:
@@ -185,7 +185,7 @@ def run(
     ``late``: moves that have begun end only when all is caught up with, and noting may have ended.
     """
     world = World(seed)
-    world.notes_arkey_conflicts, world.counts = notes_arkey_conflicts, counts
+    world.notes_arrivals, world.counts = notes_arrivals, counts
     try:
         world.copy(ends=not late)
         for _ in range(10):
@@ -242,7 +242,7 @@ def test_rows_are_lost_where_keys_are_not_looked_up() -> None:
 
 
 def test_rows_are_lost_where_only_deletions_are_noted() -> None:
-    assert outcomes(notes_arkey_conflicts=False, late=True)[Outcome.DIFFERS]
+    assert outcomes(notes_arrivals=False, late=True)[Outcome.DIFFERS]
 
 
 def test_rows_are_lost_where_a_key_that_was_noted_again_is_forgotten() -> None:

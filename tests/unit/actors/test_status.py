@@ -111,7 +111,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
-        "locks", "copy", "blocked",
+        "locks", "copy", "blocked", "validation", "trend",
     ]  # fmt: skip
     assert values["error"]["remedies"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
@@ -155,7 +155,7 @@ def rendered(status: TaskStatus, width: int = 140) -> str:
 def test_the_view_shows_the_copy_instead_of_the_writer_that_waits_for_it() -> None:
     text = rendered(FULL).replace("\N{NARROW NO-BREAK SPACE}", " ")
     for expected in (
-        "1 of 4 tables", "5 000 of about 9 000 rows", "120.6 KiB", "250 rows/s", "16.0 s left",
+        "1 of 4 tables", "5 000 of 9 000 rows", "120.6 KiB", "250 rows/s", "16.0 s left",
         "7 replaced", "2 ignored", "waits: b is away",
     ):  # fmt: skip
         assert expected in text, expected

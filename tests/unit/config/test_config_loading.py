@@ -287,8 +287,11 @@ def test_no_allow_list_allows_everything(tmp_path: Path) -> None:
         ("    syncer: {worker-count: 4}", 9, "mysql-instances[0].syncer.worker-count"),
         ("    syncer-thread: 4", 9, "mysql-instances[0].syncer-thread"),
         ("    mydumper-thread: 4", 9, "mysql-instances[0].mydumper-thread"),
-        ("    validator-config-name: v\nvalidators:\n  v: {mode: none}", 10, "validators"),
-        ("    validator-config-name: v\nvalidators:\n  v: {mode: full}", 10, "validators"),
+        (
+            "    validator-config-name: v\nvalidators:\n  v: {meta-flush-interval: 5m}",
+            11,
+            "validators.v.meta-flush-interval",
+        ),
         ("collation_compatible: strict", 9, "collation_compatible"),
         ("experimental: {async-checkpoint-flush: true}", 9, "experimental"),
     ],

@@ -15,13 +15,13 @@ from config.models import Task
 from config.reference import reference_page, supported
 from config.template import LEFT_OUT, template
 
-PAGE = Path(config.__file__).parent.parent / "docs" / "task-file.md"
+PAGE = Path(config.__file__).parent.parent / "docs" / "reference" / "task-file.md"
 PATTERNS = {pattern_of(place) for place, _ in walk(Task)}
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference_page(), (
-        "run: python -m config.reference > docs/task-file.md"
+        "run: python -m config.reference > docs/reference/task-file.md"
     )
 
 
@@ -68,7 +68,7 @@ def test_the_page_shows(row: str) -> None:
     assert row in reference_page()
 
 
-TEMPLATE = PAGE.parent.parent / "config" / "examples" / "every-key.yaml"
+TEMPLATE = PAGE.parents[2] / "config" / "examples" / "every-key.yaml"
 
 
 def test_the_template_is_up_to_date() -> None:

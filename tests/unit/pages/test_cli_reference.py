@@ -8,12 +8,12 @@ import pytest
 
 from scripts.cli_reference import reference_page
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference_page(), (
-        "run: python -m scripts.cli_reference > docs/cli.md"
+        "run: python -m scripts.cli_reference > docs/reference/cli.md"
     )
 
 
@@ -21,9 +21,9 @@ def test_the_page_is_up_to_date() -> None:
     "line",
     [
         "## `replicator status [--json] [--watch] [--exit-code] [TASK]`",
-        "| `--on-error pause\\|exit` | `pause` | On an error that needs you: pause and wait, or"
+        "| `--on-error {pause,exit}` | `pause` | At a fault that needs you: pause and wait, or"
         " exit with 1. |",
-        "| `--seconds N` | `30` | How long the shards are written to. |",
+        "| `--seconds N` | `30` | How long to write to the shards. |",
     ],
 )
 def test_the_page_shows(line: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/dependencies.md says of each dependency why it is there, and of no other."""
+"""docs/inside/dependencies.md says of each dependency why it is there, and of no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 def listed(section: str) -> set[str]:
-    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "inside" / "dependencies.md").read_text(encoding="utf-8")
     text = page.split(f"## {section}\n")[1].split("\n## ")[0]
     cells = re.findall(r"^\| (`.+?) \| .+ \|$", text, re.MULTILINE)
     return set(re.findall(r"`([^`]+)`", " ".join(cells)))

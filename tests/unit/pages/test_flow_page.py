@@ -1,4 +1,4 @@
-"""docs/flow.md names only what is there: modules, rooms, and what they define."""
+"""docs/inside/flow.md names only what is there: modules, rooms, and what they define."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "flow.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "inside" / "flow.md").read_text(encoding="utf-8")
 PICTURES = "\n".join(re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 MODULES = [path for top in ("actors", "replicator") for path in (ROOT / top).rglob("*.py")]
 NO_CLASSES = {"Spark", "DDL"}

@@ -1,4 +1,4 @@
-"""The table of events says what is logged, and docs/logs.md and docs/warnings.md what it says."""
+"""The table of events says what is logged, and the pages of log and warnings say the same."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def test_cells_do_not_end_their_rows() -> None:
 
 
 def test_the_page_of_the_log_is_that_of_the_table() -> None:
-    assert page("logs.md") == log_page(), (
-        "run: python -m replicator.events.reference > docs/logs.md"
+    assert page("reference/logs.md") == log_page(), (
+        "run: python -m replicator.events.reference > docs/reference/logs.md"
     )
 
 
 def test_the_page_of_the_warnings_is_that_of_the_table() -> None:
-    assert page("warnings.md") == warnings_page(), (
-        "run: python -m replicator.events.reference warnings > docs/warnings.md"
+    assert page("runbook/warnings.md") == warnings_page(), (
+        "run: python -m replicator.events.reference warnings > docs/runbook/warnings.md"
     )

@@ -1,4 +1,4 @@
-"""docs/performance.md says what each row of the benchmark does."""
+"""docs/inside/performance.md says what each row of the benchmark does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.rows import ROWS
 
-PAGE = (Path(__file__).parents[3] / "docs/performance.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/inside/performance.md").read_text(encoding="utf-8")
 
 
 def test_the_rows_of_the_benchmark_are_told_in_their_order() -> None:

@@ -27,6 +27,7 @@ from replicator.status import (
     SourceStatus,
     TargetStatus,
     TaskStatus,
+    ValidationStatus,
     WriterStatus,
 )
 from tests.support.tasks.remedies import NOT_EXECUTED, executed, named
@@ -122,7 +123,7 @@ def test_every_way_out_is_executed_by_a_test() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus),
+        *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus, ValidationStatus),
         *(BlockedPart, HeldAtSource),
         *(CopyStatus, BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
     ],

@@ -1,4 +1,4 @@
-"""docs/servers.md and how it is made from what a run of the matrix has counted."""
+"""docs/reference/servers.md and how it is made from what a run of the matrix has counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scripts.servers_page import FIELD_TEXTS, HEAD, NOT_RUN, page
 from tests.support.servers.matrix import CHOSEN, FIELDS, SOURCES, TARGETS, Cell, Report
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "servers.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "servers.md").read_text()
 
 
 def test_the_page_has_what_every_run_gives_it() -> None:

@@ -26,5 +26,14 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
     assert built.returncode == 0, built.stderr
     pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
     assert len(pages) > len(list(ROOT.glob("docs/**/*.md"))) - 1
-    loaded = re.compile(r"""<(?:link|script|img)[^>]+(?:href|src)="(https?://[^"]+)\"""")
+    loaded = re.compile(
+        r"""<(?:link|script|img|iframe)[^>]+(?:href|src)="((?:https?:)?//[^"]+)\""""
+    )
     assert [found for text in pages.values() for found in loaded.findall(text)] == []
+    styles = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.css"))
+    styles += "".join(pages.values())
+    assert "--md-default-fg-color" in styles
+    assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//[^\"')]+", styles) == []
+    # The theme's script would fetch these from elsewhere.
+    assert [page for page, text in pages.items() if 'class="mermaid"' in text] == []
+    assert [page for page, text in pages.items() if "md-source__repository" in text] == []

@@ -1,4 +1,4 @@
-"""docs/testing.md names every failpoint, and only tests that exist."""
+"""The pages about tests name every failpoint, and only tests that exist."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 from replicator.failpoints import Failpoint
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+PAGE = "".join(
+    (ROOT / "docs" / "inside" / name).read_text(encoding="utf-8")
+    for name in ("testing.md", "caught-faults.md")
+)
 
 
 def test_every_failpoint_is_in_the_table() -> None:

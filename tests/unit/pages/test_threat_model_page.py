@@ -1,4 +1,4 @@
-"""docs/threat-model.md has a test for every line, and names none that does not exist."""
+"""docs/inside/threat-model.md has a test for every line, and names none that does not exist."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "inside" / "threat-model.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8").splitlines()
+    for line in PAGE.splitlines()
     if line.startswith("| ") and not line.startswith("| who |")
 ]
 ACTORS = {"local user", "source", "target", "network", "executor", "operator"}

@@ -1,4 +1,4 @@
-"""The table of checks that warn, on docs/warnings.md, names those of the code."""
+"""The table of checks that warn, on docs/runbook/warnings.md, names those of the code."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
         of.deletes += group.deletes
         of.overwrites += group.overwrites
         of.upserts += group.upserts
-        of.arkey_conflicts += group.arkey_conflicts
+        of.arrivals += group.arrivals
         of.inserts += group.inserts
         of.members += group.members
         of.removals |= group.removals
@@ -124,7 +124,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.deletes),
             sorted(group.overwrites),
             sorted(group.upserts),
-            sorted(group.arkey_conflicts),
+            sorted(group.arrivals),
             sorted(zip(group.inserts, map(str, group.members), strict=True)),
             sorted(group.removals.items()),
         )
@@ -151,12 +151,12 @@ def test_an_inserted_row_must_not_be_there() -> None:
 
 def test_what_a_shard_gets_in_safe_mode_arrives() -> None:
     """The row that is there may be another shard's; one that is only changed is the shard's own."""
-    assert one([(A, None, (1, 1))], safe_mode=True).arkey_conflicts == [b"1"]
-    assert one([(A, (2, 1), (1, 1))], safe_mode=True).arkey_conflicts == [b"1"]
-    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arkey_conflicts == [b"1"]
-    assert one([(A, (1, 1), (1, 2))], safe_mode=True).arkey_conflicts == []
-    assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arkey_conflicts == []
-    assert one([(A, None, (1, 1))]).arkey_conflicts == []
+    assert one([(A, None, (1, 1))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (2, 1), (1, 1))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (1, 1), (1, 2))], safe_mode=True).arrivals == []
+    assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arrivals == []
+    assert one([(A, None, (1, 1))]).arrivals == []
 
 
 def test_a_changed_row_is_overwritten() -> None:

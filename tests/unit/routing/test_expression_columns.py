@@ -15,6 +15,7 @@ from replicator.routing.expression.evaluation import EvaluationError, Row, Value
 from replicator.routing.expression.expression_filter import Fate, RowRules
 from replicator.routing.expression.row_fates import fates
 from replicator.routing.expression.types import Call, ExpressionError, FilterColumn
+from replicator.routing.expression.vectors import INEXACT
 from replicator.rows.decoder.row_images import RowChange
 from tests.support.values.expression_values import (
     FILTERED,
@@ -37,13 +38,18 @@ def columns_of(columns: Sequence[FilterColumn], rows: Sequence[Row]) -> list[Lis
 
 
 def by_column(call: Call, columns: Sequence[FilterColumn], rows: Sequence[Row]) -> list[Truth]:
-    """By row, whether a condition is true, or that the row is to be looked at alone."""
-    evaluation = ColumnEvaluation(columns_of(columns, rows), len(rows))
-    true = evaluation.true(call).tolist()
-    return [
-        "doubtful" if doubtful else truth
-        for truth, doubtful in zip(true, evaluation.doubtful.tolist(), strict=True)
-    ]
+    """By row, whether a condition is true, or that the row is to be looked at alone.
+
+    Where there is such a row among them, the others are evaluated once more without it.
+    """
+    try:
+        evaluation = ColumnEvaluation(columns_of(columns, rows), len(rows))
+        return list(map(bool, evaluation.true(call)))
+    except (EvaluationError, *INEXACT):
+        if len(rows) == 1:
+            return ["doubtful"]
+    middle = len(rows) // 2
+    return by_column(call, columns, rows[:middle]) + by_column(call, columns, rows[middle:])
 
 
 def by_row(call: Call, row: Row) -> Truth:

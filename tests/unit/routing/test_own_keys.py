@@ -47,5 +47,5 @@ def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> KeyHolder
 def test_the_key_that_a_shard_has(
     of: KeyHolder, columns: tuple[TargetColumn, ...], line: bytes, expected: list[bytes] | None
 ) -> None:
-    found = own_key(of, columns, line)
+    found = own_key(dict(of.extracted), of.copy.mapped, columns, line)
     assert (None if found is None else [field for _, field in found]) == expected

@@ -39,7 +39,10 @@ def test_a_task_that_hangs_hides_no_other(task: Task, monkeypatch: pytest.Monkey
         code, out, err = invoke("status")
         took = time.monotonic() - began
         assert code == 1
-        assert "orders" in out
+        lines = {line.split("  ")[0].strip(): line for line in out.splitlines()}
+        assert "running" in lines["orders"]
+        for name in ("another", "ä hung/one", "gone", "other"):
+            assert "does not answer" in lines[name]
         for told in (
             "'another' did not answer",
             "'ä hung/one' did not answer",

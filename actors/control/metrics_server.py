@@ -1,0 +1,212 @@
+"""The web server of a task: its metrics, whether it is well, and its status as a page. Read only.
+
+It answers in threads of its own, lest a look disturbs the actors: the status of the moment is made
+on their event loop, the text from it in the thread. Bounded: so many clients at a time, each with
+a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import structlog
+from prometheus_client.exposition import choose_encoder
+
+from replicator.monitoring.meters import TaskMeters
+from replicator.monitoring.metrics import registry_of
+from replicator.monitoring.web_page import status_page
+from replicator.status import TaskStatus, condition
+
+ANSWER_SECONDS = 5.0
+"""Seconds that the event loop of the actors may take to tell the status. Longer, and it hangs."""
+
+CLIENT_SECONDS = 10.0
+"""Seconds that a client may be silent."""
+
+CLIENTS = 16
+"""Clients that are answered at the same time; a further one is hung up on."""
+
+POLL_SECONDS = 0.1
+"""Within this time the end of the task ends the server."""
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_TEXT, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+
+log = structlog.get_logger()
+
+StatusOf = Callable[[], TaskStatus]
+Answer = tuple[int, str, bytes]
+"""The code, the type and the body."""
+
+
+class MetricsAddressError(Exception):
+    """The address of the metrics can't be listened at."""
+
+
+class MetricsServer:
+    """Answers GET at ``address``: ``/metrics``, ``/healthz``, ``/readyz`` and ``/``.
+
+    ``status`` is called on the event loop of `run`.
+    """
+
+    def __init__(self, address: tuple[str, int], status: StatusOf, meters: TaskMeters) -> None:
+        self._address = address
+        self._status = status
+        self._meters = meters
+
+    async def run(
+        self, *, task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled. With `TaskGroup.start` it returns the port.
+
+        Raises MetricsAddressError.
+        """
+        host, port = self._address
+        loop = asyncio.get_running_loop()
+
+        def status() -> TaskStatus:
+            # What anyio has for this waits without an end where the loop hangs.
+            told: Future[TaskStatus] = Future()
+            loop.call_soon_threadsafe(_tell, told, self._status)
+            return told.result(ANSWER_SECONDS)
+
+        try:
+            server = _Server(host, port, _answers(status, self._meters))
+        except OSError as error:
+            raise MetricsAddressError(
+                f"metrics: {host}:{port} can't be listened at: {error.strerror or error}. Name"
+                " another address with metrics.listen in the task file, or with --metrics"
+            ) from error
+        port = server.server_address[1]
+        # Begun before anything can be cancelled: ending a server that never ran waits for ever.
+        threading.Thread(
+            target=server.serve_forever, args=(POLL_SECONDS,), name="metrics", daemon=True
+        ).start()
+        try:
+            log.info("metrics.listening", address=f"{host}:{port}")
+            task_status.started(port)
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(server.shutdown)
+            server.server_close()
+
+
+def _tell(told: Future[TaskStatus], status: StatusOf) -> None:
+    try:
+        told.set_result(status())
+    except BaseException as error:  # noqa: BLE001  (it is raised where the status was asked for)
+        told.set_exception(error)
+
+
+def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str], Answer]]:
+    """By path, what answers to the types that a client takes."""
+
+    def metrics(takes: str) -> Answer:
+        encode, kind = choose_encoder(takes)
+        return 200, kind, encode(registry_of(status, meters))
+
+    def page(_: str) -> Answer:
+        return 200, _HTML, status_page(status()).encode()
+
+    def health(_: str) -> Answer:
+        # Well is a process whose actors answer: to kill one that waits for its operator is no help.
+        return 200, _TEXT, f"{condition(status())}\n".encode()
+
+    def readiness(_: str) -> Answer:
+        found = status()
+        return 200 if found.state == "running" else 503, _TEXT, f"{condition(found)}\n".encode()
+
+    return {"/metrics": metrics, "/": page, "/healthz": health, "/readyz": readiness}
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """One connection, one request. It says nothing in the log."""
+
+    server: _Server
+    timeout = CLIENT_SECONDS
+    server_version = "replicator"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer. Called by `http.server`."""
+        self._send(with_body=True)
+
+    def do_HEAD(self) -> None:
+        """Answer without the body."""
+        self._send(with_body=False)
+
+    def _send(self, *, with_body: bool) -> None:
+        code, kind, body = self._answer(self.path.partition("?")[0])
+        self.send_response(code)
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def _answer(self, path: str) -> Answer:
+        answer = self.server.answers.get(path)
+        if answer is None:
+            return 404, _TEXT, f"there are {', '.join(self.server.answers)}\n".encode()
+        try:
+            return answer(self.headers.get("Accept", ""))
+        except (TimeoutError, RuntimeError):
+            # The second: the task is about to end.
+            told = f"the task has not told its status within {ANSWER_SECONDS:g} s\n"
+            return 503, _TEXT, told.encode()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tell of a request: nobody wants to hear it."""
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """The server. Its threads keep nobody from ending the process."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(
+        self, host: str, port: int, answers: Mapping[str, Callable[[str], Answer]]
+    ) -> None:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = found[0][0]
+        self.answers = answers
+        self._room = threading.BoundedSemaphore(CLIENTS)
+        super().__init__((host, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a client in a thread, if there is room for it."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a client."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client has gone, or sent something odd: that is its own business."""
+        log.debug("metrics.hung-up", reason=str(sys.exc_info()[1]))

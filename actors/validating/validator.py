@@ -1,0 +1,459 @@
+"""The validator: rounds of looks at keys that were applied, in Spark tasks beside the pipeline.
+
+A key is looked at some seconds after it was applied. A row that differs then may be a change on its
+way: it is looked at again once the task has applied what its sources had by then, and is an error
+when it has stayed the same through several looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import anyio
+import structlog
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+
+from actors.spark_jobs import SPARK_FAILED, submit
+from actors.task_setup import SourceSetup, columns_of
+from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
+from config.models import Task
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.row_values import HIDDEN
+from replicator.pipeline.apply.batch import BatchResult
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_rows import CompareServers, RowDifference
+from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.plans.planning import PlanError
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.pipeline.spark.cluster import is_local
+from replicator.pipeline.validation.validation_job import KeyAnswer, KeyRequest, look_at_keys
+from replicator.pipeline.validation.validation_plan import (
+    NoKeyError,
+    ValidationPlan,
+    plan_validation,
+)
+from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.inspection import read_table, read_target
+
+ROUND_SECONDS = 0.5
+"""Between two rounds, at least."""
+
+SHARE, SHARE_BEHIND = 0.5, 0.1
+"""Of the time, so much may be spent with looks at servers; the second while the pipeline is behind,
+so that it is not slower by much."""
+
+FEWEST_KEYS, MOST_KEYS, REQUEST_KEYS = 20_000, 200_000, 2_000
+"""Keys of a round, at least and at most, and of one look."""
+
+LONGEST_ROUND = 2.0
+"""Seconds: a round has as many keys as can be looked at in that time."""
+
+PLAN_SECONDS = 30.0
+"""For so long a plan is used; then the structures of shards and target are read again."""
+
+LOOKS = 3
+"""So often a row is seen to differ in the same way before it is an error."""
+
+FAILURES = 5
+"""So often keys are tried that can't be looked at."""
+
+EXAMPLES = 5
+"""Rows that a record of the log names."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """``full``, ``fast``: the sources whose rows are validated, with their values or without.
+
+    ``first_look`` and ``next_look``: seconds before a key is looked at, and between two looks at a
+    row that differs; ``error_delay``: seconds that it must differ to be an error.
+    """
+
+    full: frozenset[str]
+    fast: frozenset[str]
+    workers: int = 4
+    first_look: float = 10.0
+    next_look: float = 5.0
+    error_delay: float = 10.0
+    per_query: int = 500
+    most_waiting: int = 1_000_000
+
+
+def validation_settings(task: Task) -> ValidationSettings | None:
+    """What the task file says of validation; None where no source is validated."""
+    validators = {i.source_id: task.validator_of(i) for i in task.mysql_instances}
+    at_work = [validator for validator in validators.values() if validator.mode != "none"]
+    if not at_work or task.task_mode == "full":
+        return None
+    return ValidationSettings(
+        full=frozenset(s for s, validator in validators.items() if validator.mode == "full"),
+        fast=frozenset(s for s, validator in validators.items() if validator.mode == "fast"),
+        workers=max(validator.worker_count for validator in at_work),
+        first_look=min(v.validate_interval.total_seconds() for v in at_work),
+        next_look=min(v.check_interval.total_seconds() for v in at_work),
+        error_delay=max(v.row_error_delay.total_seconds() for v in at_work),
+        per_query=min(validator.batch_query_size for validator in at_work),
+        most_waiting=max(validator.max_pending_row_count for validator in at_work),
+    )
+
+
+def validated_sources(task: Task) -> frozenset[str]:
+    """The sources whose rows are validated."""
+    settings = validation_settings(task)
+    return settings.full | settings.fast if settings else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedTask:
+    """What is validated: the servers of a task, its tables, and what it makes of their columns."""
+
+    target: DatabaseAddress
+    setups: Mapping[str, SourceSetup]
+    registry: SchemaRegistry
+    meta: MetaStore
+    show_values: bool
+
+
+@dataclass(slots=True)
+class _Planned:
+    plan: ValidationPlan
+    members: tuple[Member, ...]
+    until: float
+
+
+@dataclass(slots=True)
+class _Round:
+    """The requests of one round, with what each is about."""
+
+    plans: list[ValidationPlan] = field(default_factory=list)
+    requests: list[KeyRequest] = field(default_factory=list)
+    targets: list[TableName] = field(default_factory=list)
+    suspected: list[bool] = field(default_factory=list)
+
+
+class RowValidator:
+    """Validates the rows of a run; `run` it beside the writer.
+
+    ``backlog`` is what former runs have left, and goes on to the next one.
+    """
+
+    def __init__(
+        self,
+        task: ValidatedTask,
+        settings: ValidationSettings,
+        spark: SparkContext,
+        backlog: ValidationBacklog,
+    ) -> None:
+        self._task = task
+        self._settings = settings
+        self._spark = spark
+        self._backlog = backlog
+        self._store = ValidationErrorStore(task.meta)
+        self._plans: dict[TableName, _Planned] = {}
+        self._most = FEWEST_KEYS
+        backlog.most = settings.most_waiting
+
+    def note(self, result: BatchResult) -> None:
+        """Take up the keys of a batch that was applied."""
+        now = time.monotonic()
+        for keys in result.keys:
+            target = self._task.registry.target_name(keys.target)
+            self._backlog.add(WaitingKeys(target, keys.member, keys.columns, keys.lines, now))
+
+    async def run(
+        self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
+    ) -> None:
+        """Look at keys until cancelled.
+
+        ``applied``: the place (key) up to which a target has everything of a source; ``behind``:
+        whether the writer has more to do than it can at once. Raises what the target's meta tables
+        raise, and SparkFailedError when Spark is gone.
+        """
+        await self._count_errors()
+        if not is_local(self._spark.master or "") and not self._has_slots():
+            return
+        while True:
+            begun = time.monotonic()
+            keys = await self._round(applied)
+            spent = time.monotonic() - begun
+            if keys >= self._most or spent > LONGEST_ROUND:
+                fits = int(self._most * min(2.0, LONGEST_ROUND / spent))
+                self._most = max(FEWEST_KEYS, min(MOST_KEYS, fits))
+            share = SHARE_BEHIND if behind() else SHARE
+            await anyio.sleep(max(ROUND_SECONDS, spent * (1 / share - 1)))
+
+    def _has_slots(self) -> bool:
+        """Have the worker pool of a cluster leave slots; whether there are any."""
+        slots = min(free_slots(self._spark), self._settings.workers)
+        if slots:
+            reserve_slots(self._spark, slots)
+        else:
+            log.warning("validation.no-slots", slots=self._spark.defaultParallelism)
+        return bool(slots)
+
+    async def _round(self, applied: Callable[[TableName, str], int]) -> int:
+        """Look at what is due; how many keys were taken for their first look."""
+        now = time.monotonic()
+        skipped = self._backlog.skipped
+        taken = self._backlog.take(now - self._settings.first_look, self._most)
+        suspects = self._due(now, applied)
+        left: list[WaitingKeys] = list(taken)
+        try:
+            if taken or suspects:
+                left = await self._look(taken, suspects)
+        except (DatabaseUnavailableError, MySQLError, *SPARK_FAILED) as error:
+            log.info("validation.later", reason=str(error)[:500])
+            left = [replace(keys, failures=keys.failures + 1) for keys in taken]
+        finally:
+            again = [keys for keys in left if keys.failures < FAILURES]
+            self._backlog.skipped += sum(k.count for k in left) - sum(k.count for k in again)
+            self._backlog.give_back(again)
+        if self._backlog.skipped > skipped:
+            log.warning("validation.skipped", keys=self._backlog.skipped - skipped)
+        return sum(keys.count for keys in taken)
+
+    def _due(
+        self, now: float, applied: Callable[[TableName, str], int]
+    ) -> dict[TableName, list[bytes]]:
+        """The rows to look at again: all that their sources had at the last look is applied."""
+        found: dict[TableName, list[bytes]] = {}
+        for (target, key), suspect in self._backlog.suspects.items():
+            if suspect.due <= now and all(
+                applied(target, source) >= BinlogPosition(*end).key
+                for source, end in suspect.ends.items()
+            ):
+                found.setdefault(target, []).append(key)
+        return found
+
+    async def _look(
+        self, taken: Sequence[WaitingKeys], suspects: Mapping[TableName, Sequence[bytes]]
+    ) -> list[WaitingKeys]:
+        """Look at keys and settle what was found; those that could not be looked at."""
+        round_ = _Round()
+        by_target: dict[TableName, list[WaitingKeys]] = {target: [] for target in suspects}
+        for keys in taken:
+            by_target.setdefault(keys.target, []).append(keys)
+        for target, waiting in by_target.items():
+            planned = await self._planned(target)
+            if planned is None:
+                self._backlog.skipped += sum(keys.count for keys in waiting)
+                self._drop_suspects(target)
+                continue
+            self._add(round_, target, planned, waiting, suspects.get(target, ()))
+        if not round_.requests:
+            return []
+        servers = CompareServers(
+            self._task.target, {s: setup.address for s, setup in self._task.setups.items()}
+        )
+        job = partial(
+            look_at_keys,
+            self._spark,
+            round_.plans,
+            round_.requests,
+            servers,
+            self._settings.workers,
+            self._settings.per_query,
+        )
+        answers = await submit(self._spark, job, starving=lambda _: None)
+        failed = await self._settle(round_, answers)
+        return [
+            replace(keys, failures=keys.failures + 1) for keys in taken if keys.target in failed
+        ]
+
+    def _add(
+        self,
+        round_: _Round,
+        target: TableName,
+        planned: _Planned,
+        waiting: Sequence[WaitingKeys],
+        suspects: Sequence[bytes],
+    ) -> None:
+        number = len(round_.plans)
+        round_.plans.append(planned.plan)
+        shards: dict[bytes, tuple[int, ...]] = {}
+        for keys in waiting:
+            names = tuple(map(folded, keys.columns))
+            if names != planned.plan.key_names or keys.member not in planned.members:
+                # The key is another one by now, or the shard is gone.
+                self._backlog.skipped += keys.count
+                continue
+            own: tuple[int, ...] = (planned.members.index(keys.member),)
+            for line in keys.lines.split(b"\n")[:-1]:
+                shards[line] = own if shards.get(line, own) == own else ()
+        suspected = set(suspects)
+        groups: dict[tuple[int, ...], list[bytes]] = {}
+        for line, of in shards.items():
+            if line not in suspected:
+                groups.setdefault(of, []).append(line)
+        parts = [(of, lines, False) for of, lines in groups.items()]
+        for of, lines, again in [*parts, ((), list(suspects), True)]:
+            for first in range(0, len(lines), REQUEST_KEYS):
+                some = tuple(lines[first : first + REQUEST_KEYS])
+                round_.requests.append(KeyRequest(number, of, some))
+                round_.targets.append(target)
+                round_.suspected.append(again)
+
+    async def _settle(self, round_: _Round, answers: Sequence[KeyAnswer]) -> set[TableName]:
+        """Take in what was found; the targets whose keys could not be looked at."""
+        failed: set[TableName] = set()
+        errors: list[DifferingRow] = []
+        for request, target, again, answer in zip(
+            round_.requests, round_.targets, round_.suspected, answers, strict=True
+        ):
+            if answer.failure:
+                log.info("validation.later", reason=answer.failure, target=str(target))
+                self._plans.pop(target, None)
+                if not again:
+                    failed.add(target)
+                continue
+            if not again:
+                self._backlog.checked += len(request.lines)
+            found = {difference.key: difference for difference in answer.differences}
+            if again:
+                for key in request.lines:
+                    if key not in found:
+                        self._backlog.suspects.pop((target, key), None)
+            comparison = round_.plans[request.plan].comparison
+            errors += [
+                self._error(comparison, target, difference)
+                for difference in found.values()
+                if self._is_error(target, difference, answer)
+            ]
+        if errors:
+            await self._tell(errors)
+        return failed
+
+    def _is_error(self, target: TableName, found: RowDifference, answer: KeyAnswer) -> bool:
+        """Whether a row has differed long enough; else it is looked at again."""
+        now = time.monotonic()
+        place = target, found.key
+        before = self._backlog.suspects.get(place)
+        ends = {source: (file, offset) for source, file, offset in answer.ends}
+        due = now + self._settings.next_look
+        if before is None or before.digest != found.digest:
+            self._backlog.suspects[place] = SuspectRow(found.digest, now, due, ends)
+            return False
+        before.looks += 1
+        before.due, before.ends = due, ends
+        if before.looks < LOOKS or now - before.since < self._settings.error_delay:
+            return False
+        del self._backlog.suspects[place]
+        return True
+
+    def _error(
+        self, comparison: ComparisonPlan, target: TableName, found: RowDifference
+    ) -> DifferingRow:
+        detail = differing_columns(comparison, found, values=self._task.show_values)
+        shard = found.shard
+        return DifferingRow(target, found.key, found.kind, shard, detail, int(time.time()))
+
+    async def _tell(self, errors: Sequence[DifferingRow]) -> None:
+        await self._store.save(errors)
+        await self._count_errors()
+        for target in {error.target for error in errors}:
+            of = [error for error in errors if error.target == target]
+            log.warning(
+                "validation.error",
+                target=str(target),
+                rows=len(of),
+                examples=[self._shown(error) for error in of[:EXAMPLES]],
+            )
+
+    def _shown(self, error: DifferingRow) -> str:
+        key = shown_key(error.key) if self._task.show_values else HIDDEN
+        columns = f", columns {error.detail}" if error.detail else ""
+        return f"{error.kind}, key {key}, {error.shard or 'in no shard'}{columns}"
+
+    async def _count_errors(self) -> None:
+        counts = await self._store.counts()
+        self._backlog.errors = {state.value: count for state, count in counts.items()}
+
+    def _drop_suspects(self, target: TableName) -> None:
+        for place in [place for place in self._backlog.suspects if place[0] == target]:
+            del self._backlog.suspects[place]
+
+    async def _planned(self, target: TableName) -> _Planned | None:
+        """How the keys of a target are looked at; None where they can't be.
+
+        Raises DatabaseUnavailableError or the server's error.
+        """
+        known = self._plans.get(target)
+        if known is not None and known.until > time.monotonic():
+            return known
+        try:
+            planned = await self._plan(target)
+        except (NoKeyError, PlanError, ExpressionError) as error:
+            reason = str(error)
+            if self._backlog.left_out.get(target) != reason:
+                log.warning("validation.left-out", target=str(target), reason=reason)
+            self._backlog.left_out[target] = reason
+            return None
+        self._backlog.left_out.pop(target, None)
+        self._plans[target] = planned
+        return planned
+
+    async def _plan(self, target: TableName) -> _Planned:
+        registry, setups = self._task.registry, self._task.setups
+        connection = Connection(self._task.target)
+        try:
+            table = await read_target(connection, target)
+        finally:
+            connection.close()
+        if table is None:
+            raise NoKeyError(f"{target} is not there")
+        members = [registry.member(m) for m in registry.members_of(registry.target(target))]
+        shards, there = [], []
+        rules_of = columns_of(setups)
+        for member in members:
+            upstream = Connection(setups[member.source].address)
+            try:
+                structure = await read_table(upstream, member.name)
+            finally:
+                upstream.close()
+            if structure is None:
+                continue
+            filters = setups[member.source].expression_filters
+            rules = rules_for(filters, member.name, structure)
+            condition = rules.copied if rules else ""
+            shards.append(ComparedShard(member, structure, rules_of(member), condition))
+            there.append(member)
+        values = any(member.source in self._settings.full for member in there)
+        plan = plan_validation(table, shards, values=values)
+        return _Planned(plan, tuple(there), time.monotonic() + PLAN_SECONDS)
+
+
+def differing_columns(comparison: ComparisonPlan, found: RowDifference, *, values: bool) -> str:
+    """The columns in which a row differs, with ``values`` those of the shard and the target."""
+    if found.on_target is None or found.in_shard is None:
+        return ""
+    pairs = zip(found.in_shard.split(b"\t"), found.on_target.split(b"\t"), strict=True)
+    return ", ".join(
+        f"{column.name}: {_shown(here)} in the shard, {_shown(there)} on the target"
+        if values
+        else column.name
+        for column, (here, there) in zip(comparison.columns, pairs, strict=True)
+        if here != there
+    )
+
+
+def shown_key(key: bytes) -> str:
+    """A key line for people."""
+    return key.decode("utf-8", "backslashreplace").replace("\t", ", ")
+
+
+def _shown(field_: bytes) -> str:
+    text = field_.decode("utf-8", "backslashreplace")
+    return "NULL" if text == "\\N" else repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,102 @@
+"""What validation still has to look at, and what it has found: kept from one run to the next."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from replicator.mysql.names import Member, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingKeys:
+    """Keys of one shard that were applied at ``since`` (by the monotonic clock).
+
+    ``columns``: the names of the key's columns; ``lines``: the key lines, each with its newline;
+    ``failures``: how often they could not be looked at.
+    """
+
+    target: TableName
+    member: Member
+    columns: tuple[str, ...]
+    lines: bytes
+    since: float
+    failures: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many keys these are, some of them more than once."""
+        return self.lines.count(b"\n")
+
+
+@dataclass(slots=True)
+class SuspectRow:
+    """A row that differs, until it is known whether a change is on its way.
+
+    ``digest`` tells how it differs, ``looks`` how often it was seen so. ``since``: the first time,
+    ``due``: when it is looked at again, by the monotonic clock. ``ends``: by source, where its
+    binlog ended at the last look, as file and offset.
+    """
+
+    digest: bytes
+    since: float
+    due: float
+    ends: Mapping[str, tuple[str, int]]
+    looks: int = 1
+
+
+@dataclass(slots=True)
+class ValidationBacklog:
+    """Keys that wait, rows that differ, and the counts of all that was looked at.
+
+    ``most``: how many keys may wait. ``checked`` and ``skipped`` are keys: looked at, and left out
+    since there were too many or their servers could not be read. ``errors``: rows by what the
+    operator has said of them. ``left_out``: targets that can't be validated, with the reason.
+    """
+
+    most: int = 0
+    waiting: deque[WaitingKeys] = field(default_factory=deque)
+    suspects: dict[tuple[TableName, bytes], SuspectRow] = field(default_factory=dict)
+    checked: int = 0
+    skipped: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    left_out: dict[TableName, str] = field(default_factory=dict)
+    _count: int = 0
+
+    @property
+    def waiting_count(self) -> int:
+        """How many keys wait."""
+        return self._count
+
+    @property
+    def seconds(self) -> float:
+        """For how long the oldest of the keys has waited."""
+        return time.monotonic() - self.waiting[0].since if self.waiting else 0.0
+
+    def add(self, keys: WaitingKeys) -> None:
+        """Have keys wait for their first look; the oldest are skipped where there are too many."""
+        self.waiting.append(keys)
+        self._count += keys.count
+        while self._count > self.most:
+            self.skipped += self._pop().count
+
+    def take(self, until: float, most: int) -> list[WaitingKeys]:
+        """Take the keys that were applied before ``until``, not many more than ``most``."""
+        taken: list[WaitingKeys] = []
+        while self.waiting and self.waiting[0].since <= until and most > 0:
+            taken.append(self._pop())
+            most -= taken[-1].count
+        return taken
+
+    def give_back(self, keys: Iterable[WaitingKeys]) -> None:
+        """Have keys that were taken wait again, before all others."""
+        back = list(keys)
+        self.waiting.extendleft(reversed(back))
+        self._count += sum(one.count for one in back)
+
+    def _pop(self) -> WaitingKeys:
+        first = self.waiting.popleft()
+        self._count -= first.count
+        return first

@@ -1,0 +1,137 @@
+"""Rows that stayed different from those of their shards, in a meta table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.names import TableName
+
+VALIDATION_ERROR_TABLE = MetaTable(
+    "validation",
+    "id BIGINT NOT NULL AUTO_INCREMENT, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, digest BINARY(32) NOT NULL, key_line LONGBLOB NOT NULL,"
+    " kind VARCHAR(16) NOT NULL, shard VARCHAR(255) NOT NULL, detail TEXT NOT NULL,"
+    " state VARCHAR(16) NOT NULL, found_at BIGINT NOT NULL,"
+    " PRIMARY KEY (id), UNIQUE KEY (target_schema, target_table, digest)",
+)
+
+MOST_LISTED = 1000
+"""Errors that are listed at most."""
+
+
+class ErrorState(StrEnum):
+    """What the operator has said of an error."""
+
+    NEW = "new"
+    IGNORED = "ignored"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingRow:
+    """A row that stayed different.
+
+    ``kind``: ``missing`` on the target, ``extra`` there, or ``different``; ``shard``: the one that
+    has the row, empty where none does; ``detail``: the columns that differ. ``found_at``: seconds
+    since 1970. ``id`` is 0 before it is saved.
+    """
+
+    target: TableName
+    key: bytes
+    kind: str
+    shard: str
+    detail: str
+    found_at: int
+    state: ErrorState = ErrorState.NEW
+    id: int = 0
+
+    @property
+    def digest(self) -> str:
+        """What tells the rows of a target apart, in hex."""
+        return hashlib.sha256(self.key).hexdigest()
+
+
+class ValidationErrorStore:
+    """Reads and writes them; bytes go to the server in hex, since the driver can't pass any."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(VALIDATION_ERROR_TABLE)
+
+    async def save(self, errors: Iterable[DifferingRow]) -> None:
+        """Save errors; a row that has one gets the newer one, as a new error."""
+        async with self._meta.saving() as transaction:
+            for error in errors:
+                await transaction.fetch(
+                    f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s"
+                    " AND digest = UNHEX(%s)",
+                    (error.target.schema, error.target.table, error.digest),
+                )
+                await transaction.fetch(
+                    f"INSERT INTO {self._table} (target_schema, target_table, digest, key_line,"
+                    " kind, shard, detail, state, found_at)"
+                    " VALUES (%s, %s, UNHEX(%s), UNHEX(%s), %s, %s, %s, %s, %s)",
+                    (
+                        error.target.schema,
+                        error.target.table,
+                        error.digest,
+                        error.key.hex(),
+                        error.kind,
+                        error.shard,
+                        error.detail,
+                        error.state.value,
+                        error.found_at,
+                    ),
+                )
+
+    async def counts(self) -> dict[ErrorState, int]:
+        """How many errors there are in each state."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT state, COUNT(*) FROM {self._table} GROUP BY state"
+        )
+        return {ErrorState(str(state)): int(count) for state, count in rows}
+
+    async def load(self) -> list[DifferingRow]:
+        """The errors, the oldest first, `MOST_LISTED` at most."""
+        rows = await self._meta.connection.fetch(
+            "SELECT id, target_schema, target_table, key_line, kind, shard, detail, state, found_at"
+            f" FROM {self._table} ORDER BY id LIMIT {MOST_LISTED}"
+        )
+        return [
+            DifferingRow(
+                TableName(schema, table),
+                bytes(key),
+                kind,
+                shard,
+                detail,
+                int(found_at),
+                ErrorState(state),
+                int(number),
+            )
+            for number, schema, table, key, kind, shard, detail, state, found_at in rows
+        ]
+
+    async def mark(self, ids: Collection[int], state: ErrorState) -> None:
+        """Note what the operator says of errors; without ids, of all that are new."""
+        where, values = _chosen(ids, "state = 'new'")
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._table} SET state = %s WHERE {where}", (state.value, *values)
+            )
+
+    async def clear(self, ids: Collection[int]) -> None:
+        """Forget errors; without ids, all that are ignored or resolved."""
+        where, values = _chosen(ids, "state <> 'new'")
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(f"DELETE FROM {self._table} WHERE {where}", values)
+
+
+def _chosen(ids: Collection[int], otherwise: str) -> tuple[str, tuple[int, ...]]:
+    if not ids:
+        return otherwise, ()
+    return f"id IN ({', '.join(['%s'] * len(ids))})", tuple(ids)

@@ -1,0 +1,1 @@
+"""What monitoring sees of a task: metrics, the page at their address, its minute in the log."""

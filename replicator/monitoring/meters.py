@@ -1,0 +1,79 @@
+"""The metrics that are fed where something happens: all others are read from the status.
+
+An observation takes about a microsecond; there is one for each batch, segment, fault or restart,
+never one for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import Counter, Histogram, Metric
+from prometheus_client.metrics import MetricWrapperBase
+
+BATCH_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+VISIBLE_SECONDS = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14400.0)
+
+
+class TaskMeters:
+    """Counters and histograms of a process, which start at 0 with it."""
+
+    def __init__(self) -> None:
+        self._batch = Histogram(
+            "replicator_batch_seconds",
+            "Time to apply a batch, from its submission to the commit of all its transactions.",
+            buckets=BATCH_SECONDS,
+            registry=None,
+        )
+        self._visible = Histogram(
+            "replicator_commit_to_visible_seconds",
+            "From the commit at the source to the commit on the target, of each part of the binlog"
+            " that is applied at once. By both clocks; that of the source counts whole seconds.",
+            ("source",),
+            buckets=VISIBLE_SECONDS,
+            registry=None,
+        )
+        self._faults = Counter(
+            "replicator_faults",
+            "Faults since the start of the process, by their event.",
+            ("event",),
+            registry=None,
+        )
+        self._restarts = Counter(
+            "replicator_restarts",
+            "Restarts of the task from its saved state since the start of the process, because a"
+            " server or Spark was unavailable.",
+            registry=None,
+        )
+
+    def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+        """The name in Prometheus, the kind, the labels and the meaning of each."""
+        found: tuple[tuple[MetricWrapperBase, tuple[str, ...]], ...] = (
+            *((self._batch, ()), (self._visible, ("source",))),
+            *((self._faults, ("event",)), (self._restarts, ())),
+        )
+        for meter, labels in found:
+            [family] = meter.collect()
+            end = "_total" if family.type == "counter" else ""
+            yield f"{family.name}{end}", family.type, labels, family.documentation
+
+    def batch(self, seconds: float) -> None:
+        """A batch was applied, in so many seconds."""
+        self._batch.observe(seconds)
+
+    def visible(self, source: str, seconds: float) -> None:
+        """Rows of a source became visible so many seconds after their commit there."""
+        self._visible.labels(source).observe(max(0.0, seconds))
+
+    def fault(self, event: str) -> None:
+        """The task has told of a fault."""
+        self._faults.labels(event).inc()
+
+    def restart(self) -> None:
+        """The task restarts from its saved state."""
+        self._restarts.inc()
+
+    def collect(self) -> Iterator[Metric]:
+        """Their values now."""
+        for meter in (self._batch, self._visible, self._faults, self._restarts):
+            yield from meter.collect()

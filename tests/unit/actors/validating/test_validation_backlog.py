@@ -1,0 +1,35 @@
+"""Keys that wait for their validation: bounded, in order, and none lost or counted twice."""
+
+from __future__ import annotations
+
+from actors.validation_backlog import ValidationBacklog, WaitingKeys
+from replicator.mysql.names import Member, TableName
+
+X = TableName("s", "x")
+MEMBER = Member("a", TableName("s", "x_1"))
+
+
+def keys(count: int, since: float) -> WaitingKeys:
+    lines = b"".join(b"%d\n" % number for number in range(count))
+    return WaitingKeys(X, MEMBER, ("id",), lines, since)
+
+
+def test_the_oldest_keys_are_skipped_where_too_many_wait() -> None:
+    backlog = ValidationBacklog(most=10)
+    for since in range(4):
+        backlog.add(keys(4, since))
+    assert (backlog.waiting_count, backlog.skipped) == (8, 8)
+    assert [one.since for one in backlog.waiting] == [2, 3]
+
+
+def test_keys_are_taken_once_they_are_old_enough_and_come_back_in_their_order() -> None:
+    backlog = ValidationBacklog(most=100)
+    for since in range(5):
+        backlog.add(keys(4, since))
+    taken = backlog.take(2.0, 7)
+    assert [one.since for one in taken] == [0, 1]
+    assert backlog.waiting_count == 12
+    assert [one.since for one in backlog.take(2.0, 100)] == [2]
+    backlog.give_back(taken)
+    assert [one.since for one in backlog.waiting] == [0, 1, 3, 4]
+    assert backlog.waiting_count == 16
