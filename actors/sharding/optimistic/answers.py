@@ -60,8 +60,6 @@ from replicator.sharding.optimistic.shapes import fits, joined_names
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
-_AT_LAST = 1 << 62
-"""Behind every place of a binlog."""
 
 _Key = tuple[TableName, Member, int]
 """A statement: its target, its member and its place."""
@@ -143,8 +141,10 @@ class OptimisticAnswers:
         for member in new:
             member_number = registry.number(member)
             assert member_number is not None
-            held = registry.held(member_number, _AT_LAST)
-            standing = standing_at_start(history.state, held.certain or held.structure)
+            # Where its source begins; what was read of it may be of statements still to come.
+            held = registry.held(member_number, min(registry.places(member_number), default=0))
+            structure = held.certain or _as_far_as(present, held.structure)
+            standing = standing_at_start(history.state, structure)
             if standing.ceded:
                 self._log.warning(
                     "ddl.no-join",
@@ -318,13 +318,18 @@ class OptimisticAnswers:
         standing = self.history(target).state.members.get(member)
         opened = standing.open if standing is not None else None
         creates = effect.kind is not EffectKind.ALTER
+        at = item.statement.transaction
+        before, after = self._certain(member, at - 1), self._certain(member, at)
+        if before is None and standing is not None:
+            before = standing.taken
+        change = MemberChange(None if creates else before, after or change.after)
         present = await read_table(self._target, target)
         put = Change(
             member,
-            Place(item.statement.transaction, 0),
+            Place(at, 0),
             normalise(effect.statement),
             effect.sql,
-            None if creates else change.before,
+            change.before,
             change.after,
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
@@ -333,6 +338,11 @@ class OptimisticAnswers:
         )
         self._changes.setdefault(target, {})[member] = put
         return put
+
+    def _certain(self, member: Member, at: int) -> Table | None:
+        """A member's structure at a place, where it is known: what was read there counts."""
+        number = self._registry.number(member)
+        return None if number is None else self._registry.held(number, at).certain
 
     async def _judged(
         self, item: DdlItem, put: Change[Member], execution: DdlExecution
@@ -472,6 +482,15 @@ class OptimisticAnswers:
             for c in table.columns
         )
         return replace(table, columns=tuple(columns))
+
+
+def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
+    """A structure that is not certain, without columns that the target lacks: a statement that is
+    still to be read may bring them."""
+    if present is None or guessed is None:
+        return guessed
+    columns = tuple(c for c in guessed.columns if present.column(c.name) is not None)
+    return replace(guessed, columns=columns)
 
 
 def _present_fills(
