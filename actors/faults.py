@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import BinlogPosition
@@ -91,15 +92,26 @@ def of_source(source: str) -> Parts:
     return Parts(sources=frozenset({source}))
 
 
+class Recovery(Enum):
+    """How a task gets over a fault."""
+
+    BY_OPERATOR = auto()
+    """The operator applies a remedy, and resumes."""
+    NONE = auto()
+    """This process can't go on, whatever the operator does."""
+    FAILOVER = auto()
+    """Another server answers for a source: a new run looks for its place there."""
+    RETRY = auto()
+    """Nothing is wrong but that somebody is in the way: the parts are tried again."""
+
+
 class FatalError(Exception):
     """Fatal: going on would lose, double or falsify rows. Its ``scope`` is blocked: parts of
     the task, or (None) the whole.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``remedies`` are the things the operator can do, besides overriding ``ddl_event`` and telling
-    the structure of ``unread``. ``final``: this process can't go on, whatever the operator does.
-    ``moved``: another server answers for a source, whose place a new run looks for there.
-    ``passing``: nothing is wrong but that somebody is in the way; the parts are tried again.
+    ``remedies`` are the things the operator can do, besides overriding the statement that the fault
+    is ``about``, or declaring the structure of the rows.
     """
 
     def __init__(
@@ -110,11 +122,8 @@ class FatalError(Exception):
         where: str,
         remedies: tuple[str, ...],
         scope: Parts | None = None,
-        ddl_event: DdlEvent | None = None,
-        unread: UnreadRows | None = None,
-        final: bool = False,
-        moved: bool = False,
-        passing: bool = False,
+        about: DdlEvent | UnreadRows | None = None,
+        recovery: Recovery = Recovery.BY_OPERATOR,
     ) -> None:
         super().__init__(message)
         self.event = event
@@ -122,11 +131,8 @@ class FatalError(Exception):
         self.where = where
         self.remedies = remedies
         self.scope = scope
-        self.ddl_event = ddl_event
-        self.unread = unread
-        self.final = final
-        self.moved = moved
-        self.passing = passing
+        self.about = about
+        self.recovery = recovery
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.remedies)

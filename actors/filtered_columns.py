@@ -99,7 +99,7 @@ class FilteredColumns:
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
             remedies=tuple(remedies),
-            ddl_event=DdlEvent(member.source, statement.position, (answer.value,)),
+            about=DdlEvent(member.source, statement.position, (answer.value,)),
         )
 
 

@@ -17,20 +17,6 @@ from replicator.sharding.items import GroupState
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRows:
-    """Reader to group: the part of a segment that concerns one target.
-
-    The effects of the segment's statement on the target's members come after its rows.
-    """
-
-    epoch: int
-    segment: int
-    rows: RowEvents | None
-    effects: tuple[Effect, ...] = ()
-    statement: Statement | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Drain:
     """Source to group: everything before this has been answered when ``done`` is set."""
 
@@ -86,12 +72,14 @@ class GroupSaved:
 
 @dataclass(frozen=True, slots=True)
 class TargetSegment:
-    """Group to writer: what is to be done for one target in one segment.
+    """Reader to group, and group to writer: the part of a segment that concerns one target.
 
-    All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``saved`` is None where
-    the group is as it was before the segment. ``renamed``: a member got another name, so rows
-    before and behind do not belong into one batch, which tells rows apart by the names of their
-    members.
+    The reader gives its ``rows``, and the ``effects`` of the segment's ``statement`` on the
+    target's members, which come after them. The group gives in their place what is to be done:
+    the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
+    None where the group is as it was before the segment. ``renamed``: a member got another name, so
+    rows before and behind do not belong into one batch, which tells rows apart by the names of
+    their members.
     """
 
     source: str
@@ -99,7 +87,9 @@ class TargetSegment:
     segment: int
     target: int
     rows: RowEvents | None
-    version: int
+    effects: tuple[Effect, ...] = ()
+    statement: Statement | None = None
+    version: int = 0
     ddl: DdlItem | None = None
     saved: GroupSaved | None = None
     renamed: bool = False
@@ -142,7 +132,7 @@ class Flush:
     source: str | None = None
 
 
-GroupMessage = TargetRows | Drain
+GroupMessage = TargetSegment | Drain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 import pymysql.err
 
-from actors.faults import FatalError, of_source, of_target
+from actors.faults import FatalError, Recovery, of_source, of_target
 from replicator.checks.connecting import explain
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.errors import (
@@ -133,5 +133,5 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
             " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO, of"
             " a plugin) show it",
         ),
-        passing=True,
+        recovery=Recovery.RETRY,
     )

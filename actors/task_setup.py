@@ -10,12 +10,13 @@ import config.rules
 from actors.faults import FatalError, of_target
 from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.checks.check_items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection.address import ServerKey
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.columns.column_mapping import MappingRule
 from replicator.routing.columns.member_columns import (
@@ -97,17 +98,9 @@ def _tls_of(security: Security | None) -> Tls | None:
     return tls if tls != Tls() else None
 
 
-def source_address(setup: SourceSetup) -> SourceAddress:
-    """How the binlog of a source is reached."""
-    address = setup.address
-    return SourceAddress(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        password=address.password,
-        tls=address.tls,
-        server_key=address.server_key,
-    )
+def binlog_source(setup: SourceSetup, expected: ServerIdentity | None) -> BinlogSource:
+    """How the binlog of a source is asked for; ``expected``: the server that it has to be."""
+    return BinlogSource(setup.address, setup.server_id, expected)
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:

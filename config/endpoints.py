@@ -117,8 +117,8 @@ class Security(Section):
     not vouch for the server. It counts before `get-server-public-key`. At the server: SHOW STATUS
     LIKE 'Caching_sha2_password_rsa_public_key'."""
     get_server_public_key: Flag = False
-    """Trust whoever answers with the password: encrypt it with the RSA key that the server sends,
-    and send it over TLS also where `ssl-ca` does not vouch for the server."""
+    """Trust any server with the password: encrypt it with the RSA key that the server sends, and
+    send it over TLS also if `ssl-ca` does not vouch for the server."""
 
     def parts(self) -> tuple[PemPart, PemPart, PemPart]:
         """The authority, the client's certificate, its key."""

@@ -40,11 +40,11 @@ class Source(Section):
     enable_gtid: Flag = False
     """Follow the source by GTID instead of file and position."""
     server_id: Annotated[Whole, Field(ge=0, le=2**32 - 1)] = 0
-    """Server id used as a replica of the source; 0: one is chosen."""
+    """Server id that the task uses at the source; 0: the task chooses one."""
     flavor: Literal["", "mysql", "mariadb"] = ""
-    """Kind of server; empty: it is found out."""
+    """Kind of server; empty: the task finds out."""
     case_sensitive: Flag = False
-    """Names in the rules for this source are matched by case."""
+    """Match names in the rules for this source by case."""
     filters: tuple[EventFilterRules, ...] = ()
     """Event filters of the source."""
     enable: Flag = True
@@ -141,20 +141,21 @@ class Task(Section):
     task_mode: Literal["full", "incremental", "all"]
     """`full`: copy once; `incremental`: follow the binlogs; `all`: both, one after the other."""
     shard_mode: Literal["", "pessimistic", "optimistic"] = ""
-    """How DDL of the shards is coordinated; empty: the tables merge, DDL is not coordinated."""
+    """`pessimistic`: a schema change waits until all shards have made it; empty: the target
+    makes it when the first shard brings it."""
     is_sharding: Flag = False
     """Old spelling: `true` is `shard-mode: pessimistic`."""
     meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
     """Schema of the meta tables, in the target."""
     remove_meta: Flag = False
-    """Forget the checkpoint and start anew."""
+    """Forget all saved progress and start anew, at every start."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
+    """Session time zone for defaults in DDL, `+08:00` or a name; by default the source's."""
     case_sensitive: Flag = False
-    """Routes, filters and allow lists are matched by case."""
+    """Match routes, filters and allow lists by case."""
     online_ddl: Flag = True
-    """Follow gh-ost and pt-online-schema-change: their ghost and trash tables go nowhere, and what
-    a ghost went through is done when it takes the place of the real table."""
+    """Follow gh-ost and pt-online-schema-change: leave out their ghost and trash tables, and
+    make the changes of a ghost when it takes the place of the real table."""
     online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
     """Old spelling: turns `online-ddl` on."""
     shadow_table_rules: Annotated[
@@ -170,11 +171,11 @@ class Task(Section):
     read; relative paths start at the folder of the task file. Default: the one that the environment
     variable REPLICATOR_SECRET_KEY_FILE names."""
     show_row_values: Flag = False
-    """Faults, the status and the log may have values of rows: the key of a row that a target
-    refuses, and what servers quote in their errors. Without it they name the shard, the columns of
-    the key, the column and the place in the binlog, and a value is `…`."""
+    """Show values of rows in faults, status and log: the key of a row that a target refuses, and
+    what servers quote in their errors. Otherwise they name shard, column and place in the
+    binlog, and a value is `…`."""
     ignore_checking_items: tuple[str, ...] = ()
-    """Prechecks that are left out."""
+    """Checks to leave out."""
     target_database: TargetDatabase
     """The database that all tables are merged into."""
     sources: tuple[Source, ...] = ()
@@ -184,7 +185,7 @@ class Task(Section):
     mysql_instances: Annotated[tuple[Instance, ...], Field(min_length=1)]
     """The sources of the task with their rules."""
     routes: dict[str, Route] = Field(default_factory=dict)
-    """Which tables are written where."""
+    """Which target each table goes to."""
     filters: dict[str, EventFilterRules] = Field(default_factory=dict)
     """Which kinds of events are left out."""
     block_allow_list: dict[str, AllowListRules] = Field(default_factory=dict)
@@ -202,11 +203,11 @@ class Task(Section):
     validators: dict[str, Validator] = Field(default_factory=dict)
     """Settings of DM's comparison of rows."""
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
-    """How fast the full copy may be."""
+    """The speed of the full copy."""
     spark: Spark = Spark()
-    """Where the rows are processed."""
+    """Where Spark processes the rows."""
     writer: Writer = Writer()
-    """How rows are gathered and written."""
+    """How the task collects and writes rows."""
     limits: Limits = Limits()
     """What is taken of servers at most."""
     metrics: Metrics = Metrics()

@@ -41,7 +41,7 @@ class Mydumper(Section):
     mydumper_path: str = ""
     """Program of old versions."""
     threads: _Count = 4
-    """Connections that read from a source at the same time."""
+    """The number of connections that read from a source at the same time."""
     chunk_filesize: Annotated[
         Mebibytes, AfterValidator(lambda size: size or _CHUNK_BYTES), Field(ge=1 << 16)
     ] = _CHUNK_BYTES
@@ -95,19 +95,19 @@ class Loader(Section):
 
 
 class Copy(Section):
-    """How fast the full copy may be."""
+    """The speed of the full copy."""
 
     rows_per_second: Annotated[Whole, Field(ge=0)] = 0
-    """Rows that are copied in a second, at most, over all sources; 0: no limit."""
+    """The most rows to copy in a second, over all sources; 0: no limit."""
 
 
 class Syncer(Section):
     """The replication from the binlog."""
 
     checkpoint_flush_interval: _Count = 30
-    """Seconds between two savings of the checkpoint."""
+    """Seconds between two saves of the checkpoint."""
     safe_mode: Flag = False
-    """Write rows so that it does no harm when they are there already."""
+    """Overwrite rows that exist already, and accept missing ones."""
     safe_mode_duration: Annotated[Duration | None, BeforeValidator(none_if_empty)] = None
     """How long safe mode stays on after a start, such as `60s`."""
     worker_count: _Count = 16
@@ -161,7 +161,7 @@ class Validator(Section):
 
 
 class Spark(Section):
-    """Where the rows are processed."""
+    """Where Spark processes the rows."""
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
     """Spark master: `local[*]` is this machine with all cores, `local[2]` with two; or the URL

@@ -127,27 +127,30 @@ class ExtractTable(Section):
     """Writes a part of the shard table's name into a column."""
 
     table_regexp: _Extracting
-    """Regular expression, found anywhere in the name; what its groups hold is joined."""
+    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    joined."""
     target_column: _Name
-    """Column of the target, of a text type, that takes it. It may be part of a key."""
+    """Column of the target for the value, of a text type. It may be part of a key."""
 
 
 class ExtractSchema(Section):
     """Writes a part of the shard schema's name into a column."""
 
     schema_regexp: _Extracting
-    """Regular expression, found anywhere in the name; what its groups hold is joined."""
+    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    joined."""
     target_column: _Name
-    """Column of the target, of a text type, that takes it. It may be part of a key."""
+    """Column of the target for the value, of a text type. It may be part of a key."""
 
 
 class ExtractSource(Section):
     """Writes a part of the source's id into a column."""
 
     source_regexp: _Extracting
-    """Regular expression, found anywhere in the name; what its groups hold is joined."""
+    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    joined."""
     target_column: _Name
-    """Column of the target, of a text type, that takes it. It may be part of a key."""
+    """Column of the target for the value, of a text type. It may be part of a key."""
 
 
 class Route(Section):
@@ -224,8 +227,8 @@ class EventFilterRules(Section):
     events: tuple[EventName, ...] = ()
     """Kinds of events, such as `truncate table` or `all dml`."""
     sql_pattern: tuple[str, ...] = ()
-    """Regular expressions for statements, found anywhere in them, in any case. `Do` asks for an
-    event and a pattern where both are given, `Ignore` and `Error` are content with one."""
+    """Regular expressions for statements, found anywhere in them, in any case. With both events
+    and patterns, `Do` needs a match of each, `Ignore` and `Error` a match of one."""
     action: Literal["Do", "Ignore", "Error"]
     """What happens to events that match. `Error`, for statements, stops the task."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 
 import anyio
 import anyio.abc
@@ -15,14 +15,12 @@ from actors.copying.jobs import CopyJobs
 from actors.copying.progress import CopyProgress
 from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import CopyStart
+from actors.copying.targets import CopyTarget
 from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.faults import TransientError
-from replicator.downstream.meta.chunks import CopyStore
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
-from replicator.schema.structure.structure import Table
 
 LOOK_SECONDS = 5.0
 """Between two looks which targets are there whole."""
@@ -44,8 +42,7 @@ class BackgroundCopy:
     ends, it is as after a crash, and goes on from the chunks that are there. `run` it once, ask it
     by `take_up` when nothing runs any more, and `close` it in the end.
 
-    ``targets``, with their structures, are those of the members; ``key_conflicts`` by target the
-    shards that may have a key of theirs. So many jobs as ``jobs_at_once`` run at the same time,
+    ``targets`` are those of the members. So many jobs as ``jobs_at_once`` run at the same time,
     fewer where Spark has no slots for them beside the batches.
     """
 
@@ -54,11 +51,9 @@ class BackgroundCopy:
         spark: SparkContext,
         sources: SourceCopies,
         starts: Mapping[str, CopyStart],
-        targets: Mapping[TableName, tuple[int, Table]],
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
+        targets: Mapping[TableName, CopyTarget],
         jobs: CopyJobs,
         limit: RateLimit,
-        store: CopyStore,
         progress: CopyProgress,
         *,
         jobs_at_once: int,
@@ -68,11 +63,9 @@ class BackgroundCopy:
         self._spark = spark
         self._sources = sources
         self._starts = starts
-        self._structures = targets
-        self._key_conflicts = key_conflicts
+        self._copied_to = targets
         self._jobs = jobs
         self._limit = limit
-        self._store = store
         self._progress = progress
         self._silent: Set[str] = frozenset()
         self._jobs_at_once = jobs_at_once
@@ -93,7 +86,7 @@ class BackgroundCopy:
         try:
             for source, start in self._starts.items():
                 self._copies[source] = await self._sources.opened(
-                    source, start, start.members, self._structures, self._key_conflicts
+                    source, start, start.members, self._copied_to, again=True
                 )
             self._progress.counted = True
             async with anyio.create_task_group() as beside:
@@ -179,11 +172,7 @@ class BackgroundCopy:
 
     def _sharing(self, targets: Iterable[TableName]) -> set[str]:
         """The sources that have shards of any of these targets."""
-        return {
-            key_conflict.source
-            for target in targets
-            for key_conflict in self._key_conflicts.get(target, ())
-        }
+        return {shard.source for target in targets for shard in self._copied_to[target].shards}
 
     async def _complete(self) -> set[TableName]:
         """The targets whose members all are there whole, or can't be copied as they were.
@@ -194,6 +183,6 @@ class BackgroundCopy:
             return set()
         complete = {t for t in self.targets if not self._sharing([t]) & self._silent}
         for source, copy in self._copies.items():
-            there = await self._store.whole(source) | copy.plans.deferred.keys()
+            there = await self._sources.whole(source) | copy.plans.deferred.keys()
             complete -= {member.target for member in copy.members if member.name not in there}
         return complete

@@ -14,9 +14,9 @@ from actors.copying.background import BackgroundCopy
 from actors.copying.deferred_copies import deferred_copy
 from actors.copying.jobs import CopyJobs
 from actors.copying.progress import CopyProgress
-from actors.copying.source_copies import SourceCopies, SourceCopy, told_of
+from actors.copying.source_copies import SourceCopies, SourceCopy, deferred_text
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
-from actors.copying.targets import make_targets
+from actors.copying.targets import CopyTarget, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
@@ -34,15 +34,13 @@ from replicator.pipeline.copy.copy_chunk import CopySettings
 from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.structure import Table
 
 
 class FullCopy:
     """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
 
     Members of ``blocked`` targets are left out; where the binlogs are followed, they are deferred
-    in the end. The copy is not finished without those of blocked sources. ``applied``: by source,
-    targets that have everything up to a place, as far as that is known (`deferred_copy`).
+    in the end. The copy is not finished without those of blocked sources.
     """
 
     def __init__(
@@ -52,12 +50,9 @@ class FullCopy:
         registry: SchemaRegistry,
         meta: MetaStore,
         spark: SparkContext,
+        settings: CopySettings,
         counts: CopyCounts,
         blocked: Parts,
-        applied: Mapping[str, Mapping[TableName, int]],
-        *,
-        load_data: bool,
-        patience: float,
     ) -> None:
         self.progress = CopyProgress(counts)
         self.targets: frozenset[TableName] = frozenset()
@@ -76,7 +71,6 @@ class FullCopy:
         self._held: dict[str, Sequence[TableName]] = {}
         self._follow = task.task_mode == "all"
         self._blocked = blocked
-        self._applied = applied
         self._task = task
         self._setups = setups
         self._registry = registry
@@ -84,20 +78,8 @@ class FullCopy:
         self._store = CopyStore(meta)
         self._spark = spark
         self._limit = RateLimit(task.full_copy.rows_per_second)
-        loaders = {i.source_id: task.loader_of(i) for i in task.mysql_instances}
         self._slots = anyio.Semaphore(task.pool_size)
-        self._settings = CopySettings(
-            target=address_of(task.target_database),
-            sources={source: setup.address for source, setup in setups.items()},
-            on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
-            chunk_table=meta.table(CHUNK_TABLE),
-            fence=meta.lease.fence,
-            followed=frozenset(),
-            load_data=load_data,
-            patience=patience,
-            noted_table=meta.table(TRACKED_KEY_TABLE),
-            show_values=task.show_row_values,
-        )
+        self._settings = settings
         self._sources = self._source_copies(setups)
         self._log = structlog.get_logger()
 
@@ -111,29 +93,41 @@ class FullCopy:
             self._blocked.targets,
         )
 
-    async def run(self, stop: anyio.Event, started: anyio.Event) -> bool:
+    async def run(
+        self,
+        stop: anyio.Event,
+        started: anyio.Event,
+        applied: Mapping[str, Mapping[TableName, int]],
+    ) -> bool:
         """Copy all that is missing; False when ``stop`` was set before it was done.
 
+        ``applied``: by source, targets that have everything up to a place, as far as that is known
+        (`deferred_copy`).
         ``started`` is set when it is saved what the copy begins with at all sources: from then on,
         shards may change. Chunks that are being copied are finished first. What others need not
         wait for is left to `background`. Raises FatalError, TransientError, FencedError or
         DatabaseUnavailableError.
         """
         try:
-            return await self._run(stop, started)
+            return await self._run(stop, started, applied)
         finally:
             if self.background is None:
                 self.progress.end()
 
-    async def _run(self, stop: anyio.Event, started: anyio.Event) -> bool:
+    async def _run(
+        self,
+        stop: anyio.Event,
+        started: anyio.Event,
+        applied: Mapping[str, Mapping[TableName, int]],
+    ) -> bool:
         if await self._recopies_keyless():
             return True
-        starts, again = await self._starts()
+        starts, again = await self._starts(applied)
         if not starts.keys() - again and await self._recopies_keyless():
             return True
         started.set()
         if not starts:
-            self.progress.finish(told_of(self._waiting, self._held))
+            self.progress.finish(deferred_text(self._waiting, self._held))
             return True
         begun = {member.target for source in again for member in starts[source].members}
         if self._follow and starts.keys() - again:
@@ -150,23 +144,22 @@ class FullCopy:
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
-        targets, empty = await make_targets(
+        made, empty = await make_targets(
             self._task, self._setups, self._registry, members, begun, copied
         )
+        targets = {n: replace(target, shards=key_conflicts[n]) for n, target in made.items()}
         await self._store.note_empty(empty)
         servers = {s: start.server for s, start in starts.items() if start.server}
-        jobs = self._jobs(key_conflicts, targets, frozenset(positions), servers)
+        jobs = self._jobs(targets, frozenset(positions), servers)
         if self._follow and again >= starts.keys():
-            self.background = self._background(starts, targets, key_conflicts, jobs)
+            self.background = self._background(starts, targets, jobs)
             return True
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
             if self._follow:
                 background.start_soon(self._watch(positions).run)
             copies = {
-                s: await self._sources.opened(
-                    s, starts[s], m, targets, key_conflicts if s in again else None
-                )
+                s: await self._sources.opened(s, starts[s], m, targets, again=s in again)
                 for s, m in members.items()
             }
             self.progress.counted = True
@@ -181,7 +174,7 @@ class FullCopy:
         if stop.is_set():
             return False
         await self._recopies_keyless()
-        self.progress.finish(told_of(self._waiting, self._held))
+        self.progress.finish(deferred_text(self._waiting, self._held))
         self.progress.tell_finished()
         return True
 
@@ -204,26 +197,25 @@ class FullCopy:
     def _background(
         self,
         starts: Mapping[str, CopyStart],
-        targets: Mapping[TableName, tuple[int, Table]],
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
+        targets: Mapping[TableName, CopyTarget],
         jobs: CopyJobs,
     ) -> BackgroundCopy:
-        self.progress.deferred = told_of(self._waiting, self._held)
+        self.progress.deferred = deferred_text(self._waiting, self._held)
         self.progress.held = tuple(sorted(map(str, targets)))
         return BackgroundCopy(
             self._spark,
             self._source_copies(beside(self._setups)),
             starts,
             targets,
-            key_conflicts,
             jobs,
             self._limit,
-            self._store,
             self.progress,
             jobs_at_once=self._task.pool_size,
         )
 
-    async def _starts(self) -> tuple[dict[str, CopyStart], set[str]]:
+    async def _starts(
+        self, applied: Mapping[str, Mapping[TableName, int]]
+    ) -> tuple[dict[str, CopyStart], set[str]]:
         """What is to be copied of each source, and the sources of which that is once more."""
         known_copies = await self._store.copies()
         starts: dict[str, CopyStart] = {}
@@ -231,8 +223,9 @@ class FullCopy:
         for source, setup in self._setups.items():
             known = known_copies.get(source)
             if known is not None and known.done:
-                applied = self._applied.get(source, {})
-                later = await deferred_copy(setup, self._meta, self._store, self._blocked, applied)
+                later = await deferred_copy(
+                    setup, self._meta, self._store, self._blocked, applied.get(source, {})
+                )
                 if later is not None:
                     self._held[source] = later.held
                     self._defer(source, later.waiting, later.look_at, later.targets)
@@ -261,8 +254,7 @@ class FullCopy:
 
     def _jobs(
         self,
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
-        targets: Mapping[TableName, tuple[int, Table]],
+        targets: Mapping[TableName, CopyTarget],
         followed: frozenset[str],
         servers: Mapping[str, ServerIdentity],
     ) -> CopyJobs:
@@ -270,8 +262,7 @@ class FullCopy:
             self._spark,
             replace(self._settings, followed=followed, servers=servers),
             self._meta,
-            {name: table for name, (_, table) in targets.items()},
-            key_conflicts,
+            targets,
             self.progress,
         )
 
@@ -339,6 +330,34 @@ class FullCopy:
                     self._defer(source, waiting, end.place, late)
         finally:
             copy.close()
+
+
+def copy_settings(
+    task: Task,
+    setups: Mapping[str, SourceSetup],
+    meta: MetaStore,
+    *,
+    load_data: bool,
+    patience: float,
+) -> CopySettings:
+    """What executors are told of a copy; which sources are followed, and their servers, is not
+    known yet.
+
+    ``load_data``: the target takes LOAD DATA into a transaction. ``patience`` in seconds.
+    """
+    loaders = {i.source_id: task.loader_of(i) for i in task.mysql_instances}
+    return CopySettings(
+        target=address_of(task.target_database),
+        sources={source: setup.address for source, setup in setups.items()},
+        on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
+        chunk_table=meta.table(CHUNK_TABLE),
+        fence=meta.lease.fence,
+        followed=frozenset(),
+        load_data=load_data,
+        patience=patience,
+        tracked_table=meta.table(TRACKED_KEY_TABLE),
+        show_values=task.show_row_values,
+    )
 
 
 async def key_conflicts_of(

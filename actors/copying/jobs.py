@@ -13,6 +13,7 @@ from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
+from actors.copying.targets import CopyTarget
 from actors.faults import COPY_ANEW, FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -20,9 +21,8 @@ from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
 from replicator.pipeline.copy.copy_job import copy_chunks
-from replicator.pipeline.copy.copy_plan import CopyChunk, KeyConflict, TableCopy
+from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
 from replicator.pipeline.copy.key_conflicts import find_holders
-from replicator.schema.structure.structure import Table
 
 _MEMORY = "tidb_mem_quota_query"
 _LIMITS: dict[int, str] = {
@@ -47,8 +47,7 @@ class Replanner(Protocol):
 class CopyJobs:
     """Copies chunks; skips those that their records say an earlier job has committed.
 
-    ``targets`` are the structures of the targets; ``key_conflicts`` are the shards of each, used
-    to name the shard that already holds a key.
+    The shards of the ``targets`` are used to name the one that already holds a key.
     """
 
     def __init__(
@@ -56,15 +55,13 @@ class CopyJobs:
         spark: SparkContext,
         settings: CopySettings,
         meta: MetaStore,
-        targets: dict[TableName, Table],
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
+        targets: Mapping[TableName, CopyTarget],
         progress: CopyProgress,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._meta = meta
         self._targets = targets
-        self._key_conflicts = key_conflicts
         self._progress = progress
         self._log = structlog.get_logger()
 
@@ -210,18 +207,18 @@ class CopyJobs:
         """The other shards that hold the key now; none where a source can't be queried."""
         copy = failed.chunk.copy
         others = [
-            (
-                key_conflict.source,
-                self._settings.sources[key_conflict.source],
-                key_conflict.table,
-                key_conflict.rules,
-            )
-            for key_conflict in self._key_conflicts.get(target, ())
-            if (key_conflict.source, key_conflict.table) != (copy.source, copy.member)
+            (shard.source, self._settings.sources[shard.source], shard.table, shard.rules)
+            for shard in self._targets[target].shards
+            if (shard.source, shard.table) != (copy.source, copy.member)
         ]
         try:
             return await anyio.to_thread.run_sync(
-                find_holders, copy, failed.line, failed.message, self._targets[target], others
+                find_holders,
+                copy,
+                failed.line,
+                failed.message,
+                self._targets[target].structure,
+                others,
             )
         except (MySQLError, OSError):
             return []

@@ -48,17 +48,24 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkLimits:
-    """The maximum of rows in a chunk, and about how many bytes it has."""
+class ChunkSizes:
+    """The maximum of rows in a chunk, and about how many bytes it has, of ``tables`` that are so
+    large."""
 
     rows: int
     size: int
+    tables: Mapping[TableName, TableSize]
 
-    def rows_of(self, table: TableSize) -> int:
+    def of(self, table: TableName) -> int:
         """Rows of a chunk of this table."""
-        if not table.rows or not table.size:
+        known = self.tables.get(table)
+        if known is None or not known.rows or not known.size:
             return self.rows
-        return max(1, min(self.rows, self.size * table.rows // table.size))
+        return max(1, min(self.rows, self.size * known.rows // known.size))
+
+    def rows_in(self, table: TableName) -> int:
+        """About how many rows this table has."""
+        return self.tables[table].rows if table in self.tables else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +91,7 @@ class CopyPlanner:
         stream: RetryingStream,
         store: CopyStore,
         records: list[ChunkRecord],
-        sizes: Mapping[TableName, TableSize],
-        limits: ChunkLimits,
+        sizes: ChunkSizes,
         *,
         followed: bool,
     ) -> None:
@@ -95,7 +101,6 @@ class CopyPlanner:
         self._stream = stream
         self._store = store
         self._sizes = sizes
-        self._limits = limits
         self._records = _by_member(records)
         self._place_is_exact = not followed
 
@@ -109,7 +114,7 @@ class CopyPlanner:
                 async for chunk, expected in self._chunks(member):
                     waiting.append(chunk)
                     rows += expected
-                    if rows >= self._limits.rows or len(waiting) >= GROUP_CHUNKS:
+                    if rows >= self._sizes.rows or len(waiting) >= GROUP_CHUNKS:
                         yield await self._planned(waiting, rows)
                         waiting, rows = [], 0
             if waiting:
@@ -172,8 +177,7 @@ class CopyPlanner:
             return
         copy = await self._plans.plan(member)
         await self._wait_for_writers(copy)
-        table = self._sizes.get(member.name, TableSize(0, 0))
-        rows = self._limits.rows_of(table)
+        rows = self._sizes.of(member.name)
         for record in records:
             if not record.done:
                 copy = self._plans.newest(copy)
@@ -184,7 +188,9 @@ class CopyPlanner:
             copy, upper = await self._bound(member, copy, lower, rows)
             yield (
                 CopyChunk(copy, number, lower, upper),
-                rows if upper is not None or not copy.key else min(rows, table.rows),
+                rows
+                if upper is not None or not copy.key
+                else min(rows, self._sizes.rows_in(member.name)),
             )
             lower, number, planned = upper, number + 1, upper is None
 

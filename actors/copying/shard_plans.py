@@ -13,6 +13,7 @@ from actors.copying.deferred_copies import shard_changed
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
+from actors.copying.targets import CopyTarget
 from actors.faults import FatalError, of_target
 from actors.refusals import unfit_filter
 from actors.task_setup import SourceSetup, columns_of
@@ -51,8 +52,8 @@ class DeferredError(Exception):
 class ShardPlans:
     """Plans the copy of a source's members.
 
-    ``statements``: None where the binlog is not followed. ``key_conflicts``: by target, the other
-    shards to look in for a key which the target has already, for members that are copied once more;
+    ``statements``: None where the binlog is not followed. ``finds_holders``: the other shards of a
+    target are looked in for a key which the target has already, as members are copied once more;
     ``deferred`` those that can't be read as they were, and why; ``key_dropped`` the targets of
     those that had no key for a while, or have none now.
     """
@@ -60,14 +61,15 @@ class ShardPlans:
     def __init__(
         self,
         setup: SourceSetup,
-        targets: Mapping[TableName, tuple[int, Table]],
+        targets: Mapping[TableName, CopyTarget],
         statements: CopyStatements | None,
         stream: RetryingStream,
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
+        *,
+        finds_holders: bool,
     ) -> None:
         self.deferred: dict[TableName, str] = {}
         self.key_dropped: set[TableName] = set()
-        self._key_conflicts = key_conflicts
+        self._finds_holders = finds_holders
         self._setup = setup
         self._targets = targets
         self._statements = statements
@@ -165,17 +167,17 @@ class ShardPlans:
 
     def state_of(self, member: CopyMember) -> CopyState:
         """What a deferred member is to be noted as."""
-        _, target = self._targets[member.target]
+        target = self._targets[member.target].structure
         rules = self._columns(Member(self._setup.source, member.name))
         keyed = keyed_by_target(member.structure, target, rules)
         return CopyState.DEFERRED if keyed else CopyState.LEFT_OUT
 
     def _key_conflicts_of(self, member: CopyMember) -> tuple[KeyConflict, ...] | None:
-        key_conflicts = self._key_conflicts.get(member.target)
-        if key_conflicts is None:
+        if not self._finds_holders:
             return None
         own = (self._setup.source, member.name)
-        return tuple(r for r in key_conflicts if (r.source, r.table) != own)
+        shards = self._targets[member.target].shards
+        return tuple(shard for shard in shards if (shard.source, shard.table) != own)
 
     def _tell_filter(self, member: CopyMember, passing: ResolvedRules | None) -> None:
         if passing and passing.copied and (member.name, "copy.filtered") not in self._told:
@@ -231,7 +233,7 @@ class ShardPlans:
 
     async def _plan(self, member: CopyMember) -> TableCopy:
         former, source = member.structure, self._setup.source
-        number, target = self._targets[member.target]
+        number, target = self._targets[member.target].number, self._targets[member.target].structure
         rules = self._columns(Member(source, member.name))
         passing = rules_for(self._setup.expression_filters, member.name, former)
         condition = passing.copied if passing else ""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, TableSize, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkSizes, CopyPlanner, TableSize, read_sizes
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, CopyStart, visible_binlog_end
 from actors.copying.statements import CopyStatements
+from actors.copying.targets import CopyTarget
 from actors.copying.workers import ChunkWorkers
 from actors.faults import FatalError
 from actors.task_setup import SourceSetup
@@ -27,10 +28,8 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseU
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identify import server_identity
-from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import CopyState
-from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
 
@@ -95,13 +94,14 @@ class SourceCopies:
         source: str,
         start: CopyStart,
         members: Sequence[CopyMember],
-        targets: Mapping[TableName, tuple[int, Table]],
-        key_conflicts: Mapping[TableName, Sequence[KeyConflict]] | None,
+        targets: Mapping[TableName, CopyTarget],
+        *,
+        again: bool,
     ) -> SourceCopy:
         """The copy of a source's members, of all that its start has; close it in the end.
 
-        ``key_conflicts``: of members that had been deferred, the shards of each target. Raises
-        FatalError, TransientError, DatabaseUnavailableError or the server's error.
+        ``again``: the members had been deferred. Raises FatalError, TransientError,
+        DatabaseUnavailableError or the server's error.
         """
         setup, every = self._setups[source], start.members
         upstream = Connection(setup.address)
@@ -115,25 +115,23 @@ class SourceCopies:
             self._progress.expect(source, member.name, estimate.rows, estimate.size)
         self._count_former(source, every, records)
         dump = self._dump[source]
-        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
+        chunks = ChunkSizes(dump.rows or CHUNK_ROWS, dump.chunk_filesize, sizes)
         statements = None
         if start.position and start.server and self._follow:
             ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
             statements = CopyStatements(setup, start.server, start.position, ghosts)
         stream = RetryingStream(source, setup.address, start.server, self._progress)
         strict = self._on_duplicate[source] is OnDuplicate.ERROR
-        plans = ShardPlans(
-            setup, targets, statements, stream, (key_conflicts if strict else None) or {}
-        )
+        plans = ShardPlans(setup, targets, statements, stream, finds_holders=again and strict)
         followed = start.position is not None
-        if key_conflicts is not None:
+        if again:
             # What is there whole is followed at once: so the small ones first.
-            members = sorted(members, key=lambda m: sizes.get(m.name, TableSize(0, 0)).rows)
+            members = sorted(members, key=lambda m: chunks.rows_in(m.name))
         planner = CopyPlanner(
-            setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
+            setup, members, plans, stream, self._store, records, chunks, followed=followed
         )
         held = [member for member in every if member.target in self._blocked]
-        return SourceCopy(members, held, key_conflicts is not None, planner, plans, stream)
+        return SourceCopy(members, held, again, planner, plans, stream)
 
     def _count_former(
         self, source: str, members: Sequence[CopyMember], records: Sequence[ChunkRecord]
@@ -157,6 +155,10 @@ class SourceCopies:
                 return False
             if not await self.read_again(source, copy, copy.members):
                 return True
+
+    async def whole(self, source: str) -> Set[TableName]:
+        """The members of a source of which all chunks are there. Raises as `opened`."""
+        return await self._store.whole(source)
 
     async def read_again(
         self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
@@ -271,7 +273,7 @@ async def _was_misread(member: CopyMember, plans: ShardPlans, spans: Sequence[Re
         return True
 
 
-def told_of(
+def deferred_text(
     waiting: Mapping[str, Sequence[TableName]], held: Mapping[str, Sequence[TableName]]
 ) -> str:
     """For `status`: the shards that are copied later, by source; empty where there are none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 from pymysql.err import MySQLError
@@ -16,12 +16,22 @@ from config.models import Task
 from replicator.downstream.ddl.creation import TargetNotCreatedError, create_target, read_pattern
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.pipeline.copy.copy_plan import KeyConflict
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTarget:
+    """A target of a copy: its number, its structure, and the shards that may hold keys of it."""
+
+    number: int
+    structure: Table
+    shards: Sequence[KeyConflict] = ()
 
 
 async def make_targets(
@@ -31,9 +41,9 @@ async def make_targets(
     members: Mapping[str, Sequence[CopyMember]],
     begun: Set[TableName],
     copied: Set[TableName],
-) -> tuple[dict[TableName, tuple[int, Table]], frozenset[TableName]]:
-    """The number and the structure of every target that members are copied to, and those without
-    rows: what they hold later is what the task has copied.
+) -> tuple[dict[TableName, CopyTarget], frozenset[TableName]]:
+    """Every target that members are copied to, its shards left out, and those without rows: what
+    they hold later is what the task has copied.
 
     A target with rows is told of, or refused, unless it is one of ``begun``. To those of
     ``copied`` some were copied before: they must be there. Raises FatalError, also where one can't
@@ -67,7 +77,7 @@ async def make_targets(
             except MySQLError as error:
                 raise refusal(target.address, error, source=None, of=name) from error
             refuse_engine(name, table)
-            found[name] = (registry.target(name), table)
+            found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
     finally:
         target.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from actors.task_setup import SourceSetup, source_address
+from actors.task_setup import SourceSetup, binlog_source
 from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.anchor_event import FIRST_EVENT
@@ -12,9 +12,6 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.anchor_check import first_anchor
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
-
-_HEARTBEAT, _READ_TIMEOUT = 2.0, 20.0
-"""Seconds, as `replicator.binlog.stream.binlog_stream.BinlogStream` takes them."""
 
 
 async def anchor_before(
@@ -26,13 +23,7 @@ async def anchor_before(
     DatabaseUnavailableError.
     """
     connection = BinlogConnection(
-        source_address(setup),
-        SourcePosition(BinlogPosition(file, FIRST_EVENT)),
-        server_id=setup.server_id,
-        heartbeat=_HEARTBEAT,
-        read_timeout=_READ_TIMEOUT,
-        expected=server,
-        bare=True,
+        binlog_source(setup, server), SourcePosition(BinlogPosition(file, FIRST_EVENT)), bare=True
     )
     try:
         return await anyio.to_thread.run_sync(first_anchor, connection, file)

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import anyio.to_thread
 
-from actors.task_setup import SourceSetup, source_address
-from replicator.binlog.connection.dump_connection import BinlogConnection
+from actors.task_setup import SourceSetup
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -19,7 +19,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 
 _HEARTBEAT, _READ_TIMEOUT = 0.5, 60.0
-"""Seconds, as `BinlogConnection` takes them: a server may leave out much before the first event."""
+"""Seconds, as `BinlogSource` takes them: a server may leave out much before the first event."""
 
 Found = TypeVar("Found")
 
@@ -42,12 +42,8 @@ async def look_up(
 
     def connect(start: SourcePosition | GtidStart) -> BinlogConnection:
         connection = BinlogConnection(
-            source_address(setup),
+            BinlogSource(setup.address, setup.server_id, server, _HEARTBEAT, _READ_TIMEOUT),
             start,
-            server_id=setup.server_id,
-            heartbeat=_HEARTBEAT,
-            read_timeout=_READ_TIMEOUT,
-            expected=server,
             bare=True,
         )
         opened.append(connection)

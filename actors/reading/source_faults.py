@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import COPY_ANEW, FatalError, of_source, start_behind
+from actors.faults import COPY_ANEW, FatalError, Recovery, of_source, start_behind
 from replicator.binlog.errors import (
     AccessRefusedError,
     BinlogError,
@@ -102,7 +102,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
             *(() if by_gtid else go_on),
             f"to go on with any other server: {COPY_ANEW}",
         ),
-        moved=by_gtid,
+        recovery=Recovery.FAILOVER if by_gtid else Recovery.BY_OPERATOR,
     )
 
 

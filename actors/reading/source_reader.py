@@ -19,7 +19,7 @@ import structlog
 from actors.actor import Actor, Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
+from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.prepared_check import PreparedCheck
@@ -29,7 +29,7 @@ from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.event_header import row_event_types
 from replicator.binlog.events.xa_events import UnknownTransactionError
@@ -39,10 +39,10 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import RouteSlot, Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
-from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place
@@ -84,17 +84,14 @@ RETRY_WAIT = (0.1, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its address, and the server id to register with.
+    """One source: its name, its binlog, and the limits of what is read of it at once.
 
-    ``upstream``: the server that the start is a place in the binlog of. None: any.
-    ``by_gtid``: its place can be looked for on another one.
+    ``by_gtid``: its place can be looked for on another server.
     """
 
     source: str
-    address: SourceAddress
-    server_id: int
+    binlog: BinlogSource
     limits: SegmentLimits
-    upstream: ServerIdentity | None = None
     by_gtid: bool = False
 
 
@@ -150,13 +147,7 @@ class SourceReader(Actor[Never]):
         self._resume_after: Place | None = None
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
-        self._make_stream = partial(
-            BinlogStream,
-            settings.address,
-            server_id=settings.server_id,
-            limits=settings.limits,
-            expected=settings.upstream,
-        )
+        self._make_stream = partial(BinlogStream, settings.binlog, limits=settings.limits)
         self._prepared = PreparedBefore(settings.source, self._make_stream)
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
@@ -263,8 +254,10 @@ class SourceReader(Actor[Never]):
                 return
             reach(Failpoint.SEGMENT_READ)
             readings = self._readings
-            unseen = await self._unseen(segment)
-            await self._deal(segment, unseen)
+            # Classified once; what is asked of it later goes by that.
+            parsed = self._parsed(segment)
+            unseen = NOTHING_UNSEEN if parsed is None else await self._unseen(segment, parsed)
+            await self._deal(segment, parsed, unseen)
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
@@ -287,35 +280,38 @@ class SourceReader(Actor[Never]):
         """How often the binlog was read ahead."""
         return self._side_effects.readings + self._statements.online.readings
 
-    async def _unseen(self, segment: Segment) -> Unseen:
+    def _parsed(self, segment: Segment) -> ParsedStatement | None:
+        """The statement that ends a segment; None where there is none.
+
+        One that was sent before the connection was lost inside its transaction counts once.
+        """
+        statement = segment.statement
+        if statement is None or statement == self._unfinished:
+            return None
+        return self._statements.parsed(statement, statement.sql)
+
+    async def _unseen(self, segment: Segment, parsed: ParsedStatement) -> Unseen:
         """What the binlog does not tell of the statement that ends a segment.
 
         Found out before anything of the segment is dealt out, since the connection may be lost.
         """
         statement = segment.statement
-        if statement is None or statement == self._unfinished:
-            return NOTHING_UNSEEN
-        parsed = self._statements.parsed(statement, statement.sql)
+        assert statement is not None
         await self._statements.online.look_ahead(parsed, statement, segment.end)
-        writer = self._statements.unseen_writer(statement)
-        if writer is not None:
-            return Unseen(await self._side_effects.doubt(statement, writer, segment.end))
+        if self._statements.writes_unseen(statement, parsed):
+            return Unseen(await self._side_effects.doubt(statement, parsed, segment.end))
         if self._statements.drops_in_part(parsed):
             return Unseen(left=await self._side_effects.left(statement, parsed, segment.end))
         return NOTHING_UNSEEN
 
-    async def _deal(self, segment: Segment, unseen: Unseen) -> None:
-        statement = segment.statement
-        if statement == self._unfinished:
-            # Sent before the connection was lost inside its transaction: it counts once.
-            statement = None
-        if statement is None:
+    async def _deal(self, segment: Segment, parsed: ParsedStatement | None, unseen: Unseen) -> None:
+        if parsed is None:
             await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
         else:
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = await self._named_steps(segment, statement, unseen)
+            steps = await self._named_steps(segment, parsed, unseen)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
@@ -323,11 +319,13 @@ class SourceReader(Actor[Never]):
         self._note(segment)
 
     async def _named_steps(
-        self, segment: Segment, statement: Statement, unseen: Unseen
+        self, segment: Segment, parsed: ParsedStatement, unseen: Unseen
     ) -> list[Step]:
         """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
+        statement = segment.statement
+        assert statement is not None
         try:
-            steps = self._steps(segment, statement, unseen)
+            steps = self._steps(segment, statement, parsed, unseen)
         except FatalError:
             # The operator may answer it.
             await self._save_gtid(statement)
@@ -341,12 +339,14 @@ class SourceReader(Actor[Never]):
             places = statement.transaction, statement.position.key
             await self._statement_gtids.put(self.settings.source, places, statement.gtid)
 
-    def _steps(self, segment: Segment, statement: Statement, unseen: Unseen) -> list[Step]:
+    def _steps(
+        self, segment: Segment, statement: Statement, parsed: ParsedStatement, unseen: Unseen
+    ) -> list[Step]:
         try:
-            steps = self._statements.steps(segment, statement, unseen)
+            steps = self._statements.steps(segment, statement, parsed, unseen)
         except FatalError as error:
             of_table = error.event == "member.not-copied"
-            scope = self._statements.scope_of(statement) if of_table else error.scope
+            scope = self._statements.scope_of(parsed) if of_table else error.scope
             if not self.held.holds_all(scope, statement):
                 raise
             return [Step(statement)]
@@ -373,9 +373,11 @@ class SourceReader(Actor[Never]):
         for target in sorted(end.targets):
             group = self._group_of(target)
             await group.mailbox.put(
-                TargetRows(
-                    epoch=self._epoch,
+                TargetSegment(
+                    source=end.source,
+                    epoch=end.epoch,
                     segment=end.segment,
+                    target=target,
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,

@@ -22,7 +22,7 @@ def forbidden(
             "let it pass: change the filter in the task file, `replicator stop`, then run the task"
             " again",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
         ),
     )
@@ -54,7 +54,7 @@ def unsupported(
             f" {start_behind(start)}",
             COPY_ANEW,
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
         ),
     )

@@ -155,23 +155,21 @@ class StatementReader:
         """
         if not self._copied or name in self.members:
             return True
-        return self._registry.is_told(Member(self._source, name))
+        return self._registry.is_declared(Member(self._source, name))
 
-    def unseen_writer(self, statement: Statement) -> ParsedStatement | None:
-        """The statement where it changes rows of a table that is not replicated, as far as is said.
+    def writes_unseen(self, statement: Statement, parsed: ParsedStatement) -> bool:
+        """Whether a statement changes rows of a table that is not replicated, as far as is said.
 
-        None for any other, and where the operator has decided about it.
+        False where the operator has decided about it.
         """
-        parsed = self.parsed(statement, statement.sql)
         named = parsed.named(TableRole.SUBJECT)
         if parsed.kind is not StatementKind.DML or not named:
-            return None
+            return False
         routed = any(self.target(TableName(table.schema, table.table)) for table in named)
         if routed or self._overrides.find(self._source, statement) is not None:
-            return None
+            return False
         default = self.known_as(TableName(statement.schema, "")).schema
-        ignored = self._filter.leaves_out(parsed, default, self.target)
-        return None if ignored else parsed
+        return not self._filter.leaves_out(parsed, default, self.target)
 
     def drops_in_part(self, parsed: ParsedStatement) -> bool:
         """Whether a statement may have left some of the replicated tables that it names as dropped.
@@ -185,11 +183,15 @@ class StatementReader:
         return failed and not named.isdisjoint(self.members)
 
     def steps(
-        self, segment: Segment, statement: Statement, unseen: Unseen = NOTHING_UNSEEN
+        self,
+        segment: Segment,
+        statement: Statement,
+        parsed: ParsedStatement,
+        unseen: Unseen = NOTHING_UNSEEN,
     ) -> list[Step]:
-        """The statement that ends a segment, or the ones that override it.
+        """The statement that ends a segment, as it was classified, or the ones that override it.
 
-        ``unseen``: what an `unseen_writer`, or one that `drops_in_part`, has done. At least one
+        ``unseen``: what one that `writes_unseen`, or `drops_in_part`, has done. At least one
         step. Raises FatalError for what cannot be replicated.
         """
         if doubt := unseen.doubt:
@@ -200,7 +202,7 @@ class StatementReader:
             raise unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
-        parsed = self._written_out(statement, self.parsed(statement, statement.sql))
+        parsed = self._written_out(statement, parsed)
         parsed = self.sequences.without(parsed)
         if parsed.kind is StatementKind.SEQUENCE:
             self._tell(TableName(table.schema, table.table) for table in parsed.tables)
@@ -211,10 +213,10 @@ class StatementReader:
             else:
                 found = self._overridden(statement, parsed, override)
         except DdlError as error:
-            scope = self._scope(parsed)
+            scope = self.scope_of(parsed)
             raise unsupported(self._source, segment, statement, error, scope) from error
         except ForbiddenStatementError as error:
-            scope = self._scope(parsed)
+            scope = self.scope_of(parsed)
             raise forbidden(self._source, statement, error, scope) from error
         for _, effects in found:
             for effect in effects:
@@ -381,7 +383,7 @@ class StatementReader:
         return parsed if sql is None else self.parsed(statement, sql)
 
     def parsed(self, statement: Statement, sql: str) -> ParsedStatement:
-        """Recognise a text under the SQL mode of a statement's session."""
+        """Classify a text under the SQL mode of a statement's session."""
         parsed = classify(
             sql,
             default_schema=statement.schema,
@@ -420,11 +422,7 @@ class StatementReader:
             if (target := self.target(name)) is not None:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
-    def scope_of(self, statement: Statement) -> Parts:
-        """What a statement concerns, as a fault of it would block it."""
-        return self._scope(self.parsed(statement, statement.sql))
-
-    def _scope(self, parsed: ParsedStatement) -> Parts:
+    def scope_of(self, parsed: ParsedStatement) -> Parts:
         """What a statement concerns: the targets of its tables, where that is certain."""
         named = (self.target(TableName(table.schema, table.table)) for table in parsed.tables)
         targets = [target for target in named if target is not None]

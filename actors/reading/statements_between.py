@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import anyio.to_thread
 
-from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, SourceSetup, source_address
+from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, SourceSetup, binlog_source
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -37,12 +37,10 @@ async def statements_between(
     if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
         return []
     stream = BinlogStream(
-        source_address(setup),
+        binlog_source(setup, server),
         start,
-        server_id=setup.server_id,
         route=lambda _schema, _table, _types: None,
         limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
-        expected=server,
         places=PreparedPlaces(),
     )
     try:

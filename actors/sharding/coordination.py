@@ -12,7 +12,7 @@ from actors.sharding.group import GroupActor
 from actors.task_setup import ColumnsOf
 from actors.writing.batch_planner import WritableColumns
 from actors.writing.batched_writer import BatchedWriter
-from actors.writing.ddl_runner import DdlRunner, StatementRules
+from actors.writing.ddl_runner import StatementRules
 from actors.writing.segment_tracker import SourceState
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -123,18 +123,16 @@ class Coordination(Protocol):
 class CoordinationTools:
     """What a coordination may work with.
 
-    ``target`` is a connection to the target, ``units`` are the sources that are read, which are
-    there when the first of them begins; ``sources`` are all. ``blocked`` are the targets that
-    nothing is done for. ``rules``: those of the same mode, which the writer asks. ``strict``: a
-    schema change that could be left open pauses the task.
+    ``units`` are the sources that are read, which are there when the first of them begins;
+    ``sources`` are all. ``blocked`` are the targets that nothing is done for.
+    ``rules``: those of the same mode, which the writer asks. ``strict``: a schema change that could
+    be left open pauses the task.
     """
 
     registry: SchemaRegistry
     columns: ColumnsOf
     writer: BatchedWriter
     tracker: SchemaTracker
-    target: Connection
-    runner: DdlRunner
     meta: MetaStore
     units: Mapping[str, Unit]
     sources: tuple[str, ...]

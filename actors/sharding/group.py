@@ -8,7 +8,7 @@ import numpy as np
 import structlog
 
 from actors.actor import Actor, Mailbox
-from actors.messages import Drain, GroupMessage, TargetRows, TargetSegment, WriterMessage
+from actors.messages import Drain, GroupMessage, TargetSegment, WriterMessage
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.schema.registry.registry import CopyState, SchemaRegistry
 from replicator.watermark import Watermark
@@ -50,7 +50,7 @@ class GroupActor(Actor[GroupMessage]):
         """The target version that the group's rows belong to."""
         raise NotImplementedError
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """What is to be done for the target in one segment."""
         raise NotImplementedError
 

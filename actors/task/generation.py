@@ -5,7 +5,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,7 +15,7 @@ import structlog
 from pyspark import SparkContext
 
 from actors.control.arguments import OnChangedRules
-from actors.copying.full_copy import FullCopy
+from actors.copying.full_copy import FullCopy, copy_settings
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
@@ -29,7 +29,7 @@ from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.startup.ties_at_start import ties_at_start
-from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, wire
+from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, StoppedSource, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
@@ -128,19 +128,19 @@ class Generation:
         a source to be waited for."""
         task = self._task
         await self._look_at_sources()
+        away = dict(self.away.reasons)
         async with resources_of(
             task,
             self.counts,
             self._lease,
-            self.blocked,
-            self.away.reasons,
+            Parts(self.blocked.targets, self.blocked.sources | away.keys()),
             self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
             await add_missing(resources.meta.connection, task.meta_schema, task.name)
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
-            await self._wait_for_new_sources(resources)
+            await self._wait_for_new_sources(resources.meta, away)
             await self._lease.begin(resources.meta.connection)
             applied, self._applied = self._applied.checked(self._lease.revision), AppliedTargets()
             try:
@@ -173,17 +173,23 @@ class Generation:
                     self.blocked.targets,
                     follow=task.task_mode == "all",
                 )
-                copy = self.copy = _full_copy(resources, spark, applied, load_data=load_data)
+                copy = self.copy = _full_copy(resources, spark, load_data=load_data)
                 self._log.info("task.step", step="full copy")
-                if not await copy.run(stop, started) or self.finished:
+                if not await copy.run(stop, started, applied) or self.finished:
                     return False
                 if copy.left:
                     return True
                 resources = _without(resources, copy)
-            return await self._go_on(resources, stop, started, load_data=load_data)
+            return await self._go_on(resources, away, stop, started, load_data=load_data)
 
     async def _go_on(
-        self, resources: Resources, stop: anyio.Event, started: anyio.Event, *, load_data: bool
+        self,
+        resources: Resources,
+        away: Mapping[str, str],
+        stop: anyio.Event,
+        started: anyio.Event,
+        *,
+        load_data: bool,
     ) -> bool:
         """Follow the sources; False where that was ended by ``stop``."""
         self._log.info("task.step", step="sources")
@@ -202,7 +208,10 @@ class Generation:
                 raise
             return True
         stopped = {
-            source: await load_stopped(source, resources.registry, resources.meta)
+            source: StoppedSource(
+                await load_stopped(source, resources.registry, resources.meta),
+                away.get(source, ""),
+            )
             for source in sorted(resources.blocked.sources)
         }
         ties.confirm(resources.registry)
@@ -217,7 +226,7 @@ class Generation:
             stopped,
             moved.safe_until,
             load_data=load_data,
-            notes_keys=moved.notes,
+            tracks_keys=moved.notes,
             ties=ties,
         )
         background = self.copy.background if self.copy else None
@@ -248,13 +257,13 @@ class Generation:
         if going <= away.reasons.keys():
             raise away.waited_for()
 
-    async def _wait_for_new_sources(self, resources: Resources) -> None:
-        """Raise DatabaseUnavailableError where nothing is saved of a source that is away.
+    async def _wait_for_new_sources(self, meta: MetaStore, away: Iterable[str]) -> None:
+        """Raise DatabaseUnavailableError where nothing is saved of a source that is ``away``.
 
         What its shards share with others is not known then.
         """
-        for source in resources.away:
-            if await resources.meta.load(source) is None:
+        for source in away:
+            if await meta.load(source) is None:
                 raise self.away.waited_for()
 
     async def _follow(
@@ -321,24 +330,17 @@ class Generation:
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
-def _full_copy(
-    resources: Resources,
-    spark: SparkContext,
-    applied: Mapping[str, Mapping[TableName, int]],
-    *,
-    load_data: bool,
-) -> FullCopy:
+def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) -> FullCopy:
+    task, setups, meta = resources.task, resources.setups, resources.meta
     return FullCopy(
-        resources.task,
-        resources.setups,
+        task,
+        setups,
         resources.registry,
-        resources.meta,
+        meta,
         spark,
+        copy_settings(task, setups, meta, load_data=load_data, patience=TARGET_PATIENCE),
         resources.counts.copy,
         resources.blocked,
-        applied,
-        load_data=load_data,
-        patience=TARGET_PATIENCE,
     )
 
 

@@ -13,7 +13,14 @@ from pymysql.err import MySQLError
 
 from actors.control.protocol import ControlError
 from actors.control.server import AlreadyRunningError
-from actors.faults import FatalError, LostCommitsError, Parts, SourceMovedError, TransientError
+from actors.faults import (
+    FatalError,
+    LostCommitsError,
+    Parts,
+    Recovery,
+    SourceMovedError,
+    TransientError,
+)
 from actors.refusals import refusal
 from actors.task.resources.lease_keeper import lease_lost
 from actors.task.startup.prechecks import PrecheckError
@@ -88,7 +95,7 @@ def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress
 
 def _rank(error: BaseException) -> int:
     match error:
-        case FatalError(final=True):
+        case FatalError(recovery=Recovery.NONE):
             return 0
         case LostCommitsError():
             return 1
@@ -107,7 +114,7 @@ def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
             return refusal(target, error, source=None)
         case LeaseLostError():
             return lease_lost(error)
-        case FatalError(moved=True, message=message):
+        case FatalError(recovery=Recovery.FAILOVER, message=message):
             return SourceMovedError(message)
         case FencedError(mismatch=mismatch):
             return LostCommitsError(mismatch)

@@ -81,7 +81,7 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
 def saved_positions(generation: Generation | None) -> Mapping[str, str]:
     """The positions that a generation last saved, by source; none before it follows them."""
     running = generation.running if generation else None
-    return running.writer.progress.saved if running else {}
+    return running.writer.checkpoints.saved if running else {}
 
 
 def rows_copied(generation: Generation | None) -> int:

@@ -73,7 +73,7 @@ class RateMeter:
     """
 
     def __init__(self, counts: TaskCounts) -> None:
-        self._counts = counts
+        self.counts = counts
         self._looks: deque[tuple[float, dict[TableName, int]]] = deque()
         self._trend: deque[tuple[float, float | None]] = deque(maxlen=TREND_POINTS)
 
@@ -95,14 +95,14 @@ class RateMeter:
     def look(self) -> None:
         """Note the counters of this moment."""
         moment = time.monotonic()
-        rows = {name: target.written for name, target in self._counts.targets.items()}
+        rows = {name: target.written for name, target in self.counts.targets.items()}
         self._looks.append((moment, rows))
         while self._looks[0][0] < moment - WINDOW:
             self._looks.popleft()
 
     def writer(self) -> float:
         """Rows per second, of all targets."""
-        return sum(map(self.target, self._counts.targets))
+        return sum(map(self.target, self.counts.targets))
 
     def target(self, name: TableName) -> float:
         """Rows per second written to a target."""
@@ -120,10 +120,10 @@ def task_status(
     fault: Fault | None,
     parts: BlockedParts,
     generation: Generation | None,
-    counts: TaskCounts,
     rates: RateMeter,
 ) -> TaskStatus:
     """The status of a task; ``generation`` is None before the first one."""
+    counts = rates.counts
     copy = generation.copy.progress.status() if generation and generation.copy else None
     running = generation.running if generation else None
     return TaskStatus(
@@ -160,15 +160,15 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
     )
     if running is None:
         return done
-    writer, progress = running.writer, running.writer.progress
+    writer = running.writer
     return replace(
         done,
         state=writer.jobs.state,
         last_batch_seconds=None
-        if progress.last_batch_seconds is None
-        else round(progress.last_batch_seconds, 3),
+        if writer.last_batch_seconds is None
+        else round(writer.last_batch_seconds, 3),
         queued_bytes=writer.queued_bytes,
-        checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
+        checkpoint_age_seconds=round(time.monotonic() - writer.checkpoints.saved_at, 1),
     )
 
 
@@ -182,11 +182,11 @@ def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ..
 
 
 def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
-    saved = running.stopped[source]
+    stopped = running.stopped[source]
     return SourceStatus(
         source=source,
-        state=f"reconnecting: {running.away[source]}" if source in running.away else "blocked",
-        saved_position=str(saved) if saved else "",
+        state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
+        saved_position=str(stopped.saved) if stopped.saved else "",
         lag_seconds=_lag(running, source, counts),
         rows=counts.rows,
         bytes=counts.bytes,
@@ -198,7 +198,7 @@ def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceS
 
 def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
     progress = running.units[source].reader.progress
-    saved = running.writer.progress.saved.get(source, "")
+    saved = running.writer.checkpoints.saved.get(source, "")
     applied = running.writer.applied(source)
     return SourceStatus(
         source=source,

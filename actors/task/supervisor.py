@@ -20,7 +20,7 @@ from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import FatalError, LostCommitsError, TransientError
+from actors.faults import FatalError, LostCommitsError, Recovery, TransientError
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
@@ -148,7 +148,6 @@ class TaskSupervisor:
             self._phase.fault,
             self._parts,
             self._generation,
-            self._counts,
             self._rates,
         )
 
@@ -222,12 +221,12 @@ class TaskSupervisor:
                     break
                 case Pause():
                     code = int(self._parts.failed)
-                case Failed(error) if error.passing:
+                case Failed(error) if error.recovery is Recovery.RETRY:
                     self._fail(error)
                 case Failed(error):
                     code = 1
                     self._fail(error)
-                    if self._exit_on_error or error.final:
+                    if self._exit_on_error or error.recovery is Recovery.NONE:
                         break
                 case Retry(error, ran) as retry:
                     if ran:
@@ -405,7 +404,7 @@ class TaskSupervisor:
 
     def _is_altering(self) -> bool:
         """Whether a statement runs that changes a target, which may take hours."""
-        return self._running is not None and bool(self._running.runner.under_way)
+        return self._running is not None and bool(self._running.writer.ddl.under_way)
 
     def _lag(self) -> float | None:
         return lag_of_all(self._generation, self._counts)
@@ -426,15 +425,16 @@ class TaskSupervisor:
         assert fault is not None
         self._counts.meters.fault(error.event)
         record = {"error": fault.message, "where": fault.where, "remedies": fault.remedies}
-        if error.passing:
+        passes = error.recovery is Recovery.RETRY
+        if passes:
             self._log.warning(error.event, **record)
         else:
             self._log.error(error.event, **record)
         # A part that is blocked has no faults: if it has, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
-        if added and error.passing and error.scope is not None:
+        if added and passes and error.scope is not None:
             self._set_aside.begin(error.scope)
-        if added and self._something_left and (error.passing or not self._exit_on_error):
+        if added and self._something_left and (passes or not self._exit_on_error):
             return
         self._whole, self._nothing_left = block, added
         self._phase = replace(self._phase, fault=fault)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.task_setup import ColumnsOf
+from actors.writing.checkpoints import BucketWatermarks, buckets_of
 from actors.writing.job_runner import shown_place
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
@@ -22,14 +23,15 @@ from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import place_of
-from replicator.pipeline.plans.inferred_structures import told_by_event
-from replicator.pipeline.plans.plan import PlanCollector, PlanList, TablePlan
+from replicator.pipeline.apply.batch import Batch, place_of
+from replicator.pipeline.plans.inferred_structures import described_by_event
+from replicator.pipeline.plans.plan import PlanCollector, TablePlan
 from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
 from replicator.schema.registry.registry import Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table
+from replicator.watermark import Reached, Watermark
 
 
 class WritableColumns(Protocol):
@@ -47,10 +49,12 @@ class WritableColumns(Protocol):
 
 
 class BatchPlanner:
-    """Finds the plans of rows; caches them and the target structures that they need.
+    """Makes batches: finds the plans of rows, and what the buckets of their targets have.
 
-    The cache of a target must be dropped (`forget`) when its structure changes. ``read_to``: up to
-    where a source is applied, None where that is not known.
+    ``watermarks`` are those of all buckets. ``tied``: the targets that foreign keys tie, as in
+    `replicator.checks.schema.tied_tables.Ties`. Plans are cached, and the structures of targets
+    that they need; the cache of a target must be dropped (`forget`) when its structure changes.
+    ``read_to``: up to where a source is applied, None where that is not known.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class BatchPlanner:
         rules: WritableColumns,
         columns: ColumnsOf,
         filters: RowFilters,
+        watermarks: BucketWatermarks,
+        tied: Mapping[TableName, frozenset[str]],
     ) -> None:
         self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
         self._registry = registry
@@ -67,6 +73,8 @@ class BatchPlanner:
         self._columns = columns
         self._filters = filters
         self._rules = rules
+        self._watermarks = watermarks
+        self._tied = tied
         self._tables: dict[int, Table] = {}
         self._alike = PlanCache()
         self._plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = {}
@@ -79,18 +87,41 @@ class BatchPlanner:
         self._alike.forget()
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
 
-    async def planned(
-        self, segments: Iterable[PendingSegment]
-    ) -> tuple[PlanList, tuple[RowEvents, ...]]:
-        """The plans of the rows of whole segments, and the rows with their numbers.
+    async def batch(
+        self,
+        segments: Iterable[PendingSegment],
+        ends: Mapping[tuple[str, int], Watermark],
+        reached: Mapping[str, Reached],
+    ) -> Batch:
+        """The rows of whole segments as a batch, with what it must find on the target.
 
-        Raises FatalError where rows have no plan.
+        ``ends`` and ``reached`` are those of the batch. Raises FatalError where rows have no plan.
         """
-        plans = PlanCollector()
-        parts = [part for segment in segments for part in segment.parts.values()]
-        await self._know_targets(part for part in parts if part.rows)
-        rows = tuple(self._events(plans, part, part.rows) for part in parts if part.rows)
-        return plans.collected(), rows
+        collector = PlanCollector()
+        parts = [part for segment in segments for part in segment.parts.values() if part.rows]
+        await self._know_targets(parts)
+        tables = tuple(self._events(collector, part, part.rows) for part in parts if part.rows)
+        plans = collector.collected()
+        names = {part.target: self._registry.target_name(part.target) for part in parts}
+        keys = buckets_of(
+            {(part.source, names[part.target]) for part in parts},
+            {plan.target.name: plan.target.buckets for plan in plans.kinds},
+        )
+        missing = self._watermarks.missing(keys)
+        if missing:
+            await self._meta.open_buckets(missing)
+            self._watermarks.opened(missing)
+        members_of = self._registry.members_of
+        return Batch(
+            plans,
+            tables,
+            ends=ends,
+            left=self._watermarks.of(keys),
+            revision=self._meta.lease.revision,
+            shared=frozenset(p.target for p in parts if len(members_of(p.target)) > 1),
+            reached=reached,
+            tied={number: self._tied[name] for number, name in names.items() if name in self._tied},
+        )
 
     async def _know_targets(self, parts: Iterable[TargetSegment]) -> None:
         """Read the structures of targets that rows come for the first time."""
@@ -151,7 +182,7 @@ class BatchPlanner:
         guesses = (
             table
             for table in (held.structure, None if filtered else alike)
-            if table is not None and told_by_event(table, table_map)
+            if table is not None and described_by_event(table, table_map)
         )
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
@@ -186,7 +217,7 @@ class BatchPlanner:
                 else "make the target's structure fit the shard's (the message says what differs),"
                 " then `replicator resume`",
             ),
-            unread=unread if misfit else None,
+            about=unread if misfit else None,
         ) from failure
 
     def _unknown(self, part: TargetSegment, unread: UnreadRows, held: Held) -> FatalError:
@@ -204,7 +235,7 @@ class BatchPlanner:
                 f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
                 " from then on tell their structure themselves",
             ),
-            unread=unread,
+            about=unread,
         )
 
     def _missing(self, part: TargetSegment, name: TableName) -> FatalError:

@@ -6,8 +6,8 @@ It keeps in mind what the buckets of the targets have, and counts what filters l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import anyio
 import anyio.abc
@@ -17,7 +17,6 @@ import structlog
 from actors.actor import Actor
 from actors.counts import TaskCounts
 from actors.faults import FatalError
-from actors.lock_state import dump_group
 from actors.messages import (
     BatchCut,
     BatchDone,
@@ -25,25 +24,22 @@ from actors.messages import (
     DdlItem,
     Flush,
     Forget,
-    GroupSaved,
     Passed,
     SegmentEnd,
     TargetSegment,
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
+from actors.writing.checkpoints import CheckpointSaver
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
 from replicator.binlog.positions.position import SourcePosition
-from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
-from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
-from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.apply.batch import Batch, LeftOut
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.watermark import NOTHING_APPLIED, Watermark
+from replicator.watermark import Watermark
 
 QUEUE_FACTOR = 2
 """Batches' worth of bytes that may wait in the trackers before the writer takes no more rows."""
@@ -51,24 +47,11 @@ QUEUE_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds.
-
-    ``tied``: the targets that foreign keys tie, as in `replicator.checks.schema.tied_tables.Ties`.
-    """
+    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds."""
 
     batch_bytes: int
     checkpoint_interval: float
     mailbox_segments: int
-    tied: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class WriterProgress:
-    """How far the writer is, for `status`."""
-
-    last_batch_seconds: float | None = None
-    saved_at: float = field(default_factory=time.monotonic)
-    saved: dict[str, str] = field(default_factory=dict)
 
 
 class BatchedWriter(Actor[WriterMessage]):
@@ -84,9 +67,7 @@ class BatchedWriter(Actor[WriterMessage]):
         settings: WriterSettings,
         registry: SchemaRegistry,
         trackers: dict[str, SegmentTracker],
-        watermarks: BucketWatermarks,
-        servers: Mapping[str, ServerIdentity],
-        meta: MetaStore,
+        checkpoints: CheckpointSaver,
         planner: BatchPlanner,
         jobs: JobRunner,
         ddl: DdlRunner,
@@ -94,16 +75,14 @@ class BatchedWriter(Actor[WriterMessage]):
     ) -> None:
         super().__init__("writer", capacity=settings.mailbox_segments)
         self.settings = settings
-        self.progress = WriterProgress()
-        self.jobs = jobs
-        self.ddl_running: dict[int, DdlItem] = {}
-        self._registry = registry
-        self._trackers = trackers
-        self._watermarks = watermarks
-        self._servers = servers
-        self._meta = meta
+        self.checkpoints = checkpoints
+        self.last_batch_seconds: float | None = None
         self.planner = planner
-        self._ddl = ddl
+        self.jobs = jobs
+        self.ddl = ddl
+        self.ddl_running: dict[int, DdlItem] = {}
+        self.registry = registry
+        self._trackers = trackers
         self._counts = counts
         self._left_out = LeftOutRows(registry, counts)
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
@@ -111,8 +90,6 @@ class BatchedWriter(Actor[WriterMessage]):
         self._ddl_waiting: set[int] = set()
         self._flushes: list[Flush] = []
         self._barriers: list[Passed] = []
-        self._saved: dict[str, Mapping[int, GroupSaved]] = {}
-        self._checkpoints: dict[str, Checkpoint] = {}
         self._log = structlog.get_logger()
 
     @property
@@ -140,7 +117,7 @@ class BatchedWriter(Actor[WriterMessage]):
                 await self._answer_barriers()
                 await self._answer_flushes()
                 room = self._has_room()
-                due = self.progress.saved_at + self.settings.checkpoint_interval
+                due = self.checkpoints.saved_at + self.settings.checkpoint_interval
                 with anyio.move_on_after(max(0.0, due - time.monotonic())):
                     message = await self.mailbox.get(rows=room)
                     self._receive(message)
@@ -211,29 +188,9 @@ class BatchedWriter(Actor[WriterMessage]):
             await self._submit(jobs)
 
     async def _batch(self, segments: list[PendingSegment]) -> Batch:
-        """The rows of segments as a batch, with what it must find on the target."""
-        plans, tables = await self.planner.planned(segments)
-        parts = [part for segment in segments for part in segment.parts.values() if part.rows]
-        keys = buckets_of(
-            {(part.source, self._registry.target_name(part.target)) for part in parts},
-            {plan.target.name: plan.target.buckets for plan in plans.kinds},
-        )
-        missing = self._watermarks.missing(keys)
-        if missing:
-            await self._meta.open_buckets(missing)
-            self._watermarks.opened(missing)
-        tied, members_of = self.settings.tied, self._registry.members_of
-        names = {part.target: self._registry.target_name(part.target) for part in parts}
-        return Batch(
-            plans,
-            tables,
-            ends=self._ends(),
-            left=self._watermarks.of(keys),
-            revision=self._meta.lease.revision,
-            shared=frozenset(p.target for p in parts if len(members_of(p.target)) > 1),
-            reached={t.source: found[-1].reached for t, found in self._running},
-            tied={number: tied[name] for number, name in names.items() if name in tied},
-        )
+        """The rows of segments as a batch, with where it brings the buckets and the sources."""
+        reached = {tracker.source: found[-1].reached for tracker, found in self._running}
+        return await self.planner.batch(segments, self._ends(), reached)
 
     def _ends(self) -> dict[tuple[str, int], Watermark]:
         """The watermarks that the running segments bring targets to."""
@@ -269,7 +226,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.mailbox.tell(BatchDone(result, time.monotonic() - started))
 
     async def _run_ddl(self, item: DdlItem) -> None:
-        await self._ddl.run(item)
+        await self.ddl.run(item)
         self.mailbox.tell(DdlDone(item))
 
     def _batch_done(self, done: BatchDone) -> None:
@@ -280,11 +237,11 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
         self._counts.batches += 1
         self._counts.meters.batch(done.seconds)
-        self.progress.last_batch_seconds = done.seconds
+        self.last_batch_seconds = done.seconds
         self._left_out.note(done.result.left_out)
         for outcome in done.result.outcomes:
-            target = self._registry.target_name(outcome.target)
-            self._watermarks.left(target, outcome.left)
+            target = self.registry.target_name(outcome.target)
+            self.checkpoints.watermarks.left(target, outcome.left)
             counts = self._counts.targets[target]
             counts.inserted += outcome.inserted
             counts.overwritten += outcome.overwritten
@@ -305,7 +262,7 @@ class BatchedWriter(Actor[WriterMessage]):
             found = np.concatenate([rows.transaction for _, rows in parts])
             self._counts.sources[source].applied.add(np.sort(found))
             for number, rows in parts:
-                counts = self._counts.targets[self._registry.target_name(number)]
+                counts = self._counts.targets[self.registry.target_name(number)]
                 counts.applied[source].add(rows.transaction)
                 counts.bytes += rows.size
             if segment.end is not None and segment.end.timestamp:
@@ -381,65 +338,8 @@ class BatchedWriter(Actor[WriterMessage]):
         self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
-        """Save the checkpoint of every source, with its groups where they have changed.
-
-        Raises FencedError where the target has lost what it relies on.
-        """
-        states = {source: tracker.resume for source, tracker in self._trackers.items()}
-        changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
-        checkpoints = {
-            source: self._checkpoint(source, state.position, state.groups)
-            for source, state in states.items()
-            if state.position is not None
-        }
-        moved = self._watermarks.moved
-        await self._meta.save(
-            checkpoints.values(),
-            members=frozenset(changed),
-            former=self._checkpoints,
-            left=moved,
-        )
-        self._watermarks.verified(moved)
-        self._saved |= {source: states[source].groups for source in checkpoints}
-        self._checkpoints |= checkpoints
-        self.progress.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
-        self.progress.saved_at = time.monotonic()
-
-    def _checkpoint(
-        self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
-    ) -> Checkpoint:
-        name_of = self._registry.target_name
-        former = self._checkpoints.get(source)
-        if former is not None and groups is self._saved[source]:
-            members, states = former.members, former.groups
-        else:
-            members = tuple(
-                self._registry.record(member, version, position.binlog.key - 1)
-                for group in groups.values()
-                for member, version in group.members
-            )
-            states = tuple(
-                (name_of(target), dump_group(group.state))
-                for target, group in groups.items()
-                if group.state is not None
-            )
-        return Checkpoint(
-            source=source,
-            file=position.binlog.file,
-            offset=position.binlog.offset,
-            gtid=position.gtid,
-            server=self._servers[source],
-            anchor=position.anchor,
-            prepared=tuple(map(str, position.prepared)),
-            members=members,
-            groups=states,
-            open_items=self._trackers[source].open_items,
-            low_watermarks=tuple(
-                (name_of(target), watermark)
-                for target, watermark in self._trackers[source].low_watermarks.items()
-            ),
-            low_gtids={name_of(t): g for t, g in self._trackers[source].low_gtids.items()},
-        )
+        """Save the checkpoint of every source. Raises as `CheckpointSaver.save`."""
+        await self.checkpoints.save()
 
 
 PACE = 60.0
@@ -488,52 +388,3 @@ class LeftOutRows:
                     rules=list(found.rules),
                 )
                 self._told[found.member, target] = _Told(now)
-
-
-class BucketWatermarks:
-    """The watermarks that buckets have at least. ``found`` is what the target had at the start.
-
-    A bucket's watermark must be found where the last batch has left it, or later: a batch can be
-    committed without that its outcome arrives. Those that were moved since the last checkpoint are
-    looked at when the next one is saved, since it relies on them.
-    """
-
-    def __init__(self, found: Mapping[BucketKey, Watermark]) -> None:
-        self._left = dict(found)
-        self._moved: dict[BucketKey, Watermark] = {}
-
-    @property
-    def moved(self) -> Mapping[BucketKey, Watermark]:
-        """Those that were moved since they were last verified."""
-        return dict(self._moved)
-
-    def missing(self, keys: Iterable[BucketKey]) -> list[BucketKey]:
-        """Which of these buckets never had a watermark."""
-        return [key for key in keys if key not in self._left]
-
-    def opened(self, keys: Iterable[BucketKey]) -> None:
-        """Note that these buckets have one now, before every row."""
-        self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
-
-    def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
-        """The watermarks of some buckets."""
-        return {key: self._left[key] for key in keys}
-
-    def left(self, target: TableName, watermarks: BucketMarks) -> None:
-        """Note what a batch has left in buckets of a target."""
-        for (source, bucket), watermark in watermarks.items():
-            self._left[source, target, bucket] = watermark
-            self._moved[source, target, bucket] = watermark
-
-    def verified(self, watermarks: Mapping[BucketKey, Watermark]) -> None:
-        """Note that the target has these."""
-        for key, watermark in watermarks.items():
-            if self._moved.get(key) == watermark:
-                del self._moved[key]
-
-
-def buckets_of(
-    pairs: Collection[tuple[str, TableName]], buckets: Mapping[TableName, int]
-) -> list[BucketKey]:
-    """All buckets of some sources' rows for targets, of which ``buckets`` has the numbers."""
-    return [(source, target, n) for source, target in sorted(pairs) for n in range(buckets[target])]

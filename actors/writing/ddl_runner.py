@@ -210,7 +210,7 @@ class DdlRunner:
                 " target's time zone tables must have; then `replicator stop` and `replicator run`:"
                 " `resume` does not read the task file again",
             ),
-            ddl_event=DdlEvent(
+            about=DdlEvent(
                 ddl.member.source,
                 statement.position,
                 tuple(action.value for action in OverrideAction),
@@ -244,7 +244,7 @@ class DdlRunner:
                     " their shards behind the statement; then `replicator binlog skip`",
                     "where a shard's rows can't be told apart on the target: copy the tables anew",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         except TargetLockedError as error:
             where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
@@ -264,7 +264,7 @@ class DdlRunner:
                     "`replicator binlog replace` by what the target is to get instead of that, or"
                     " `binlog skip`; what was executed stays",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         except NondeterministicDefaultError as error:
             raise nondeterministic_defaults_fault(
@@ -280,7 +280,7 @@ class DdlRunner:
                     f"{_mended(error)}, then `replicator resume`: the statement is tried again"
                     " (of several, all of them)",
                 ),
-                ddl_event=_event(ddl, statement),
+                about=_event(ddl, statement),
             ) from error
         finally:
             self.under_way.discard(ddl.target)
@@ -351,7 +351,7 @@ def _computed_fault(
             " that this shard computes and those that others store, until the last shard has made"
             " the change",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             ddl.member.source,
             statement.position,
             (OverrideAction.SKIP.value,),
@@ -381,7 +381,7 @@ def nondeterministic_defaults_fault(
             "if older rows may have other values than in the shards: `replicator binlog replace` by"
             " the statement itself, or `replicator binlog skip` if the target has the column",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             statement.position,
             tuple(action.value for action in OverrideAction),
@@ -407,7 +407,7 @@ def other_values_fault(
             "where the column is computed, the target can have one formula only: change it in the"
             " shard, or leave the column out of the target",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),

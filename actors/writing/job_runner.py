@@ -77,7 +77,7 @@ class JobRunner:
 
     def note_no_more(self) -> None:
         """From the next batch on, keys that are deleted are not noted any more."""
-        self._settings = replace(self._settings, noted_table="")
+        self._settings = replace(self._settings, tracked_table="")
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.

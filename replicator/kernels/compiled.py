@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from ctypes import Structure
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -56,6 +57,17 @@ CHECKSUMS, TRUTHS = types.uint32[::1], types.boolean[::1]
 TABLE_OF_BITS = types.uint64[:, ::1]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def record(shared: Any) -> Any:
+    """The type, for a kernel, of objects with shared numbers
+    (`replicator.kernels.shared_numbers`)."""
+    return numba.from_dtype(np.dtype(shared))
+
+
+def record_of(shared: Structure) -> Any:
+    """The numbers of an object as a kernel takes them; a view, which keeps the object alive."""
+    return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))[0]
 
 
 _ROOMS = Path(__file__).parents[1]

@@ -148,7 +148,7 @@ class BinlogType:
         return self.decoder in (Decoder.INTEGER, Decoder.REAL, Decoder.DECIMAL)
 
     @property
-    def untold_fraction(self) -> bool:
+    def unlogged_fraction(self) -> bool:
         """Whether only the column, not its table map, tells the digits of a fraction."""
         return self.width is Width.FRACTION and self.metadata is Metadata.NONE
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from tests.fuzz.packets import HEADER
 from tests.support.streams.row_columns import places, table_maps
@@ -80,14 +81,16 @@ def reader(
     """An open stream of all tables of a schema; ``timeout`` in seconds, for a silent server."""
     kind = PacketwiseStream if packetwise else BinlogStream
     stream = kind(
-        SourceAddress("127.0.0.1", port, USER, PASSWORD),
+        BinlogSource(
+            DatabaseAddress("127.0.0.1", port, USER, PASSWORD),
+            server_id=SERVER_ID,
+            heartbeat=HEARTBEAT,
+            read_timeout=timeout,
+            expected=expected,
+        ),
         start,
-        server_id=SERVER_ID,
         route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
         limits=SegmentLimits(),
-        heartbeat=HEARTBEAT,
-        read_timeout=timeout,
-        expected=expected,
     )
     try:
         stream.open()

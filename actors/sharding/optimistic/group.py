@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
-from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from replicator.binlog.segments.row_events import RowEvents
@@ -57,18 +57,17 @@ class OptimisticGroup(GroupActor):
         """How many releases of the source's rows there were."""
         return 0 if self._release is None else self._release.number
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """Forward the rows of a segment that flow, and its DDL as a barrier after them."""
         await self._hear()
         self.segment = message.segment
         rows = self._flowing(message.rows) if message.rows else None
         ddl = self._statement(message) if message.statement is not None else None
-        return TargetSegment(
-            source=self.source,
-            epoch=message.epoch,
-            segment=message.segment,
-            target=self.target,
+        return replace(
+            message,
             rows=self.after_low_watermark(rows) if rows is not None else None,
+            effects=(),
+            statement=None,
             version=self.version,
             ddl=ddl,
             saved=self._saved() if message.effects else None,
@@ -98,7 +97,7 @@ class OptimisticGroup(GroupActor):
                 chosen[own] = _behind(rows, begin_of(self._release, member))[own]
         return rows.where(chosen)
 
-    def _statement(self, message: TargetRows) -> DdlItem | None:
+    def _statement(self, message: TargetSegment) -> DdlItem | None:
         """What is forwarded of the effects of a statement; adds and removes members."""
         statement = message.statement
         assert statement is not None
@@ -194,7 +193,7 @@ class OptimisticGroup(GroupActor):
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             remedies=(MOVED_ROWS, COPY_ANEW),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
     def _several(self, statement: Statement) -> FatalError:
@@ -205,7 +204,7 @@ class OptimisticGroup(GroupActor):
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
             remedies=(COPY_ANEW,),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
-from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
@@ -101,7 +101,7 @@ class PessimisticGroup(GroupActor):
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
         self.segment = message.segment
         base, version = self.group.base, self.version
@@ -115,12 +115,11 @@ class PessimisticGroup(GroupActor):
         changed = bool(message.effects) or base != self.group.base
         if changed:
             self._tools.coordinator.tell(GroupChanged(self.target))
-        return TargetSegment(
-            source=self.source,
-            epoch=message.epoch,
-            segment=message.segment,
-            target=self.target,
+        return replace(
+            message,
             rows=rows,
+            effects=(),
+            statement=None,
             version=version,
             ddl=ddl,
             saved=self._saved() if changed else None,
@@ -194,7 +193,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=(MOVED_ROWS, *ways),
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
@@ -230,7 +229,7 @@ class PessimisticGroup(GroupActor):
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=ways,
-                    ddl_event=self._event(statement, OverrideAction.SKIP),
+                    about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
@@ -362,7 +361,7 @@ class PessimisticGroup(GroupActor):
                 " what they have more, and take it away when they have passed",
                 *ways,
             ),
-            ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
+            about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
     async def _others_lead(self) -> bool:
@@ -428,7 +427,7 @@ class PessimisticGroup(GroupActor):
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
                 remedies=ways,
-                ddl_event=self._event(statement, OverrideAction.REPLACE),
+                about=self._event(statement, OverrideAction.REPLACE),
             )
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:

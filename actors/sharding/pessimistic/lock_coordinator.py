@@ -50,20 +50,22 @@ class LockCoordinator(Actor[LockMessage]):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
+        # Not the connection of the tracker, which gives its session the settings of statements.
+        target = tools.meta.connection
         self._tools = GroupTools(
             tools.registry,
             tools.columns,
             tools.writer.mailbox,
             self.mailbox,
             tools.tracker,
-            tools.target,
-            TargetVersions(tools.target, histories),
+            target,
+            TargetVersions(target, histories),
             # Each change makes a new event.
             lambda: self._resolved.wait(),
         )
         self._registry = tools.registry
         self._writer = tools.writer
-        self._runner = tools.runner
+        self._runner = tools.writer.ddl
         self._store = store
         self._histories = histories
         self._units = tools.units

@@ -50,7 +50,7 @@ def plain_entry(member: Member, effect: Effect) -> Entry[Member] | None:
                 for old, new in effect.statement.renames
             )
             return Entry(member, ran=False, renamed=pairs)
-        case EffectKind.MOVE_IN if effect.moved_along or not effect.skipped:
+        case EffectKind.MOVE_IN if effect.moved_by_other or not effect.skipped:
             return Entry(member, reset=True)
         case EffectKind.DROP if effect.discards_rows:
             return Entry(member, reset=True)
@@ -118,7 +118,7 @@ def altered_entry(
     )
     if verdict.reading is Reading.NEW:
         return replace(entry, changed=True), verdict
-    ran = verdict.reading is not Reading.BROUGHT
+    ran = verdict.reading is not Reading.APPLIED
     return replace(entry, ran=ran, levels=verdict.levels), verdict
 
 

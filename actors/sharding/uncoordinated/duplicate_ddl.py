@@ -122,7 +122,7 @@ class DuplicateDdl:
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     remedies=(MOVED_ROWS, COPY_ANEW),
-                    ddl_event=DdlEvent(
+                    about=DdlEvent(
                         item.source, item.statement.position, (OverrideAction.SKIP.value,)
                     ),
                 )
@@ -144,10 +144,13 @@ class DuplicateDdl:
             entry, verdict = altered_entry(member, effect, change, scene)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
-            if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+            if verdict is not None and verdict.reading in (
+                Reading.APPLIED,
+                Reading.TAKEN_OVER,
+            ):
                 _refuse_nondeterministic_defaults(item, member)
                 _refuse_other_values(item, member, change, scene, verdict)
-            if verdict is not None and verdict.reading is Reading.BROUGHT:
+            if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(
                     "ddl.already-applied",
@@ -180,7 +183,7 @@ def _refuse_unlike(
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
             remedies=("make the target fit, then `replicator resume`",),
-            ddl_event=DdlEvent(
+            about=DdlEvent(
                 member.source,
                 item.statement.position,
                 (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
@@ -248,7 +251,7 @@ def _unclear(
             "if it is a further change: `replicator binlog replace` by the statement itself, which"
             " the target then executes for the rows of all shards",
         ),
-        ddl_event=DdlEvent(
+        about=DdlEvent(
             member.source,
             item.statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),

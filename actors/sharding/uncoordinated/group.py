@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
-from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member
@@ -47,7 +47,7 @@ class UncoordinatedGroup(GroupActor):
         """How many statements of this source were executed on the target."""
         return self._version
 
-    async def decide(self, message: TargetRows) -> TargetSegment:
+    async def decide(self, message: TargetSegment) -> TargetSegment:
         """Forward the rows of a segment, and its DDL as a barrier after them."""
         rows = self.after_low_watermark(message.rows) if message.rows else None
         version, statement = self.version, message.statement
@@ -72,12 +72,11 @@ class UncoordinatedGroup(GroupActor):
             # Executes nothing: the history of the target follows its members by name.
             effect = replace(renames[0], instead=())
             ddl = DdlItem(self.source, self.target, self.version, effect, statement)
-        return TargetSegment(
-            source=self.source,
-            epoch=message.epoch,
-            segment=message.segment,
-            target=self.target,
+        return replace(
+            message,
             rows=rows,
+            effects=(),
+            statement=None,
             version=version,
             ddl=ddl,
             saved=self._saved() if message.effects else None,
@@ -101,7 +100,7 @@ class UncoordinatedGroup(GroupActor):
             )
         if moves_in and not effect.sql:
             # The history of its target begins anew, too.
-            effect = replace(effect, instead=(), moved_along=not effect.skipped)
+            effect = replace(effect, instead=(), moved_by_other=not effect.skipped)
             return DdlItem(self.source, self.target, self.version, effect, statement)
         if not effect.sql:
             return None
@@ -157,7 +156,7 @@ class UncoordinatedGroup(GroupActor):
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
             remedies=(MOVED_ROWS, COPY_ANEW),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
     def _rename(self, renames: list[Effect], at: int) -> None:
@@ -206,13 +205,13 @@ class UncoordinatedGroup(GroupActor):
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
             remedies=(COPY_ANEW,),
-            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 
 
 def _goes_along(item: DdlItem) -> bool:
     """Whether a table has moved with the statement of another one."""
-    return item.effect.moved_along
+    return item.effect.moved_by_other
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:

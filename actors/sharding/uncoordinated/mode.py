@@ -63,7 +63,7 @@ class UncoordinatedMode:
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination; members that are new to the task join the histories."""
-        await ChangeHistories(tools.registry, tools.meta, tools.target).join()
+        await ChangeHistories(tools.registry, tools.meta, tools.meta.connection).join()
         return Uncoordinated(tools.registry, tools.writer.mailbox)
 
 

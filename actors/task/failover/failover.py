@@ -26,7 +26,7 @@ from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, OtherOrderError
 from replicator.binlog.positions.executed_gtids import Shortfall, shortfall
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
+from replicator.binlog.stream.gtid_positions import GtidPlaces, GtidSearch, find_places
 from replicator.downstream.meta.checkpoint import GROUP_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
@@ -42,7 +42,7 @@ from replicator.downstream.meta.failover_positions import (
     move_places,
     move_texts,
     named_places,
-    note_failover,
+    save_failover,
 )
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
@@ -146,7 +146,7 @@ class _Move:
             return partial(_behind, self._setup, self._checkpoint.gtid, later, mariadb)
         self._refuse_shortfall(has)
         left = await failovers(self._meta, self._source)
-        sought = Sought(
+        sought = GtidSearch(
             self._checkpoint.gtid,
             frozenset(sets.values()),
             frozenset(gtids.values()),
@@ -160,7 +160,7 @@ class _Move:
             {place: found.transactions[gtid] for place, gtid in gtids.items()},
             {place: found.boundaries[gtid] for place, gtid in sets.items()},
         )
-        note = partial(note_failover, number=len(left) + 1, logged=has.logged)
+        note = partial(save_failover, number=len(left) + 1, logged=has.logged)
         await self._save(moves, found.position, answers, note)
         log.info(
             "source.failed-over",
@@ -247,7 +247,7 @@ class _Move:
         if found.purged:
             raise self._failover.purged(found.purged)
 
-    async def _find(self, upstream: Connection, sought: Sought) -> GtidPlaces:
+    async def _find(self, upstream: Connection, sought: GtidSearch) -> GtidPlaces:
         log.info("source.failover-lookup", source=self._source, server=str(self._server))
         find = partial(find_places, sought=sought)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError, Parts, UnreadRows
+from actors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.wiring.wiring import RunningTask
@@ -25,14 +25,13 @@ from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, now
 class Block:
     """Why a part is blocked: by a fault, or (None) since the operator has paused it.
 
-    ``ddl_event`` is the statement that the fault is about, if it is about one; ``unread`` the rows,
-    if another structure may help them. ``passing``: it is tried again by itself.
+    The fault is ``about`` a statement that can be overridden, or rows that another structure may
+    help. ``passing``: it is tried again by itself.
     """
 
     since: datetime
     fault: Fault | None = None
-    ddl_event: DdlEvent | None = None
-    unread: UnreadRows | None = None
+    about: DdlEvent | UnreadRows | None = None
     passing: bool = False
 
 
@@ -163,10 +162,12 @@ def resume_command(task: str, parts: Parts | None) -> str:
 
 def block_of(task: str, error: FatalError) -> Block:
     """A fault as the status tells it, with its remedies as commands that can be typed."""
-    event, unread = error.ddl_event, error.unread
-    answers = operator_commands.remedies_of(task, event) if event else ()
-    if unread is not None:
-        answers = structure_commands.remedies_of(task, unread)
+    answers: tuple[str, ...] = ()
+    match error.about:
+        case DdlEvent():
+            answers = operator_commands.remedies_of(task, error.about)
+        case UnreadRows():
+            answers = structure_commands.remedies_of(task, error.about)
     resume = f"`{resume_command(task, error.scope)}`"
     remedies = tuple(
         way.replace("`replicator resume`", resume).replace(
@@ -175,7 +176,7 @@ def block_of(task: str, error: FatalError) -> Block:
         for way in (*answers, *error.remedies)
     )
     fault = Fault(error.event, error.message, error.where, remedies, now())
-    return Block(fault.since, fault, event, unread, error.passing)
+    return Block(fault.since, fault, error.about, passing=error.recovery is Recovery.RETRY)
 
 
 def blocked_statuses(
@@ -240,7 +241,7 @@ def _held(running: RunningTask | None, target: TableName) -> tuple[HeldAtSource,
         HeldAtSource(
             source,
             unit.reader.held.rows_held(target),
-            running.writer.progress.saved.get(source, ""),
+            running.writer.checkpoints.saved.get(source, ""),
             binlog_distance(running, source),
         )
         for source, unit in running.units.items()

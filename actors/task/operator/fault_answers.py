@@ -9,7 +9,7 @@ import anyio
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
-from actors.faults import UnreadRows
+from actors.faults import DdlEvent, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.blocked_parts import Block
 from actors.task.wiring.wiring import RunningTask
@@ -55,7 +55,7 @@ class FaultAnswers:
             return await operator_commands.give_override(
                 self._task,
                 self._lease,
-                {block.ddl_event for block in self._blocks() if block.ddl_event is not None},
+                {block.about for block in self._blocks() if isinstance(block.about, DdlEvent)},
                 lambda: running.overrides if (running := self._running()) else None,
                 arguments,
             )
@@ -88,10 +88,10 @@ class FaultAnswers:
         """The rows that something is blocked by, of the shard that is named, if one is."""
         source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
         found = [
-            block.unread
+            block.about
             for block in self._blocks()
-            if block.unread is not None
-            and source in ("", block.unread.member.source)
-            and table in ("", str(block.unread.member.name))
+            if isinstance(block.about, UnreadRows)
+            and source in ("", block.about.member.source)
+            and table in ("", str(block.about.member.name))
         ]
         return found[0] if len(found) == 1 else None

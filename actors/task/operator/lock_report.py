@@ -83,7 +83,7 @@ def _source(
 
 
 def _stopped(running: RunningTask, source: str) -> LockSource:
-    saved = running.stopped[source]
+    saved = running.stopped[source].saved
     return LockSource(
         source,
         ready=False,

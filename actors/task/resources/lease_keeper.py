@@ -9,7 +9,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, Recovery
 from actors.refusals import refusal
 from actors.task.resources.leftovers import refuse_incomplete
 from replicator.downstream.meta.all_tables import create_tables
@@ -128,5 +128,5 @@ def lease_lost(error: LeaseLostError) -> FatalError:
             "if the other is to run the task there is nothing to do",
             "to have it run here: `replicator stop` on the other host, then `replicator run` here",
         ),
-        final=True,
+        recovery=Recovery.NONE,
     )

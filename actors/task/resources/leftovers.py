@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, Recovery
 from actors.refusals import refusal
 from actors.task_setup import address_of
 from config.models import Task
@@ -97,7 +97,7 @@ async def refuse_removed(task: Task) -> None:
             "to go on where the task was: put all of its meta tables back from a backup of the same"
             " moment as the targets, then `replicator run`",
         ),
-        final=True,
+        recovery=Recovery.NONE,
     )
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from actors.counts import TaskCounts
 from actors.faults import Parts
+from actors.filtered_columns import FilteredColumns
+from actors.schema_tracker import SchemaTracker
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
+from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.name_case import folds_names
@@ -23,10 +26,9 @@ from replicator.schema.scratch.learned_structures import LearnedStructures
 class Resources:
     """What the actors of one generation share.
 
-    ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
-    empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
-    are ``away`` (with the reason) among them, and targets that are copied in the background.
-    ``learned``: by this generation and those before it.
+    ``ddl`` is a connection to the target to execute DDL by; the ``tracker`` has its own.
+    ``blocked``: the parts of the task that are not to go on, sources that are away among them, and
+    targets that are copied in the background.
     """
 
     task: Task
@@ -35,10 +37,8 @@ class Resources:
     registry: SchemaRegistry
     meta: MetaStore
     ddl: Connection
-    scratch: Connection
+    tracker: SchemaTracker
     blocked: Parts
-    away: Mapping[str, str]
-    learned: LearnedStructures
 
     def goes_on_without(self, targets: Collection[TableName]) -> bool:
         """Whether there are targets besides these that go on."""
@@ -56,24 +56,33 @@ async def resources_of(
     counts: TaskCounts,
     lease: Lease,
     blocked: Parts,
-    away: Mapping[str, str],
     learned: LearnedStructures,
 ) -> AsyncIterator[Resources]:
-    """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
+    """The resources of a new generation; closed in the end.
+
+    ``learned``: by the generations before. Raises DatabaseUnavailableError.
+    """
     address = address_of(task.target_database)
     meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
     try:
+        setups = {setup.source: setup for setup in source_setups(task)}
+        registry = SchemaRegistry(folds_targets=await folds_names(ddl))
+        filters = {source: setup.expression_filters for source, setup in setups.items()}
         yield Resources(
             task,
             counts,
-            {setup.source: setup for setup in source_setups(task)},
-            SchemaRegistry(folds_targets=await folds_names(ddl)),
+            setups,
+            registry,
             MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
             ddl,
-            scratch,
-            Parts(blocked.targets, blocked.sources | away.keys()),
-            dict(away),
-            learned,
+            SchemaTracker(
+                registry,
+                scratch,
+                scratch_table(task.meta_schema, task.name),
+                learned,
+                FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+            ),
+            blocked,
         )
     finally:
         for connection in (meta, ddl, scratch):

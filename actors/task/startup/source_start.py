@@ -371,7 +371,7 @@ async def refuse_uncopied(
         if target is not None
         and name not in members
         and TableName(*target) not in blocked
-        and not registry.is_told(Member(setup.source, name))
+        and not registry.is_declared(Member(setup.source, name))
     }
     for name in strangers:
         # A server may show a table before its CREATE is in the binlog, and locks it until then.

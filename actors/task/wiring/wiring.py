@@ -9,7 +9,6 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from actors.filtered_columns import FilteredColumns
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.held_targets import HeldTargets
@@ -19,7 +18,6 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
@@ -33,8 +31,8 @@ from actors.task_setup import (
     SEGMENTS_OF_A_BATCH,
     SourceSetup,
     address_of,
+    binlog_source,
     columns_of,
-    source_address,
 )
 from actors.validating.validator import (
     RowValidator,
@@ -43,7 +41,8 @@ from actors.validating.validator import (
     validation_settings,
 )
 from actors.writing.batch_planner import BatchPlanner
-from actors.writing.batched_writer import BatchedWriter, BucketWatermarks, WriterSettings
+from actors.writing.batched_writer import BatchedWriter, WriterSettings
+from actors.writing.checkpoints import BucketWatermarks, CheckpointSaver
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
 from actors.writing.row_filters import RowFilters, filter_collations
@@ -60,7 +59,6 @@ from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
-from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.memory import batch_bytes
 from replicator.mysql.names import TableName
@@ -77,25 +75,34 @@ through."""
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedSource:
+    """A source that is not read: blocked, or ``away`` for a reason. ``saved``: its position."""
+
+    saved: BinlogPosition | None
+    away: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunningTask:
     """The actors of a task that follows its sources, all of them there from the first moment.
 
-    ``units`` by source. ``stopped`` are the sources that are not read, blocked ones and those that
-    are ``away`` (with the reason), with where each is saved. ``overrides`` are those that the
-    readers look up, ``runner`` executes schema changes. ``since``: when they were built.
+    ``units`` by source; ``stopped`` are the sources that are not read. ``overrides`` are those that
+    the readers look up. ``since``: when they were built.
     """
 
-    registry: SchemaRegistry
     writer: BatchedWriter
     coordination: Coordination
     units: Mapping[str, SourceUnit]
-    stopped: Mapping[str, BinlogPosition | None]
-    away: Mapping[str, str]
+    stopped: Mapping[str, StoppedSource]
     watch: PurgeWatch
     overrides: DdlOverrides
-    runner: DdlRunner
     validator: RowValidator | None = None
     since: datetime = field(default_factory=now)
+
+    @property
+    def registry(self) -> SchemaRegistry:
+        """The structures and the numbers of what is replicated."""
+        return self.writer.registry
 
     def applied_to(self, target: TableName, source: str) -> int:
         """The place (key) up to which a target has everything of a source; 0 where rows of it are
@@ -114,25 +121,24 @@ async def wire(
     resources: Resources,
     spark: SparkContext,
     starts: Mapping[str, SourceStart],
-    stopped: Mapping[str, BinlogPosition | None],
+    stopped: Mapping[str, StoppedSource],
     safe_until: Mapping[str, int],
     *,
     load_data: bool,
-    notes_keys: bool,
+    tracks_keys: bool,
     ties: TiesAtStart,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted; ``ties``:
+    a transaction; ``tracks_keys``: keys that are deleted from shared targets are noted; ``ties``:
     the targets that foreign keys tie.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
-    tracker = _tracker(resources)
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.ddl, meta)
     rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns)
-    runner = _runner(resources, tracker, executor, rules)
+    runner = _runner(resources, executor, rules)
     coordination: Coordination
 
     def open_items(source: str) -> Collection[Place]:
@@ -140,7 +146,7 @@ async def wire(
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
     settings = _apply_settings(
-        resources, safe_until, ties, load_data=load_data, notes_keys=notes_keys
+        resources, safe_until, ties, load_data=load_data, tracks_keys=tracks_keys
     )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
@@ -151,31 +157,27 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, tracker, runner, units, rules))
+    coordination = await mode.coordination(_tools(resources, writer, units, rules))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
     for source, start in starts.items():
         online = await _load_online(meta, resources.setups[source], start)
-        make_reader = partial(
-            _reader,
+        make_reader = _reader_maker(
             resources,
             start.server,
             overrides,
             online,
             writer,
             collations,
-            source in copies,
             frozenset(ties.referenced),
+            copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
     watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
-    away = resources.away
-    return RunningTask(
-        registry, writer, coordination, units, stopped, away, watch, overrides, runner, validator
-    )
+    return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
@@ -196,21 +198,15 @@ def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None
 def _tools(
     resources: Resources,
     writer: BatchedWriter,
-    tracker: SchemaTracker,
-    runner: DdlRunner,
     units: dict[str, SourceUnit],
     rules: WriterRules,
 ) -> CoordinationTools:
-    meta = resources.meta
     return CoordinationTools(
         resources.registry,
         columns_of(resources.setups),
         writer,
-        tracker,
-        # Not that of the tracker, which gives its session the settings of statements.
-        meta.connection,
-        runner,
-        meta,
+        resources.tracker,
+        resources.meta,
         units,
         tuple(resources.setups),
         resources.blocked.targets,
@@ -224,25 +220,11 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if lock.view.target == target), "")
 
 
-def _tracker(resources: Resources) -> SchemaTracker:
-    task = resources.task
-    filters = {source: setup.expression_filters for source, setup in resources.setups.items()}
-    return SchemaTracker(
-        resources.registry,
-        resources.scratch,
-        scratch_table(task.meta_schema, task.name),
-        resources.learned,
-        FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
-    )
-
-
-def _runner(
-    resources: Resources, tracker: SchemaTracker, executor: DdlExecutor, rules: WriterRules
-) -> DdlRunner:
+def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
     return DdlRunner(
         resources.registry,
         executor,
-        tracker,
+        resources.tracker,
         rules.statements,
         resources.task.timezone,
         resources.has_others,
@@ -256,7 +238,7 @@ def _apply_settings(
     ties: TiesAtStart,
     *,
     load_data: bool,
-    notes_keys: bool,
+    tracks_keys: bool,
 ) -> ApplySettings:
     meta = resources.meta
     return ApplySettings(
@@ -266,7 +248,7 @@ def _apply_settings(
         load_data=load_data,
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
-        noted_table=meta.table(TRACKED_KEY_TABLE) if notes_keys else "",
+        tracked_table=meta.table(TRACKED_KEY_TABLE) if tracks_keys else "",
         logs_cascades=ties.logging,
         show_values=resources.task.show_row_values,
         validated=validated_sources(resources.task),
@@ -316,24 +298,25 @@ async def _writer(
         )
         for source, start in starts.items()
     }
+    servers = {source: start.server for source, start in starts.items()}
+    watermarks = BucketWatermarks(await meta.watermarks())
     writer = BatchedWriter(
         WriterSettings(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
-            tied=tied,
         ),
         registry,
         trackers,
-        BucketWatermarks(await meta.watermarks()),
-        {source: start.server for source, start in starts.items()},
-        meta,
+        CheckpointSaver(registry, meta, trackers, servers, watermarks),
         BatchPlanner(
             registry,
             meta,
             rules.columns,
             columns_of(resources.setups),
             await _row_filters(resources, starts, collations),
+            watermarks,
+            tied,
         ),
         jobs,
         runner,
@@ -364,77 +347,71 @@ def _limits(batch_bytes: int) -> SegmentLimits:
     )
 
 
-def _reader(
+def _reader_maker(
     resources: Resources,
     upstream: ServerIdentity,
     overrides: DdlOverrides,
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
-    copied: bool,
     tied: frozenset[TableName],
-    unit: SourceUnit,
-    start: SourcePosition | GtidStart,
-) -> SourceReader:
-    setup, registry = resources.setups[unit.source], resources.registry
-    source = unit.source
-    members = [
-        registry.member(number).name
-        for group in unit.state.groups.values()
-        for number, _ in group.members
-    ]
-    return SourceReader(
-        SourceSettings(
+    *,
+    copied: bool,
+) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
+    """What makes the reader of each incarnation of a source."""
+    registry = resources.registry
+    drops_databases = SHARD_MODES[resources.task.shard_mode].drops_databases
+
+    def make(unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
+        source, setup = unit.source, resources.setups[unit.source]
+        members = [
+            registry.member(number).name
+            for group in unit.state.groups.values()
+            for number, _ in group.members
+        ]
+        settings = StatementSettings(
             source=source,
-            address=source_address(setup),
-            server_id=setup.server_id,
-            limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
-            upstream=upstream,
-            by_gtid=setup.use_gtid,
-        ),
-        start,
-        StatementReader(
-            StatementSettings(
+            router=setup.router,
+            event_filter=setup.event_filter,
+            target_collations=collations,
+            accepts_cascades=setup.accepts_cascades,
+            columns=setup.columns,
+            copied=copied,
+            tied=tied,
+        )
+        return SourceReader(
+            SourceSettings(
                 source=source,
-                router=setup.router,
-                event_filter=setup.event_filter,
-                target_collations=collations,
-                accepts_cascades=setup.accepts_cascades,
-                columns=setup.columns,
-                copied=copied,
-                tied=tied,
+                binlog=binlog_source(setup, upstream),
+                limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
+                by_gtid=setup.use_gtid,
             ),
-            registry,
-            overrides,
-            members,
-            online,
-        ),
-        ReaderTools(
-            registry,
-            writer.mailbox,
-            resources.counts.sources[source],
-            SideEffects(setup, upstream),
-            StatementGtidStore(resources.meta),
-        ),
-        unit.group,
-        HeldTargets(
-            registry,
-            resources.blocked.targets,
-            drops_databases=SHARD_MODES[resources.task.shard_mode].drops_databases,
-        ),
-        epoch=unit.epoch,
-    )
+            start,
+            StatementReader(settings, registry, overrides, members, online),
+            ReaderTools(
+                registry,
+                writer.mailbox,
+                resources.counts.sources[source],
+                SideEffects(setup, upstream),
+                StatementGtidStore(resources.meta),
+            ),
+            unit.group,
+            HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
+            epoch=unit.epoch,
+        )
+
+    return make
 
 
 def _need(
     writer: BatchedWriter,
     coordination: Coordination,
     units: Mapping[str, SourceUnit],
-    stopped: Mapping[str, BinlogPosition | None],
+    stopped: Mapping[str, StoppedSource],
     source: str,
 ) -> BinlogNeed | None:
     if source in stopped:
-        saved = stopped[source]
+        saved = stopped[source].saved
         return BinlogNeed(saved, "the source is not read", stopped=True) if saved else None
     position = writer.tracker(source).resume.position
     if position is None:

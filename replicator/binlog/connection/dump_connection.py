@@ -14,7 +14,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,11 +38,11 @@ from replicator.binlog.errors import (
 )
 from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import SourcePosition
-from replicator.mysql.connection.address import DatabaseAddress, ServerKey
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.answers import READING, understood
 from replicator.mysql.connection.blocking_connection import connect
 from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, set_session
-from replicator.mysql.connection.tls import Tls, TlsError
+from replicator.mysql.connection.tls import TlsError
 from replicator.mysql.context.session_defaults import session_defaults
 from replicator.mysql.errors import ErrorCode, OddAnswerError
 from replicator.mysql.server.identity import ServerIdentity
@@ -62,59 +62,46 @@ _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 
 
 @dataclass(frozen=True, slots=True)
-class SourceAddress:
-    """How to reach and log in to a source. Without ``tls``, TLS is used where there is any."""
+class BinlogSource:
+    """A source as its binlog is asked for.
 
-    host: str
-    port: int
-    user: str
-    password: str = field(default="", repr=False)
-    tls: Tls | None = None
-    server_key: ServerKey = field(default_factory=ServerKey)
+    ``server_id`` is ours, and must be unique among the source and its replicas. ``expected``: the
+    server that wrote what was read before; None: any. ``heartbeat`` is after how many seconds an
+    idle source reports its position, ``read_timeout`` after how many a silent connection counts as
+    lost: the longer one of the two.
+    """
+
+    address: DatabaseAddress
+    server_id: int
+    expected: ServerIdentity | None = None
+    heartbeat: float = 2.0
+    read_timeout: float = 20.0
+
+    def __post_init__(self) -> None:
+        if self.read_timeout <= self.heartbeat:
+            raise ValueError("the read timeout must be longer than the heartbeat period")
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    @property
-    def login(self) -> DatabaseAddress:
-        """The same for connections of any purpose."""
-        return DatabaseAddress(
-            self.host,
-            self.port,
-            self.user,
-            self.password,
-            self.tls,
-            server_key=self.server_key,
-        )
+        return f"{self.address.host}:{self.address.port}"
 
 
 class BinlogConnection:
     """One dump connection. All methods but `close` belong to one thread."""
 
     def __init__(
-        self,
-        address: SourceAddress,
-        start: SourcePosition | GtidStart,
-        *,
-        server_id: int,
-        heartbeat: float,
-        read_timeout: float,
-        expected: ServerIdentity | None = None,
-        bare: bool = False,
+        self, source: BinlogSource, start: SourcePosition | GtidStart, *, bare: bool = False
     ) -> None:
-        """``heartbeat`` and ``read_timeout`` in seconds; the latter is the longer one.
+        """``start`` is a place in the binlog of the server that is expected.
 
-        ``expected`` is the server that ``start`` is a place in the binlog of; None: any. ``bare``:
-        only events are wanted, neither the GTID set at the start nor what sessions have there.
+        ``bare``: only events are wanted, neither the GTID set at the start nor what sessions have
+        there.
         """
-        self._address = address
+        self._source = source
         self._start = start
-        self._request = StreamRequest(str(address), str(start), server_id)
-        self._server_id = server_id
-        self._expected = expected
+        self._request = StreamRequest(str(source), str(start), source.server_id)
         self._bare = bare
-        self._heartbeat = heartbeat
-        self._timeout = read_timeout
+        self._heartbeat = source.heartbeat
+        self._timeout = source.read_timeout
         self._connection: Any = None
         self._socket: socket.socket | ssl.SSLSocket | None = None
         self._waker, self._wake = socket.socketpair()
@@ -135,7 +122,7 @@ class BinlogConnection:
             except pymysql.MySQLError as error:
                 raise self._translated(error) from error
             except OSError as error:
-                raise StreamLostError(f"{self._address}: {error}") from error
+                raise StreamLostError(f"{self._source}: {error}") from error
 
     def receive(self, room: memoryview, *, wait: bool) -> int:
         """Put the next bytes of the stream into ``room``; returns how many.
@@ -147,7 +134,7 @@ class BinlogConnection:
         """
         with self._using():
             if self._socket is None:
-                raise StreamLostError(f"{self._address}: the binlog stream is not open.")
+                raise StreamLostError(f"{self._source}: the binlog stream is not open.")
             while True:
                 try:
                     count = self._socket.recv_into(room)
@@ -157,9 +144,9 @@ class BinlogConnection:
                     self._wait(self._socket)
                     continue
                 except OSError as error:
-                    raise StreamLostError(f"{self._address}: {error}") from error
+                    raise StreamLostError(f"{self._source}: {error}") from error
                 if not count:
-                    raise StreamLostError(f"{self._address} closed the binlog stream.")
+                    raise StreamLostError(f"{self._source} closed the binlog stream.")
                 return count
 
     def failure(self, code: int, message: str) -> BinlogError | StreamLostError:
@@ -200,7 +187,7 @@ class BinlogConnection:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise StreamLostError(f"{self._address}: the binlog stream was closed.")
+            raise StreamLostError(f"{self._source}: the binlog stream was closed.")
 
     def _dispose(self) -> None:
         """Free the sockets unless a call is using them; that call does it when it ends."""
@@ -225,11 +212,11 @@ class BinlogConnection:
         self._refuse_closed()
         if not ready:
             raise StreamLostError(
-                f"{self._address} sent nothing for {self._timeout:g} s, not even a heartbeat."
+                f"{self._source} sent nothing for {self._timeout:g} s, not even a heartbeat."
             )
 
     def _connect(self) -> Any:
-        connection = connect(self._address.login, timeout=self._timeout)
+        connection = connect(self._source.address, timeout=self._timeout)
         with connection.cursor() as cursor:
             cursor.execute(_SETTINGS)
         return connection
@@ -256,23 +243,23 @@ class BinlogConnection:
 
     def _check_identity(self, info: ServerInfo) -> None:
         """Raise OtherServerError or OtherBinlogError where the start is not one of this server."""
-        expected, start = self._expected, self._start
+        expected, start = self._source.expected, self._start
         if expected is not None and not expected.is_same(info.identity):
             raise OtherServerError(
-                f"{self._address} is another server now: it has {info.identity}, and what was read"
+                f"{self._source} is another server now: it has {info.identity}, and what was read"
                 f" before came from the one with {expected}. Positions of two servers can't be"
                 " compared."
             )
         if expected is not None and not expected.names_alike(info.identity):
             raise OtherNamesError(
-                f"{self._address} has another lower_case_table_names than before: now it takes"
+                f"{self._source} has another lower_case_table_names than before: now it takes"
                 f" names of tables {'without' if info.folds_names else 'with'} their case"
             )
         # A set that the operator names may hold more: the server says what it makes of it.
         named = isinstance(start, GtidStart) and start.anchor is None
         if start.gtid and not named and not self._has_executed(info, start.gtid):
             raise OtherBinlogError(
-                f"{self._address} does not know the transactions up to which its binlog was read"
+                f"{self._source} does not know the transactions up to which its binlog was read"
                 f" ({start.gtid}): its binlog was begun anew or lost its end, or another server"
                 " answers."
             )
@@ -315,7 +302,7 @@ class BinlogConnection:
         self._query("SET @master_heartbeat_period = %s", (period,))
         self._query("SET @source_heartbeat_period = %s", (period,))
         if info.flavor is Flavor.MYSQL:
-            uuid = str(UUID(int=_UUID_BASE | self._server_id))
+            uuid = str(UUID(int=_UUID_BASE | self._source.server_id))
             self._query("SET @slave_uuid = %s", (uuid,))
             self._query("SET @replica_uuid = %s", (uuid,))
             return
@@ -327,7 +314,7 @@ class BinlogConnection:
 
     def _registration(self) -> tuple[int, bytes]:
         """The command with which we show up in SHOW REPLICA HOSTS."""
-        body = struct.pack("<IB", self._server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
+        body = struct.pack("<IB", self._source.server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
         # No user, no password, port 0; rank and the id of the source are not used by servers.
         return _COM_REGISTER_SLAVE, body + struct.pack("<BBHII", 0, 0, 0, 0, 0)
 
@@ -339,7 +326,7 @@ class BinlogConnection:
         if isinstance(self._start, GtidStart) and info.flavor is Flavor.MYSQL:
             gtids = MySQLGtids(self._start.gtid).encode()
             # No flags: 4, which old manuals name, is what replicas send now that know no tags.
-            head = struct.pack("<HIIQ", 0, self._server_id, 0, offset)
+            head = struct.pack("<HIIQ", 0, self._source.server_id, 0, offset)
             return _COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids
         if offset >= 1 << 32:
             raise BinlogError(
@@ -348,7 +335,7 @@ class BinlogConnection:
             )
         # Each event is to begin where the one before ended, so none may be left out.
         flags = _SEND_ANNOTATE_ROWS if info.flavor is Flavor.MARIADB else 0
-        return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._server_id) + file
+        return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._source.server_id) + file
 
     def _read_answer(self) -> None:
         """Read what the server says to the registration, and nothing of the stream behind it."""
@@ -357,7 +344,7 @@ class BinlogConnection:
         size = int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little")
         if size > _LONGEST_ANSWER:
             raise StreamLostError(
-                f"{self._address} answers {size} bytes to the registration of a replica, where a"
+                f"{self._source} answers {size} bytes to the registration of a replica, where a"
                 " few come: it is no MySQL or MariaDB, or something on the way damages the answer."
             )
         body = self._read(stream, size)
@@ -372,7 +359,7 @@ class BinlogConnection:
         while len(found) < size:
             more = stream.recv(size - len(found))
             if not more:
-                raise StreamLostError(f"{self._address} closed the connection.")
+                raise StreamLostError(f"{self._source} closed the connection.")
             found += more
         return found
 
@@ -388,7 +375,7 @@ class BinlogConnection:
                 f"The binlog can't be read: {error.args[-1]}. {error.way_out}."
             )
         if isinstance(error, OddAnswerError):
-            return StreamLostError(f"{self._address}: {error.args[-1]}")
+            return StreamLostError(f"{self._source}: {error.args[-1]}")
         code, message = (
             error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
         )

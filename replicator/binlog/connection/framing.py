@@ -7,6 +7,7 @@ Stream" (a 0x00 byte, then one event; 0xff begins an error packet, 0xfe the end 
 
 from __future__ import annotations
 
+from ctypes import Structure
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from replicator.binlog.errors import BinlogError, DamagedStreamError
 from replicator.binlog.events.event_header import HEADER_SIZE
 from replicator.kernels.compiled import Bytes
+from replicator.kernels.shared_numbers import shared
 from replicator.memory import largest_event, too_large
 from replicator.mysql.connection.answers import LONGEST_MESSAGE
 
@@ -36,7 +38,8 @@ class ServerFailure:
     message: str
 
 
-class PacketBuffer:
+@shared
+class PacketBuffer(Structure):
     """Takes bytes as they arrive and gives the events that are complete.
 
     What is not consumed yet is ``data[at:end]``; a packet begins at ``at`` and has the number
@@ -44,11 +47,14 @@ class PacketBuffer:
     after it.
     """
 
+    at: int
+    end: int
+    sequence: int
+
     def __init__(self) -> None:
+        super().__init__(sequence=FIRST_PACKET)
         self.failure: ServerFailure | None = None
         self.data: Bytes = np.empty(_ROOM, np.uint8)
-        self.at = self.end = 0
-        self.sequence = FIRST_PACKET
         self._pieces: list[bytes] = []
         self._held = 0
 

@@ -10,8 +10,7 @@ from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.parser.parser_state import ReadingState
 from replicator.binlog.parser.prepared_transactions import PreparedPlaces, PreparedTransactions
 from replicator.binlog.parser.slow_path import SlowPath
-from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
-from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Segment
 from replicator.binlog.segments.segment_builder import SegmentBuilder, SegmentLimits
 from replicator.binlog.segments.table_routes import Route, TableRoutes
@@ -25,29 +24,23 @@ class SegmentAssembler:
     def __init__(
         self,
         packets: PacketBuffer,
-        start: SourcePosition | None,
+        files: FileState,
         *,
-        gtids: MariaDBGtids | MySQLGtids | None,
         route: Route,
         limits: SegmentLimits,
         resume_after: Place | None = None,
-        checksums: bool = True,
         prepared: PreparedTransactions | PreparedPlaces | None = None,
-        described: bool = True,
     ) -> None:
-        """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
+        """``packets`` is what the events are taken from, ``files`` where they begin.
 
-        ``packets`` is what the events are taken from. ``checksums`` is what the source announced;
-        from the first format description on it is what the file says. Row events up to
-        ``resume_after`` are dropped. ``prepared`` are the XA transactions that are at the start.
-        ``described``: as for `FileState`; off for what a source sends.
+        Row events up to ``resume_after`` are dropped. ``prepared`` are the XA transactions that are
+        at the start.
         """
         self.packets = packets
         self._state = ReadingState(
-            FileState(start, gtids, checksums=checksums, described=described),
+            files,
             TableRoutes(route),
             SegmentBuilder(limits),
-            located=start is not None,
             resume_after=resume_after,
             prepared=prepared or PreparedTransactions(),
         )

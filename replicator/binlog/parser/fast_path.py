@@ -3,13 +3,11 @@
 With small transactions a payload is as frequent as a transaction, and the loop should not end for
 each. What is large or odd in any way is left to `replicator.binlog.events.transaction_payload`.
 
-Reading by the compiled loop of `replicator.binlog.parser.fast_path_kernel`: its numbers and the
-state.
+Reading by the compiled loop of `replicator.binlog.parser.fast_path_kernel`.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +17,10 @@ from replicator.binlog.connection.framing import FULL_PACKET, PACKET_HEADER, Pac
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.transaction_payload import STEP, ZSTD, Payload, read_head
-from replicator.binlog.parser import fast_path_kernel as kernel
-from replicator.binlog.parser.fast_path_kernel import CLASSES, FULL
+from replicator.binlog.parser.fast_path_kernel import CLASSES, FULL, LoopCursor
 from replicator.binlog.parser.fast_path_kernel import walk as follow_events
 from replicator.binlog.parser.parser_state import ReadingState
-from replicator.binlog.positions.gtid import MariaDBGtid, MySQLGtid
-from replicator.binlog.positions.position import BinlogPosition
-from replicator.kernels.compiled import Bytes, Integers
+from replicator.kernels.compiled import Bytes, Integers, record_of
 from replicator.kernels.crc32 import TABLES
 
 _MOST = 1 << 10
@@ -106,15 +101,12 @@ class SmallPayloads:
         return content if len(content) == expanded else None
 
 
-_UUID = struct.Struct("<qq")
 _SMALLEST_PACKET = 24
 """Bytes of a packet's header, its first byte, and the header of an event."""
 _SMALLEST_ROWS = 25
 """Bytes of a row event that says no more than its table."""
 _MOST_RUNS = 1 << 12
 """Runs of GTIDs that can end before the loop does."""
-_NONE = -1
-_NO_PACKETS = PacketBuffer()
 
 
 class FastPath:
@@ -122,7 +114,13 @@ class FastPath:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
-        self._numbers: Integers = np.zeros(kernel.NUMBERS, np.int64)
+        self._cursor = LoopCursor()
+        # The loop works on the numbers of these objects themselves.
+        self._position, self._group = record_of(state.files.position), record_of(state)
+        self._segment, self._rows = record_of(state.segment), record_of(state.segment.rows)
+        self._place = record_of(self._cursor)
+        self._none = self._packets = PacketBuffer()
+        self._packet_record = record_of(self._packets)
         self._runs: Integers = np.empty((_MOST_RUNS, 4), np.int64)
         self._payloads = SmallPayloads()
 
@@ -143,12 +141,13 @@ class FastPath:
         if not len(ahead.payloads):
             return False
         full = self._walk(packets, ahead)
-        entered, at, end = self._numbers[kernel.ENTERED : kernel.RUNS].tolist()
-        if at < end:
-            size = end - int(ahead.payloads[entered - 1, 1])
-            self._state.payloads.append(Payload.of_rest(ahead.data[at:end], size))
+        cursor = self._cursor
+        if cursor.inner < cursor.inner_limit:
+            size = cursor.inner_limit - int(ahead.payloads[cursor.entered - 1, 1])
+            rest = ahead.data[cursor.inner : cursor.inner_limit]
+            self._state.payloads.append(Payload.of_rest(rest, size))
         if not full:
-            self._payloads.entered(entered)
+            self._payloads.entered(cursor.entered)
         return full
 
     def follow_inside(self, payload: Payload) -> bool:
@@ -156,27 +155,29 @@ class FastPath:
         if self._state.needs_handlers:
             return False
         expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
-        full = self._walk(_NO_PACKETS, expanded, payload.at, payload.end)
-        payload.at = int(self._numbers[kernel.INNER])
+        full = self._walk(self._none, expanded, payload.at, payload.end)
+        payload.at = self._cursor.inner
         return full
 
     def _walk(self, packets: PacketBuffer, expanded: Expanded, at: int = 0, end: int = 0) -> bool:
         """Begin in ``expanded.data[at:end]``, which is the rest of a payload, if anything."""
-        tables, rows = self._state.tables.known, self._state.segment.rows
+        state, cursor = self._state, self._cursor
+        tables, rows = state.tables.known, state.segment.rows
+        if packets is not self._packets:
+            self._packets, self._packet_record = packets, record_of(packets)
         size = packets.end - packets.at + len(expanded.data)
         rows.reserve(size, size // _SMALLEST_ROWS + 1)
-        try:
-            self._load(packets)
-        except OverflowError:
-            # A number of 64 bits, which a handler can bear.
-            self._numbers[kernel.ENTERED : kernel.RUNS] = 0, at, end
-            return False
-        self._numbers[kernel.INSIDE :] = at < end, 0, at, end, 0
+        cursor.begin(-(state.files.cut or 0), at, end)
         result = follow_events(
             packets.data,
             expanded.data,
             expanded.payloads,
-            self._numbers,
+            self._packet_record,
+            self._position,
+            self._group,
+            self._segment,
+            self._rows,
+            self._place,
             self._runs,
             tables.ids,
             tables.bodies,
@@ -187,112 +188,11 @@ class FastPath:
             rows.start,
             rows.heads,
         )
-        if self._numbers[kernel.PACKET] > packets.at or self._numbers[kernel.INNER] > at:
-            self._store(packets)
+        if cursor.newest >= 0:
+            event = packets.data[cursor.newest : cursor.newest + cursor.newest_size].tobytes()
+            state.files.begins_group(cursor.newest_offset, event)
+        if state.executed or state.ended_runs:
+            state.record_executed(self._runs)
+        elif not state.pending:
+            state.family = 0
         return result == FULL
-
-    def _load(self, packets: PacketBuffer) -> None:
-        state, numbers = self._state, self._numbers
-        position, segment, limits = state.files.position, state.segment, state.segment.limits
-        numbers[kernel.PACKET] = packets.at
-        numbers[kernel.LIMIT] = packets.end
-        numbers[kernel.BEFORE : kernel.CHECKSUM + 1] = (
-            position.before,
-            position.offset,
-            _NONE,
-            position.file_key,
-            -(state.files.cut or 0),
-        )
-        numbers[kernel.OPEN : kernel.ROUTED + 1] = (
-            state.open,
-            state.begun,
-            state.without_effect,
-            state.located,
-            state.resume is not None,
-            state.transaction,
-            state.ordinal,
-            state.skip,
-            state.routed,
-        )
-        numbers[kernel.BYTES : kernel.NEWEST + 1] = (
-            segment.bytes,
-            segment.rows.count,
-            segment.rows.bytes,
-            segment.timestamp,
-            segment.moved,
-            limits.target_bytes,
-            limits.max_bytes,
-            limits.target_events,
-            limits.max_events,
-            _NONE,
-        )
-        numbers[kernel.SEQUENCE : kernel.FAMILY] = (
-            packets.sequence,
-            state.tables.statement,
-            state.unended,
-        )
-        numbers[kernel.FAMILY :] = 0
-        gtid = state.gtid
-        if isinstance(gtid, MariaDBGtid):
-            numbers[kernel.FAMILY : kernel.EXECUTED] = (
-                *(kernel.MARIADB, 1, gtid.domain, gtid.server, gtid.sequence),
-            )
-        elif gtid is not None and gtid.tag:
-            numbers[kernel.FAMILY : kernel.GTID] = kernel.TAGGED, 1
-        elif gtid is not None:
-            numbers[kernel.FAMILY : kernel.EXECUTED] = (
-                *(kernel.MYSQL, 1, *_UUID.unpack(gtid.source), gtid.number),
-            )
-
-    def _store(self, packets: PacketBuffer) -> None:
-        state, numbers = self._state, self._numbers.tolist()
-        files, segment = state.files, state.segment
-        packets.at, packets.sequence = numbers[kernel.PACKET], numbers[kernel.SEQUENCE]
-        state.tables.statement = numbers[kernel.STATEMENT]
-        state.unended = bool(numbers[kernel.UNENDED])
-        files.position.before, files.position.offset = (
-            numbers[kernel.BEFORE],
-            numbers[kernel.OFFSET],
-        )
-        if numbers[kernel.BOUNDARY] != _NONE:
-            files.position.boundary = BinlogPosition(files.position.file, numbers[kernel.BOUNDARY])
-        if numbers[kernel.NEWEST] != _NONE:
-            begin, end = (
-                numbers[kernel.NEWEST],
-                numbers[kernel.NEWEST] + numbers[kernel.NEWEST_SIZE],
-            )
-            event = packets.data[begin:end].tobytes()
-            files.begins_group(numbers[kernel.NEWEST_OFFSET], event)
-        state.open, state.begun = bool(numbers[kernel.OPEN]), bool(numbers[kernel.BEGUN])
-        state.without_effect = bool(numbers[kernel.WITHOUT_EFFECT])
-        state.located = bool(numbers[kernel.LOCATED])
-        state.transaction, state.ordinal = numbers[kernel.TRANSACTION], numbers[kernel.ORDINAL]
-        state.skip, state.routed = numbers[kernel.SKIP], numbers[kernel.ROUTED]
-        segment.bytes, segment.timestamp = numbers[kernel.BYTES], numbers[kernel.TIMESTAMP]
-        segment.moved = bool(numbers[kernel.MOVED])
-        segment.rows.count, segment.rows.bytes = numbers[kernel.COUNT], numbers[kernel.KEPT]
-        self._store_gtids(numbers)
-
-    def _store_gtids(self, numbers: list[int]) -> None:
-        state = self._state
-        family, pending, *gtid = numbers[kernel.FAMILY : kernel.EXECUTED]
-        if family == kernel.TAGGED:
-            # The one that was there before: no other came behind it.
-            if numbers[kernel.EXECUTED]:
-                state.files.executed(state.gtid)
-            state.gtid = state.gtid if pending else None
-            return
-        runs = self._runs[: numbers[kernel.RUNS]].tolist()
-        if numbers[kernel.EXECUTED]:
-            runs.append([*gtid[:2], *numbers[kernel.EXECUTED_FIRST : kernel.INSIDE]])
-        state.gtid = None
-        if family == kernel.MARIADB:
-            for domain, _, server, sequence in runs:
-                state.files.executed(MariaDBGtid(domain, server, sequence))
-            if pending:
-                state.gtid = MariaDBGtid(*gtid)
-        elif family == kernel.MYSQL:
-            for *source, first, end in runs:
-                state.files.executed_run(_UUID.pack(*source), first, end)
-            if pending:
-                state.gtid = MySQLGtid(_UUID.pack(*gtid[:2]), gtid[2])

@@ -13,10 +13,17 @@ Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT
 
 from __future__ import annotations
 
+from ctypes import Structure
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.events.event_header import ROW_EVENTS, EventType
+from replicator.binlog.parser.parser_state import MARIADB, MYSQL, ReadingState
+from replicator.binlog.positions.position import ReadPosition
+from replicator.binlog.segments.segment_builder import RowColumns, SegmentBuilder
 from replicator.kernels.compiled import (
     CHECKSUMS,
     INPUT,
@@ -29,8 +36,10 @@ from replicator.kernels.compiled import (
     Number,
     compiled,
     inlined,
+    record,
 )
 from replicator.kernels.crc32 import crc32
+from replicator.kernels.shared_numbers import shared
 
 STOPPED, FULL = 0, 1
 """What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
@@ -88,59 +97,56 @@ def unframed(data: Bytes, at: int, limit: int) -> Number:
 
 
 @inlined
-def end_offset(before: int, size: int, end: int) -> Number:
-    """Where an event ends in its file: at what it says itself, by 32 bits, if anything."""
+def joined_offset(before: int, size: int, end: int) -> Number:
+    """Where an event ends in its file: at what it says itself, by 32 bits, if anything.
+
+    NO_EVENT where it does not begin where the one before ends.
+    """
     if not end:
         return before + size
+    if (before + size - end) & (_WRAP - 1):
+        return np.int64(NO_EVENT)
     offset = before - (before & (_WRAP - 1)) + end
     return offset if offset >= before else offset + _WRAP
 
 
-@inlined
-def joins(before: int, size: int, end: int) -> Number:
-    """Whether an event that says to end there, by 32 bits, begins where the one before ends."""
-    return not end or (before + size - end) & (_WRAP - 1) == 0
+@shared
+class LoopCursor(Structure):
+    """Where the loop is in what it is given; what it found besides what the state has.
+
+    ``checksum``: the bytes of an event's checksum, 4, or 0 where there is none. ``newest``: where
+    the first event of the newest group stands in the buffer (-1: not there), of what size, and
+    where in the file. ``inside``: the next events are those of a payload: not in packets, without
+    checksums, and all end where the payload does. ``entered``: how many of the payloads that were
+    expanded ahead have been gone into; ``inner``: where the next event of the last one begins in
+    what is expanded, ``inner_limit``: where they end.
+    """
+
+    checksum: int
+    newest: int
+    newest_size: int
+    newest_offset: int
+    inside: bool
+    entered: int
+    inner: int
+    inner_limit: int
+
+    def begin(self, checksum: int, at: int, end: int) -> None:
+        """Begin inside of a payload, from ``at`` up to ``end``, where that is more than nothing."""
+        self.checksum, self.newest, self.entered = checksum, -1, 0
+        self.inside, self.inner, self.inner_limit = at < end, at, end
 
 
-# The places of the loop's numbers in their array, which `replicator.binlog.parser.fast_path`
-# shares with it. Where the next packet begins in the buffer, and
-# where what was received ends:
-PACKET, LIMIT = 0, 1
-# In the file: where the newest event begins and ends, the last boundary, the file's position key.
-BEFORE, OFFSET, BOUNDARY, FILE_KEY = 2, 3, 4, 5
-CHECKSUM = 6
-"""The bytes of an event's checksum: 4, or 0 where there is none."""
-# The group, as in `replicator.binlog.parser.parser_state`; RESUMING: rows may have to be left out.
-OPEN, BEGUN, WITHOUT_EFFECT, LOCATED, RESUMING = 7, 8, 9, 10, 11
-TRANSACTION, ORDINAL, SKIP, ROUTED = 12, 13, 14, 15
-# The segment: bytes of events, row events and their bytes.
-BYTES, COUNT, KEPT, TIMESTAMP, MOVED = 16, 17, 18, 19, 20
-TARGET_BYTES, MAX_BYTES, TARGET_EVENTS, MAX_EVENTS = 21, 22, 23, 24
-# The first event of the newest group: where it stands in the buffer (-1: not there), in the file.
-NEWEST, NEWEST_SIZE, NEWEST_OFFSET = 25, 26, 27
-SEQUENCE = 28
-"""The number of the next packet."""
-# The statement: its number, and whether rows of it came that do not end it.
-STATEMENT, UNENDED = 29, 30
-# Whose GTIDs they are (0: none came yet), and whether the newest one's group is open.
-FAMILY, PENDING = 31, 32
-# The newest: domain, server and sequence, or both halves of the UUID, and the number.
-GTID, GTID_SERVER, GTID_NUMBER = 33, 34, 35
-# Those executed since, of this domain or UUID: none, or the last one's server and sequence; or the
-# first number, and the end.
-EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 36, 37, 38
-INSIDE = 39
-"""Whether the next events are those of a payload: not in packets, without checksums, and all end
-where the payload does."""
-# How many of the payloads that were expanded ahead have been gone into. Where the next event of the
-# last one begins in what is expanded, and where they end:
-ENTERED, INNER, INNER_LIMIT = 40, 41, 42
-RUNS = 43
-"""How many runs of GTIDs, each of one domain or UUID, have ended."""
-NUMBERS = 44
+class _LoopState(NamedTuple):
+    """The state of reading, as the loop changes it."""
 
-MARIADB, MYSQL, TAGGED = 1, 2, 3
-"""For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
+    packets: PacketBuffer
+    position: ReadPosition
+    group: ReadingState
+    segment: SegmentBuilder
+    rows: RowColumns
+    cursor: LoopCursor
+
 
 UNUSUAL, DONE, ENDS = 0, 1, 2
 """What becomes of an event: it needs a handler; it is done with; and the segment ends with it."""
@@ -164,11 +170,12 @@ def _find(known: Integers, table_id: int) -> Number:
 
 @inlined
 def take_table_map(
-    data: Bytes, state: Integers, begin: int, stop: int, known: Integers, bodies: Bytes
+    data: Bytes, state: _LoopState, begin: int, stop: int, known: Integers, bodies: Bytes
 ) -> Number:
     """Take a table map that is known, into the present statement."""
+    group = state.group
     body = begin + _HEADER + 6
-    if stop < body or not state[OPEN] or not state[BEGUN]:
+    if stop < body or not group.open or not group.begun:
         return UNUSUAL
     place = _find(known, number_at(data, begin + _HEADER, 6))
     if place < 0 or known[place, 3] != stop - body:
@@ -177,14 +184,14 @@ def take_table_map(
     for byte in range(stop - body):
         if data[body + byte] != bodies[same + byte]:
             return UNUSUAL
-    known[place, 4] = state[STATEMENT]
+    known[place, 4] = group.statement
     return DONE
 
 
 @inlined
 def take_rows(
     data: Bytes,
-    state: Integers,
+    state: _LoopState,
     begin: int,
     stop: int,
     size: int,
@@ -195,34 +202,35 @@ def take_rows(
     heads: Integers,
 ) -> Number:
     """Take a row event whose table map came in the same statement."""
-    if stop - begin < _HEADER + _ROWS_FLAGS + 2 or not state[OPEN] or not state[BEGUN]:
+    _, position, group, segment, rows, cursor = state
+    if stop - begin < _HEADER + _ROWS_FLAGS + 2 or not group.open or not group.begun:
         return UNUSUAL
     place = _find(known, number_at(data, begin + _HEADER, 6))
-    if place < 0 or known[place, 4] != state[STATEMENT]:
+    if place < 0 or known[place, 4] != group.statement:
         return UNUSUAL
     ends = np.int64(data[begin + _HEADER + _ROWS_FLAGS]) & _STATEMENT_END
-    state[STATEMENT] += ends
-    state[UNENDED] = 1 - ends
+    group.statement += int(ends)
+    group.unended = ends == 0
     table = known[place, 1]
-    ordinal = state[ORDINAL] + 1
-    if table < 0 or ordinal <= state[SKIP] or left_out[table << 8 | np.int64(data[begin + 4])]:
-        state[ORDINAL] = ordinal
+    ordinal = group.ordinal + 1
+    if table < 0 or ordinal <= group.skip or left_out[table << 8 | np.int64(data[begin + 4])]:
+        group.ordinal = ordinal
         return DONE
-    state[ORDINAL] = ordinal
-    state[ROUTED] += 1
-    state[MOVED] = 1
-    at, count = state[KEPT], state[COUNT]
+    group.ordinal = ordinal
+    group.routed += 1
+    segment.moved = True
+    at, count = rows.size, rows.count
     for byte in range(stop - begin):
         kept[at + byte] = data[begin + byte]
-    if state[INSIDE]:
+    if cursor.inside:
         for byte in range(4):
-            kept[at + 13 + byte] = state[OFFSET] >> 8 * byte & 255
-    heads[0, count], heads[1, count], heads[2, count] = table, state[TRANSACTION], ordinal
+            kept[at + 13 + byte] = position.offset >> 8 * byte & 255
+    heads[0, count], heads[1, count], heads[2, count] = table, group.transaction, ordinal
     count += 1
-    starts[count] = state[KEPT] = at + stop - begin
-    state[COUNT] = count
-    if state[BYTES] + size >= state[MAX_BYTES] or count >= state[MAX_EVENTS]:
-        state[TIMESTAMP] = number_at(data, begin, 4)
+    starts[count] = rows.size = at + stop - begin
+    rows.count = count
+    if segment.bytes + size >= segment.max_bytes or count >= segment.max_events:
+        segment.timestamp = number_at(data, begin, 4)
         return ENDS
     return DONE
 
@@ -262,65 +270,70 @@ CLASSES = _classes()
 
 
 @inlined
-def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
+def _begin_group(state: _LoopState, begin: int, size: int, offset: int) -> Number:
+    position, group, cursor = state.position, state.group, state.cursor
     place = offset - size
-    if state[OPEN] or state[RESUMING] or state[INSIDE] or place < 0:
+    if group.open or group.resuming or cursor.inside or place < 0:
         return UNUSUAL
-    state[LOCATED] = 1
-    state[OPEN] = 1
-    state[BEGUN] = 0
-    state[WITHOUT_EFFECT] = 0
-    state[BOUNDARY] = place
-    state[TRANSACTION] = state[FILE_KEY] | place
+    group.located = True
+    group.open = True
+    group.begun = False
+    group.without_effect = False
+    position.boundary_offset = place
+    group.transaction = position.file_key | place
     if place < _WRAP:
-        state[NEWEST], state[NEWEST_SIZE], state[NEWEST_OFFSET] = begin, size, place
-    state[ORDINAL] = state[SKIP] = state[ROUTED] = state[UNENDED] = 0
-    state[STATEMENT] += 1
+        cursor.newest, cursor.newest_size, cursor.newest_offset = begin, size, place
+    group.ordinal = group.skip = group.routed = 0
+    group.unended = False
+    group.statement += 1
     return DONE
 
 
 @inlined
-def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int) -> Number:
-    if not state[OPEN] or not state[BEGUN] or state[UNENDED]:
+def _end_group(data: Bytes, state: _LoopState, begin: int, size: int, offset: int) -> Number:
+    position, group, segment, rows = state.position, state.group, state.segment, state.rows
+    if not group.open or not group.begun or group.unended:
         return UNUSUAL
-    if state[PENDING]:
-        if state[FAMILY] == MARIADB:
-            state[EXECUTED_FIRST], state[EXECUTED_LAST] = state[GTID_SERVER], state[GTID_NUMBER]
+    if group.pending:
+        if group.family == MARIADB:
+            group.executed_first, group.executed_last = group.server, group.number
         else:
-            if not state[EXECUTED]:
-                state[EXECUTED_FIRST] = state[GTID_NUMBER]
-            state[EXECUTED_LAST] = state[GTID_NUMBER] + 1
-        state[EXECUTED] = 1
-        state[PENDING] = 0
-    state[OPEN] = 0
-    state[TIMESTAMP] = number_at(data, begin, 4)
-    state[BOUNDARY] = offset
-    state[MOVED] = 1
-    full = state[BYTES] + size >= state[TARGET_BYTES] or state[COUNT] >= state[TARGET_EVENTS]
+            if not group.executed:
+                group.executed_first = group.number
+            group.executed_last = group.number + 1
+        group.executed = True
+        group.pending = False
+    group.open = False
+    segment.timestamp = number_at(data, begin, 4)
+    position.boundary_offset = offset
+    segment.moved = True
+    full = segment.bytes + size >= segment.target_bytes or rows.count >= segment.target_events
     return ENDS if full else DONE
 
 
 @inlined
-def _end_run(state: Integers, runs: Integers) -> None:
+def _end_run(state: _LoopState, runs: Integers) -> None:
     """Note the GTIDs executed, as others follow."""
-    if state[EXECUTED]:
-        for part in range(2):
-            runs[state[RUNS], part] = state[GTID + part]
-            runs[state[RUNS], 2 + part] = state[EXECUTED_FIRST + part]
-        state[RUNS] += 1
-        state[EXECUTED] = 0
+    group = state.group
+    if group.executed:
+        run = runs[group.ended_runs]
+        run[0], run[1] = group.origin, group.server
+        run[2], run[3] = group.executed_first, group.executed_last
+        group.ended_runs += 1
+        group.executed = False
 
 
 @inlined
 def _mariadb_gtid(
     data: Bytes,
-    state: Integers,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
     size: int,
     offset: int,
 ) -> Number:
+    group = state.group
     body = begin + _HEADER
     if stop - body < _MARIADB_GTID_BYTES:
         return UNUSUAL
@@ -330,15 +343,15 @@ def _mariadb_gtid(
         extra += _GROUP_COMMIT_BYTES
     if flags & _STANDALONE_OR_XA or number < 0 or (extra < stop and data[extra]):
         return UNUSUAL
-    if state[FAMILY] not in (0, MARIADB) or state[RUNS] == runs.shape[0]:
+    if group.family not in (0, MARIADB) or group.ended_runs == runs.shape[0]:
         return UNUSUAL
     if _begin_group(state, begin, size, offset) == UNUSUAL:
         return UNUSUAL
-    if state[GTID] != domain:
+    if group.origin != domain:
         _end_run(state, runs)
-    state[BEGUN] = 1
-    state[FAMILY], state[PENDING] = MARIADB, 1
-    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = (
+    group.begun = True
+    group.family, group.pending = MARIADB, True
+    group.origin, group.server, group.number = (
         domain,
         number_at(data, begin + 5, 4),
         number,
@@ -349,13 +362,14 @@ def _mariadb_gtid(
 @inlined
 def _mysql_gtid(
     data: Bytes,
-    state: Integers,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
     size: int,
     offset: int,
 ) -> Number:
+    group = state.group
     body = begin + _HEADER
     if stop - body < _MYSQL_GTID_BYTES:
         return UNUSUAL
@@ -363,14 +377,14 @@ def _mysql_gtid(
     number = number_at(data, body + 17, 8)
     if number < 1 or number > _MOST:
         return UNUSUAL
-    if state[FAMILY] not in (0, MYSQL) or state[RUNS] == runs.shape[0]:
+    if group.family not in (0, MYSQL) or group.ended_runs == runs.shape[0]:
         return UNUSUAL
     if _begin_group(state, begin, size, offset) == UNUSUAL:
         return UNUSUAL
-    if state[GTID] != first or state[GTID_SERVER] != second or state[GTID_NUMBER] + 1 != number:
+    if group.origin != first or group.server != second or group.number + 1 != number:
         _end_run(state, runs)
-    state[FAMILY], state[PENDING] = MYSQL, 1
-    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = first, second, number
+    group.family, group.pending = MYSQL, True
+    group.origin, group.server, group.number = first, second, number
     return DONE
 
 
@@ -383,8 +397,9 @@ def _is(data: Bytes, at: int, word: Bytes) -> Number:
 
 
 @inlined
-def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int) -> Number:
+def _query(data: Bytes, state: _LoopState, begin: int, stop: int, size: int, offset: int) -> Number:
     """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
+    group = state.group
     body = begin + _HEADER
     if stop - body < _SQL:
         return UNUSUAL
@@ -393,11 +408,11 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
         return _end_group(data, state, begin, size, offset)
     if stop - sql != len(_BEGIN) or not _is(data, sql, _BEGIN):
         return UNUSUAL
-    if state[OPEN] and (state[BEGUN] or (state[PENDING] and state[FAMILY] == MARIADB)):
+    if group.open and (group.begun or (group.pending and group.family == MARIADB)):
         return UNUSUAL
-    if not state[OPEN] and _begin_group(state, begin, size, offset) == UNUSUAL:
+    if not group.open and _begin_group(state, begin, size, offset) == UNUSUAL:
         return UNUSUAL
-    state[BEGUN] = 1
+    group.begun = True
     return DONE
 
 
@@ -405,7 +420,7 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
 def _bound(
     kind: int,
     data: Bytes,
-    state: Integers,
+    state: _LoopState,
     runs: Integers,
     begin: int,
     stop: int,
@@ -425,25 +440,34 @@ def _bound(
 
 
 @inlined
-def _enter(state: Integers, payloads: Integers) -> Number:
+def _enter(state: _LoopState, payloads: Integers) -> Number:
     """Go into a payload that was expanded ahead."""
-    number = state[ENTERED]
-    if state[INSIDE] or number >= payloads.shape[0] or payloads[number, 0] != state[PACKET]:
+    packets, cursor = state.packets, state.cursor
+    number = cursor.entered
+    if cursor.inside or number >= payloads.shape[0] or payloads[number, 0] != packets.at:
         return UNUSUAL
-    state[INSIDE], state[ENTERED] = 1, number + 1
-    state[INNER], state[INNER_LIMIT] = payloads[number, 1], payloads[number, 2]
+    cursor.inside, cursor.entered = True, number + 1
+    cursor.inner, cursor.inner_limit = payloads[number, 1], payloads[number, 2]
     return DONE
 
 
 @compiled(
-    *(INTEGER, INPUT, INPUT, TABLE, INTEGERS, TABLE, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
-    *(OUTPUT, INTEGERS, TABLE),
+    *(INTEGER, INPUT, INPUT, TABLE),
+    *map(
+        record, (PacketBuffer, ReadPosition, ReadingState, SegmentBuilder, RowColumns, LoopCursor)
+    ),
+    *(TABLE, TABLE, INPUT, INPUT, INPUT, CHECKSUMS, OUTPUT, INTEGERS, TABLE),
 )
 def walk(
-    packets: Bytes,
+    received: Bytes,
     expanded: Bytes,
     payloads: Integers,
-    state: Integers,
+    packets: PacketBuffer,
+    position: ReadPosition,
+    group: ReadingState,
+    segment: SegmentBuilder,
+    rows: RowColumns,
+    cursor: LoopCursor,
     runs: Integers,
     known: Integers,
     bodies: Bytes,
@@ -454,42 +478,33 @@ def walk(
     starts: Integers,
     heads: Integers,
 ) -> int:
-    """Follow the events of ``packets`` and of payloads; STOPPED or FULL.
+    """Follow the events that were ``received`` and those of payloads; STOPPED or FULL.
 
-    ``payloads``: of each payload that was expanded ahead, where its packet begins, and where its
-    events begin and end in ``expanded``. ``runs``: room for runs of GTIDs that have ended: what is
-    at GTID and GTID_SERVER, at EXECUTED_FIRST and EXECUTED_LAST, for each.
-    ``known``, ``bodies`` and ``left_out`` are those of
-    `replicator.binlog.segments.table_routes`, ``kept``, ``starts`` and ``heads`` of
-    `replicator.binlog.segments.segment_builder`, with room for all that is in ``packets`` and
-    ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
-    `replicator.kernels.crc32`.
+    ``payloads``: where the packet of each that was expanded ahead begins, and where its events
+    begin and end in ``expanded``. ``runs``: room for the origin, the server, and what was executed
+    first and last, of runs of GTIDs that have ended.
     """
+    state = _LoopState(packets, position, group, segment, rows, cursor)
     while True:
-        if state[INSIDE] and state[INNER] == state[INNER_LIMIT]:
-            state[INSIDE] = 0
-        before = offset = state[OFFSET]
-        if state[INSIDE]:
+        if cursor.inside and cursor.inner == cursor.inner_limit:
+            cursor.inside = False
+        before = offset = position.offset
+        if cursor.inside:
             data = expanded
-            begin = unframed(data, state[INNER], state[INNER_LIMIT])
+            begin = unframed(data, cursor.inner, cursor.inner_limit)
         else:
-            data = packets
-            begin = framed(
-                data, state[PACKET], state[LIMIT], state[SEQUENCE], state[CHECKSUM], tables
-            )
-        if begin == NO_EVENT:
+            data = received
+            begin = framed(data, packets.at, packets.end, packets.sequence, cursor.checksum, tables)
+        if begin == NO_EVENT or classes[data[begin + 4]] == 0:
             return STOPPED
         kind = classes[data[begin + 4]]
-        if kind == 0:
-            return STOPPED
         size = number_at(data, begin + 9, 4)
-        inside, stop = state[INSIDE], begin + size
+        inside, stop = cursor.inside, begin + size
         if not inside:
-            stop -= state[CHECKSUM]
-            end = number_at(data, begin + 13, 4)
-            if not joins(before, size, end):
+            stop -= cursor.checksum
+            offset = joined_offset(before, size, number_at(data, begin + 13, 4))
+            if offset == NO_EVENT:
                 return STOPPED
-            offset = end_offset(before, size, end)
         outcome = np.int64(DONE)
         if kind == _ROWS:
             outcome = take_rows(
@@ -503,9 +518,12 @@ def walk(
             outcome = _bound(kind, data, state, runs, begin, stop, size, offset)
         if outcome == UNUSUAL:
             return STOPPED
-        state[INNER if inside else PACKET] = begin + size
-        state[SEQUENCE] = state[SEQUENCE] + 1 - inside & 0xFF
-        state[BEFORE], state[OFFSET] = before, offset
-        state[BYTES] += size
+        if inside:
+            cursor.inner = begin + size
+        else:
+            packets.at = begin + size
+            packets.sequence = packets.sequence + 1 & 0xFF
+        position.before, position.offset = before, offset
+        segment.bytes += size
         if outcome == ENDS:
             return FULL

@@ -47,20 +47,20 @@ class FileState:
     """The state of the binlog file that is being read.
 
     ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
-    where the file has no checksums. ``in_doubt``: whether it has is not proven yet. ``described``:
-    the file has said how its events are written.
+    where the file has no checksums. ``in_doubt``: whether it has is not proven yet. ``by_gtid``:
+    the stream begins at a GTID set. ``described``: the file has said how its events are written.
     """
 
     __slots__ = (
         "_anchor",
         "_awaited",
         "_broken_off",
-        "_by_gtid",
         "_created",
         "_ended",
         "_gtids",
         "_newest",
         "_tells_formats",
+        "by_gtid",
         "cut",
         "described",
         "in_doubt",
@@ -76,8 +76,11 @@ class FileState:
         checksums: bool,
         described: bool = True,
     ) -> None:
-        """``described``: off where the stream still has to name its file, and to tell its format,
-        and those of the files that follow."""
+        """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
+
+        ``checksums`` is what the source announced; from the first format description on it is what
+        the file says. ``described``: off where the stream still has to name its file, and
+        to tell its format, and those of the files that follow."""
         self.position = ReadPosition(start.binlog if start else None)
         self.described = described
         self._tells_formats = not described
@@ -85,7 +88,7 @@ class FileState:
         self.in_doubt = False
         # By GTID a source begins with the file that has the first one, and leaves out those before.
         # A MariaDB does so in each domain, up to the one that was asked for.
-        self.leaves_out = self._by_gtid = start is None
+        self.leaves_out = self.by_gtid = start is None
         self._awaited = gtids.domains if isinstance(gtids, MariaDBGtids) else set()
         self._gtids = gtids
         self._created = 0
@@ -248,7 +251,7 @@ class FileState:
             position.pass_boundary()
             return True
         # Less is no file beyond 4 GiB, which only an event that joins can tell.
-        if not self._by_gtid or end < position.before % _WRAP:
+        if not self.by_gtid or end < position.before % _WRAP:
             raise self._stands_elsewhere(end)
         # A MySQL says so before it goes on behind groups that it has left out.
         position.end_event(end)

@@ -12,6 +12,8 @@ internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 
 from __future__ import annotations
 
+import struct
+from ctypes import Structure
 from dataclasses import replace
 from enum import Enum, auto
 from typing import NoReturn
@@ -26,6 +28,8 @@ from replicator.binlog.positions.gtid import MariaDBGtid, MySQLGtid
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment_builder import SegmentBuilder
 from replicator.binlog.segments.table_routes import TableRoutes
+from replicator.kernels.compiled import Integers
+from replicator.kernels.shared_numbers import shared
 from replicator.watermark import Place
 
 _EVERY_ROW = 1 << 62
@@ -40,38 +44,55 @@ class XaGroup(Enum):
     GIVEN_BACK = auto()
 
 
-class ReadingState:
+MARIADB, MYSQL, TAGGED, WIDE = 1, 2, 3, 4
+"""Kinds of GTIDs. Those with tags, and of numbers beyond 63 bits, are objects: the compiled loop
+ends the groups of the former, and handlers take all events of the latter."""
+
+_UUID = struct.Struct("<qq")
+
+
+@shared
+class ReadingState(Structure):
     """The files, the open table maps, the segment that is being filled, and the newest group.
 
     Of the group: ``open``: its end was not read yet; ``begun``: what ends it is a commit, not its
-    statement; ``without_effect``: its statement does nothing by itself; ``gtid``: until it ends;
-    ``transaction``: the key of its beginning; ``ordinal``: of its newest row event; ``skip``: up to
-    which ordinal row events were handed on already; ``routed``: how many of them go anywhere.
-    ``located``: whether the position is known; ``resume``: rows up to there are dropped.
+    statement; ``without_effect``: its statement does nothing by itself; ``transaction``: the key of
+    the beginning; ``ordinal``: of its newest row event; ``skip``: up to which ordinal row events
+    were handed on already; ``routed``: how many of them go anywhere. ``located``: whether the
+    position is known; ``resuming``: rows up to a place are dropped. ``statement`` is the number of
+    the statement, ``unended``: rows of it came, and not the last ones.
+
+    ``pending``: the group has a GTID, of a ``family`` (0: of none, and of what is executed there is
+    none either): ``origin`` is its domain, or the first half of its UUID, ``server`` its server, or
+    the other half, ``number`` its sequence or number. Those that the compiled loop found
+    ``executed`` since, of that origin: the server and the sequence of the last one, or the first
+    number and the one behind the last; ``ended_runs`` is how many runs of others there are.
+
     ``payloads``: those whose events come before the next packet, from the last one on.
     ``prepared``: the XA transactions that are, at the last boundary; ``xa``: what the group is to
-    one of them. ``unended``: rows of a statement came, and not the last ones.
+    one of them.
     """
 
-    __slots__ = (
-        "begun",
-        "files",
-        "gtid",
-        "located",
-        "open",
-        "ordinal",
-        "payloads",
-        "prepared",
-        "resume",
-        "routed",
-        "segment",
-        "skip",
-        "tables",
-        "transaction",
-        "unended",
-        "without_effect",
-        "xa",
-    )
+    open: bool
+    begun: bool
+    without_effect: bool
+    located: bool
+    resuming: bool
+    unended: bool
+    transaction: int
+    ordinal: int
+    skip: int
+    routed: int
+    statement: int
+    pending: bool
+    family: int
+    origin: int
+    server: int
+    number: int
+    executed: bool
+    executed_first: int
+    executed_last: int
+    ended_runs: int
 
     def __init__(
         self,
@@ -79,27 +100,61 @@ class ReadingState:
         tables: TableRoutes,
         segment: SegmentBuilder,
         *,
-        located: bool,
         resume_after: Place | None,
         prepared: PreparedTransactions | PreparedPlaces,
     ) -> None:
+        super().__init__(located=not files.by_gtid, resuming=resume_after is not None)
         self.files = files
         self.tables = tables
         self.segment = segment
         self.payloads: list[Payload] = []
         self.prepared = prepared
-        self.located = located
-        self.resume = resume_after
-        self.open = False
-        self.begun = False
-        self.without_effect = False
-        self.unended = False
         self.xa = XaGroup.NONE
-        self.gtid: MariaDBGtid | MySQLGtid | None = None
-        self.transaction = 0
-        self.ordinal = 0
-        self.skip = 0
-        self.routed = 0
+        self._resume = resume_after
+        self._gtid_object: MariaDBGtid | MySQLGtid | None = None
+
+    @property
+    def gtid(self) -> MariaDBGtid | MySQLGtid | None:
+        """The GTID of the group, until it ends; None where it has none."""
+        if not self.pending:
+            return None
+        if self.family == MARIADB:
+            return MariaDBGtid(self.origin, self.server, self.number)
+        if self.family == MYSQL:
+            return MySQLGtid(_UUID.pack(self.origin, self.server), self.number)
+        return self._gtid_object
+
+    @gtid.setter
+    def gtid(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
+        self.pending, self.family, self._gtid_object = gtid is not None, 0, gtid
+        if isinstance(gtid, MariaDBGtid):
+            self.family = MARIADB if gtid.sequence >> 63 == 0 else WIDE
+            self.origin, self.server, self.number = gtid.domain, gtid.server, gtid.sequence
+        elif gtid is not None and gtid.tag:
+            self.family = TAGGED
+        elif gtid is not None:
+            self.family = MYSQL if gtid.number >> 63 == 0 else WIDE
+            self.origin, self.server = _UUID.unpack(gtid.source)
+            self.number = gtid.number
+
+    def record_executed(self, runs: Integers) -> None:
+        """Record what the compiled loop found executed; ``runs`` begins with those that have
+        ended."""
+        ended = runs[: self.ended_runs].tolist() if self.ended_runs else []
+        if self.executed and self.family != TAGGED:
+            ended.append([self.origin, self.server, self.executed_first, self.executed_last])
+        if self.family == TAGGED:
+            # The one that was there before: no other came behind it.
+            self.files.executed(self._gtid_object)
+        elif self.family == MARIADB:
+            for domain, _, server, sequence in ended:
+                self.files.executed(MariaDBGtid(domain, server, sequence))
+        else:
+            for *source, first, end in ended:
+                self.files.executed_run(_UUID.pack(*source), first, end)
+        self.executed, self.ended_runs = False, 0
+        if not self.pending:
+            self.family = 0
 
     @property
     def boundary(self) -> SourcePosition:
@@ -122,10 +177,10 @@ class ReadingState:
         self.ordinal = 0
         self.skip = 0
         self.routed = 0
-        resume = self.resume
+        resume = self._resume
         if resume is not None:
             if self.transaction > resume.transaction:
-                self.resume = None
+                self._resume, self.resuming = None, False
             else:
                 same = self.transaction == resume.transaction
                 self.skip = resume.ordinal if same else _EVERY_ROW
@@ -160,7 +215,7 @@ class ReadingState:
 
     def end_statement(self) -> None:
         """The rows that come next are those of another statement."""
-        self.tables.statement += 1
+        self.statement += 1
         self.unended = False
 
     def pass_boundary(self) -> None:
@@ -172,7 +227,8 @@ class ReadingState:
     def needs_handlers(self) -> bool:
         """Whether the next events are checked, or kept, for more than the compiled loop knows."""
         files = self.files
-        return self.xa is XaGroup.PREPARED or files.in_doubt or not files.described
+        doubtful = files.in_doubt or not files.described
+        return doubtful or self.xa is XaGroup.PREPARED or self.family == WIDE
 
     def damaged(self, event: bytes, what: str) -> DamagedStreamError:
         """The error of an event that can't stand where it does; ``what`` it does there."""

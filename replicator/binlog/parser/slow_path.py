@@ -146,7 +146,7 @@ class SlowPath:
 
     def _on_table_map(self, event: bytes) -> bool:
         self._in_transaction(event)
-        self._state.tables.open(event, self._state.files.cut)
+        self._state.tables.open(event, self._state.files.cut, self._state.statement)
         return False
 
     def _in_transaction(self, event: bytes) -> None:
@@ -161,7 +161,7 @@ class SlowPath:
         """Check that a row event follows its table map; note where it ends its statement."""
         state = self._state
         self._in_transaction(event)
-        if not state.tables.is_mapped(event[TABLE_ID]):
+        if not state.tables.is_mapped(event[TABLE_ID], state.statement):
             raise state.damaged(event, "has no table map in its statement")
         if FLAGS.unpack_from(event, _ROWS_FLAGS)[0] & _STATEMENT_END:
             state.end_statement()

@@ -8,13 +8,16 @@ upwards (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary L
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import Structure
 from dataclasses import dataclass, field
 
 from replicator.binlog.errors import BinlogError
+from replicator.kernels.shared_numbers import shared
 from replicator.mysql.server.identity import AnchorEvent
 
 OFFSET_BITS = 40
 """Bits kept for the offset in a position key: files of up to one tebibyte."""
+_SEQUENCE_BITS = 63 - OFFSET_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +96,31 @@ FILE_HEADER = 4
 _WRAP = 1 << 32
 
 
-class ReadPosition:
+@shared
+class ReadPosition(Structure):
     """The file and offset that were read up to, and the last boundary of an event group.
 
     ``before`` and ``offset`` are the ends of the current event. `advance` is spelled out in the
     loop over events, for speed: ``before = offset; offset += size``, then `end_event` when the
-    event's own end position differs.
+    event's own end position differs. ``file_key`` is the key of the file's beginning.
     """
 
-    __slots__ = ("before", "boundary", "file", "file_key", "offset")
+    before: int
+    offset: int
+    boundary_offset: int
+    file_key: int
 
     def __init__(self, start: BinlogPosition | None) -> None:
         """``start`` is None where only the stream tells it."""
+        super().__init__(FILE_HEADER, FILE_HEADER, FILE_HEADER)
         self.file = ""
-        self.file_key = 0
-        self.offset = self.before = FILE_HEADER
-        self.boundary = start or BinlogPosition("", FILE_HEADER)
         if start is not None:
             self.rotate(start.file, start.offset)
+
+    @property
+    def boundary(self) -> BinlogPosition:
+        """The last boundary of an event group."""
+        return BinlogPosition(self.file, self.boundary_offset)
 
     def end_event(self, end: int) -> None:
         """Take an event's written end position, unless it is missing (0).
@@ -128,21 +138,27 @@ class ReadPosition:
         self.offset = self.before
 
     def rotate(self, file: str, offset: int) -> None:
-        """Go to another file. Raises BinlogError when its name has no number."""
+        """Go to another file. Raises BinlogError where its name has no number, or a huge one."""
         self.file = file
-        self.before = self.offset = offset
-        self.boundary = BinlogPosition(file, offset)
+        self.before = self.offset = self.boundary_offset = offset
         try:
-            self.file_key = self.boundary.sequence << OFFSET_BITS
+            sequence = self.boundary.sequence
         except ValueError as error:
             raise BinlogError(
                 f"The binlog file {file!r} does not end in a number, so positions can't be "
                 "ordered. Check the source's log-bin setting."
             ) from error
+        if sequence >= 1 << _SEQUENCE_BITS:
+            raise BinlogError(
+                f"The number of the binlog file {file!r} is too large: a position is one number of"
+                f" 63 bits, with {_SEQUENCE_BITS} for that of the file. Begin the binlogs of the"
+                " source anew (RESET MASTER, RESET BINARY LOGS AND GTIDS), and the task, too."
+            )
+        self.file_key = sequence << OFFSET_BITS
 
     def pass_boundary(self) -> None:
         """Everything up to the end of the current event is complete."""
-        self.boundary = BinlogPosition(self.file, self.offset)
+        self.boundary_offset = self.offset
 
     def begin_group(self, size: int) -> int:
         """A group begins with the current event, of ``size`` bytes.
@@ -151,7 +167,7 @@ class ReadPosition:
         event before, which the server may have left out.
         """
         begin = self.offset - size
-        self.boundary = BinlogPosition(self.file, begin)
+        self.boundary_offset = begin
         return self.file_key | begin
 
     def __str__(self) -> str:

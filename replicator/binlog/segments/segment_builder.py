@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import Structure
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.table_routes import RoutedTable, TableRoutes
 from replicator.kernels.compiled import Bytes, Integers
+from replicator.kernels.shared_numbers import shared
 
 FEW_TARGETS = 16
 """What each target's part of a segment costs beside its rows weighs little up to so many."""
@@ -29,16 +31,18 @@ TABLE, TRANSACTION, ORDINAL = range(3)
 """The rows of `RowColumns.heads`. A table is an index into those that are given to `take`."""
 
 
-class RowColumns:
-    """Room for row events, filled from the beginning: ``count`` events of ``bytes`` bytes.
+@shared
+class RowColumns(Structure):
+    """Room for row events, filled from the beginning: ``count`` events of ``size`` bytes.
 
     Event i is ``data[start[i]:start[i + 1]]``.
     """
 
-    __slots__ = ("bytes", "count", "data", "heads", "start")
+    count: int
+    size: int
 
     def __init__(self) -> None:
-        self.count = self.bytes = 0
+        super().__init__()
         self._make_data(_FIRST_BYTES)
         self._make_heads()
 
@@ -51,12 +55,12 @@ class RowColumns:
 
     def reserve(self, size: int, events: int) -> None:
         """Make room for so many more bytes and events."""
-        needed = self.bytes + size
+        needed = self.size + size
         if needed > len(self.data):
             # What is larger than all that is usual gets what it needs and no more.
             room = needed if needed > _MOST_BYTES else max(needed, 2 * len(self.data))
             data = np.empty(room, np.uint8)
-            data[: self.bytes] = self.data[: self.bytes]
+            data[: self.size] = self.data[: self.size]
             self.data = data
         if self.count + events >= len(self.start):
             room = max(self.count + events, 2 * len(self.start))
@@ -68,13 +72,13 @@ class RowColumns:
     def add(self, event: bytes | memoryview, table: int, transaction: int, ordinal: int) -> None:
         """Take in one event."""
         self.reserve(len(event), 1)
-        end = self.bytes + len(event)
-        self.data.data[self.bytes : end] = event
+        end = self.size + len(event)
+        self.data.data[self.size : end] = event
         heads, count = self.heads, self.count
         heads[TABLE, count] = table
         heads[TRANSACTION, count] = transaction
         heads[ORDINAL, count] = ordinal
-        self.bytes, self.count = end, self.count + 1
+        self.size, self.count = end, self.count + 1
         self.start[self.count] = end
 
     def discard(self, transaction: int) -> int:
@@ -82,7 +86,7 @@ class RowColumns:
         before = np.flatnonzero(self.heads[TRANSACTION, : self.count] != transaction)
         kept = int(before[-1]) + 1 if len(before) else 0
         dropped, self.count = self.count - kept, kept
-        self.bytes = int(self.start[kept])
+        self.size = int(self.start[kept])
         return dropped
 
     def take(self, tables: Sequence[RoutedTable]) -> dict[int, RowEvents]:
@@ -109,19 +113,19 @@ class RowColumns:
         )
         if len(self.start) > _MOST_EVENTS:
             self._make_heads()
-        self.count = self.bytes = 0
+        self.count = self.size = 0
         if (targets == targets[0]).all():
             return {int(targets[0]): events}
         return _dealt(events, targets)
 
     def _taken_bytes(self) -> Bytes:
         """The bytes of the events: the buffer itself, where they fill most of it."""
-        data, room = self.data[: self.bytes], len(self.data)
-        filled = 2 * self.bytes >= room
+        data, room = self.data[: self.size], len(self.data)
+        filled = 2 * self.size >= room
         if room > _MOST_BYTES:
             self._make_data(_FIRST_BYTES)
         elif filled:
-            self._make_data(min(room, self.bytes + _RECEIVED_BYTES))
+            self._make_data(min(room, self.size + _RECEIVED_BYTES))
         return data if filled else data.copy()
 
 
@@ -190,28 +194,32 @@ class SegmentLimits:
         )
 
 
-class SegmentBuilder:
+@shared
+class SegmentBuilder(Structure):
     """Collects what `Segment` holds. ``bytes`` is counted by its user.
 
-    ``limits`` follow the number of targets that the last segment had rows for. ``moved`` tells
-    whether there is anything to hand on: rows, a statement, or a boundary.
+    ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary. The
+    limits follow the number of targets that the last segment had rows for (`SegmentLimits`).
     """
 
-    __slots__ = (
-        "_narrowest",
-        "bytes",
-        "caught_up",
-        "limits",
-        "moved",
-        "rows",
-        "statement",
-        "timestamp",
-    )
+    bytes: int
+    timestamp: int
+    moved: bool
+    target_bytes: int
+    max_bytes: int
+    target_events: int
+    max_events: int
 
     def __init__(self, limits: SegmentLimits) -> None:
-        self.limits = self._narrowest = limits
+        super().__init__()
         self.rows = RowColumns()
+        self._narrowest = limits
+        self._limit(limits)
         self._clear()
+
+    def _limit(self, limits: SegmentLimits) -> None:
+        self.target_bytes, self.max_bytes = limits.target_bytes, limits.max_bytes
+        self.target_events, self.max_events = limits.target_events, limits.max_events
 
     def _clear(self) -> None:
         self.bytes = 0
@@ -227,13 +235,11 @@ class SegmentBuilder:
         """
         self.rows.add(event, table, transaction, ordinal)
         self.moved = True
-        limits = self.limits
-        return self.bytes >= limits.max_bytes or self.rows.count >= limits.max_events
+        return self.bytes >= self.max_bytes or self.rows.count >= self.max_events
 
     def is_full(self) -> bool:
         """Whether the segment should end at the boundary that was just reached."""
-        limits = self.limits
-        return self.bytes >= limits.target_bytes or self.rows.count >= limits.target_events
+        return self.bytes >= self.target_bytes or self.rows.count >= self.target_events
 
     def discard(self, transaction: int) -> int:
         """Take back the row events of the last transaction; returns how many there were."""
@@ -251,6 +257,6 @@ class SegmentBuilder:
             caught_up=self.caught_up,
         )
         self._clear()
-        self.limits = self._narrowest.of_targets(len(segment.rows))
+        self._limit(self._narrowest.of_targets(len(segment.rows)))
         tables.number_anew()
         return segment

@@ -145,21 +145,20 @@ NOT_REPLICATED = -1
 
 class TableRoutes:
     """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
-    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop.
-    ``statement`` counts the statements: a table map holds for the rows of its own."""
+    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop. A table map holds
+    for the rows of its statement, which has a number."""
 
     def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
         self.tables: list[RoutedTable] = []
         self.known = KnownTables()
-        self.statement = 0
         self._route = route
         self._by_body: dict[bytes, int] = {}
         self._most_tables = _MOST_TABLES
         self.known.set_ids(self.by_id)
 
-    def open(self, event: bytes, cut: int | None) -> None:
-        """Take in a table map event; ``cut`` ends it before its checksum.
+    def open(self, event: bytes, cut: int | None, statement: int) -> None:
+        """Take in a table map event of a statement; ``cut`` ends it before its checksum.
 
         The route is asked once per distinct table map. Raises BinlogError for a table map that
         can't be read, if the table is replicated.
@@ -169,11 +168,11 @@ class TableRoutes:
         if number is None:
             number = self._by_body[body] = self._resolve(event[:cut])
         self.by_id[event[TABLE_ID]] = number
-        self.known.open(event[TABLE_ID], number, body, self.statement)
+        self.known.open(event[TABLE_ID], number, body, statement)
 
-    def is_mapped(self, table_id: bytes) -> bool:
-        """Whether the table map of an id came in this statement."""
-        return table_id == NO_TABLE or self.known.statement_of(table_id) == self.statement
+    def is_mapped(self, table_id: bytes, statement: int) -> bool:
+        """Whether the table map of an id came in a statement."""
+        return table_id == NO_TABLE or self.known.statement_of(table_id) == statement
 
     def takes(self, number: int, kind: int) -> bool:
         """Whether row events of this type go anywhere, of the table with this number."""

@@ -11,12 +11,13 @@ from typing import Protocol
 
 import pymysql
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.connection.source_server import Flavor, PreparedAtSource, ServerInfo
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 from replicator.binlog.events.xa_events import Xid
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.parser.prepared_transactions import (
     Prepared,
     PreparedPlaces,
@@ -28,7 +29,7 @@ from replicator.binlog.segments.segment import Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.segments.table_routes import Route
 from replicator.binlog.stream.anchor_check import AnchorCheck
-from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
+from replicator.mysql.server.identity import AnchorEvent
 from replicator.watermark import Place
 
 _ONE_GROUP = SegmentLimits(target_bytes=1)
@@ -84,13 +85,10 @@ def _group(
     prepared = PreparedTransactions()
     assembler = SegmentAssembler(
         packets,
-        SourcePosition(at),
-        gtids=None,
+        FileState(SourcePosition(at), None, checksums=checksums, described=False),
         route=lambda _schema, _table, _types: None,
         limits=_ONE_GROUP,
-        checksums=checksums,
         prepared=prepared,
-        described=False,
     )
     while not assembler.run():
         if packets.failure is not None:
@@ -112,28 +110,18 @@ class BinlogStream:
 
     def __init__(
         self,
-        address: SourceAddress,
+        source: BinlogSource,
         start: SourcePosition | GtidStart,
         *,
-        server_id: int,
         route: Route,
         limits: SegmentLimits,
         resume_after: Place | None = None,
-        heartbeat: float = 2.0,
-        read_timeout: float = 20.0,
-        expected: ServerIdentity | None = None,
         places: PreparedPlaces | None = None,
     ) -> None:
-        """``server_id`` must be unique among the source and its replicas.
-
-        ``route`` is called in the reading thread, once per distinct table map between two
-        statements; None means that the table is not replicated. ``heartbeat`` is after how many
-        seconds an idle source reports its position, ``read_timeout`` after how many a silent
-        connection counts as lost. ``expected``: the server that wrote what was read before.
-        ``places``: no rows are wanted, and of XA transactions only what is noted in this.
+        """``route`` is called in the reading thread, once per distinct table map between two
+        statements; None means that the table is not replicated. ``places``: no rows are wanted,
+        and of XA transactions only what is noted in this.
         """
-        if read_timeout <= heartbeat:
-            raise ValueError("the read timeout must be longer than the heartbeat period")
         self._start = start
         self._route = route
         self._limits = limits
@@ -141,18 +129,10 @@ class BinlogStream:
         self._packets = PacketBuffer()
         self._assembler: SegmentAssembler | None = None
         self._failure: BinlogError | None = None
-        connect = partial(
-            BinlogConnection,
-            address,
-            server_id=server_id,
-            heartbeat=heartbeat,
-            read_timeout=read_timeout,
-            expected=expected,
-        )
-        self._connect = connect
-        self._connection = connect(start)
+        self._connect = partial(BinlogConnection, source)
+        self._connection = self._connect(start)
         self._places = places
-        self._prepared = PreparedReading(connect, () if places else start.prepared)
+        self._prepared = PreparedReading(self._connect, () if places else start.prepared)
         self._look_back = self._anchor_check(start.anchor)
 
     def open(self) -> ServerInfo:
@@ -166,14 +146,16 @@ class BinlogStream:
         info, gtid = self._connection.open()
         self._assembler = SegmentAssembler(
             self._packets,
-            self._start if isinstance(self._start, SourcePosition) else None,
-            gtids=self._known_gtids(info, gtid),
+            FileState(
+                self._start if isinstance(self._start, SourcePosition) else None,
+                self._known_gtids(info, gtid),
+                checksums=info.checksum == "CRC32",
+                described=False,
+            ),
             route=self._route,
             limits=self._limits,
             resume_after=self._resume,
-            checksums=info.checksum == "CRC32",
             prepared=self._places or PreparedTransactions(prepared),
-            described=False,
         )
         return info
 

@@ -133,7 +133,7 @@ Connect = Callable[[SourcePosition | GtidStart], BinlogConnection]
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class GtidSearch:
     """Places of another binlog. ``executed``: the GTID set at the saved position.
 
     ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
@@ -162,7 +162,7 @@ class GtidPlaces:
 class _Search:
     """What was found so far, from the saved position on."""
 
-    sought: Sought
+    sought: GtidSearch
     boundaries: dict[str, int] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
 
@@ -183,7 +183,7 @@ class _Search:
             self.transactions[gtid] = heads.key
 
 
-def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPlaces:
+def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> GtidPlaces:
     """Look for places in the binlog up to ``end``, its end of a moment ago. Blocks.
 
     Raises OtherOrderError where the same transactions do not stand before one of them; PurgedError,
@@ -235,7 +235,7 @@ def _refuse_back_step(heads: TransactionHeads) -> None:
         )
 
 
-def _refuse_unread(sought: Sought, heads: TransactionHeads) -> None:
+def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
     """Raise OtherOrderError where a MariaDB has transactions before the place to go on from that a
     server wrote after it was left. MySQL's sets tell them themselves."""
     known: dict[tuple[int, int], int] = {}

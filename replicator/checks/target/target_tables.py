@@ -31,7 +31,7 @@ async def check_target_table(connection: Connection, table: Table) -> list[Check
     """Look at an existing target table."""
     return [
         *await _writable(connection, table),
-        *key_notes(table),
+        *key_warnings(table),
         *await _extras(connection, table),
         *await _rolled_back(connection, table),
     ]
@@ -89,7 +89,7 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
     return []
 
 
-def key_notes(table: Table) -> list[CheckResult]:
+def key_warnings(table: Table) -> list[CheckResult]:
     """What the table's unique keys mean for writing its rows."""
     name = f"{table.schema}.{table.name}"
     if not table.keys:

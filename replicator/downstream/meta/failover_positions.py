@@ -281,7 +281,7 @@ async def failovers(meta: MetaStore, source: str) -> list[str]:
     return [logged for (logged,) in rows]
 
 
-async def note_failover(
+async def save_failover(
     transaction: Transaction, meta: MetaStore, number: int, left: Checkpoint, logged: str
 ) -> None:
     """Note that another server takes over from that of a checkpoint, the ``number``-th time.

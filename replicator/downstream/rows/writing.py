@@ -25,7 +25,7 @@ FEW_BYTES = 256 * 1024
 has no limit on the size of a row."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class NetChanges:
     """The net changes to rows that have the same columns.
 

@@ -31,7 +31,7 @@ class SessionDefaults:
     """Defaults of a server's sessions, and the names of its collations by their numbers.
 
     ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
-    at all times. ``timestamps_told``: each event of the server tells its
+    at all times. ``timestamps_logged``: each event of the server tells its
     explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
     the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB).
     ``logs_cascades``: it logs the changes of rows that its foreign keys make
@@ -42,7 +42,7 @@ class SessionDefaults:
     time_zone: str = SYSTEM
     system_zone: str = ""
     explicit_timestamp_defaults: bool | None = None
-    timestamps_told: bool = False
+    timestamps_logged: bool = False
     collations: Mapping[int, str] = field(default_factory=dict)
     databases: Mapping[str, str] = field(default_factory=dict)
     charsets: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class SessionDefaults:
             zone = self.system_zone or context.time_zone
         explicit = context.explicit_timestamp_defaults
         if explicit is None:
-            explicit = False if self.timestamps_told else self.explicit_timestamp_defaults
+            explicit = False if self.timestamps_logged else self.explicit_timestamp_defaults
         _, connection, server = context.collation_ids or (0, 0, 0)
         return replace(
             context,
@@ -95,7 +95,7 @@ def session_defaults(connection: Any) -> SessionDefaults:
             time_zone=str(zone),
             system_zone=_system_zone(cursor),
             explicit_timestamp_defaults=bool(int(explicit)),
-            timestamps_told=mariadb and _settable(cursor),
+            timestamps_logged=mariadb and _settable(cursor),
             collations=_collations(cursor),
             databases=databases,
             charsets=charsets,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark import SparkContext
 
@@ -12,7 +13,6 @@ from replicator.pipeline.apply.batch import (
     ApplySettings,
     Batch,
     BatchResult,
-    BatchShare,
     Share,
     spread,
 )
@@ -54,6 +54,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
 def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) -> list[Frame | None]:
     """What each task is sent: nothing where it has no share."""
     crash = os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())
+    told = replace(settings, crash=crash)
     parts: dict[frozenset[int], Batch] = {}
     frames: list[Frame | None] = []
     for share in shares:
@@ -64,5 +65,5 @@ def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) ->
         targets = frozenset(share)
         if targets not in parts:
             parts[targets] = batch.of_targets(targets)
-        frames.append(frame_of(BatchShare(parts[targets], share, settings, crash)))
+        frames.append(frame_of((replace(parts[targets], share=share), told)))
     return frames

@@ -15,6 +15,9 @@ from replicator.mysql.names import Member
 from replicator.pipeline.plans.plan import PlanList
 from replicator.watermark import Reached, Watermark
 
+Share = dict[int, frozenset[int]]
+"""What one task applies: the buckets of each target, by the target's number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -26,7 +29,8 @@ class Batch:
     that must be found in the buckets, or later ones; ``revision``: the number of the last save, or
     a later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
     source, the boundary that it brings its targets to. ``tied``: the numbers of the targets that
-    foreign keys tie, with the columns of each that keys with an action refer to.
+    foreign keys tie, with the columns of each that keys with an action refer to. ``share``: what of
+    it the task applies that it is sent to.
     """
 
     plans: PlanList
@@ -37,6 +41,7 @@ class Batch:
     shared: frozenset[int] = frozenset()
     reached: Mapping[str, Reached] = field(default_factory=dict)
     tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    share: Share = field(default_factory=dict)
 
     def __len__(self) -> int:
         return sum(map(len, self.tables))
@@ -57,6 +62,12 @@ class Batch:
         chosen = [table for table in self.tables if int(targets[table.kind[0]]) in numbers]
         return replace(self, tables=(joined(chosen),))
 
+    @property
+    def events(self) -> RowEvents:
+        """The row events, where they are in one table."""
+        (events,) = self.tables
+        return events
+
 
 @dataclass(frozen=True, slots=True)
 class ApplySettings:
@@ -67,11 +78,13 @@ class ApplySettings:
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.rows.load_data.probe_load_data`). ``safe_until``: by source, the key of
     the position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
+    which an executor tries to reach a target that is away. ``tracked_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
     mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``logs_cascades``:
     the sources that log what their foreign keys change. ``show_values``: errors may have the
     values of rows. ``validated``: the sources whose keys are told once they are applied.
+    ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
+    `replicator.failpoints`.
     """
 
     address: DatabaseAddress
@@ -80,10 +93,11 @@ class ApplySettings:
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
-    noted_table: str = ""
+    tracked_table: str = ""
     logs_cascades: frozenset[str] = frozenset()
     show_values: bool = False
     validated: frozenset[str] = frozenset()
+    crash: tuple[str, str] = ("", "")
 
 
 class RowPlace(NamedTuple):
@@ -207,31 +221,6 @@ class BatchResult:
     def total(self, count: str) -> int:
         """The sum of one of the counts (``"inserted"``, ``"missing"`` …) over all buckets."""
         return sum(getattr(outcome, count) for outcome in self.outcomes)
-
-
-Share = dict[int, frozenset[int]]
-"""What one task applies: the buckets of each target, by the target's number."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchShare:
-    """What one task is given of a batch: the batch with all row events of the targets of its share,
-    in one table; of their rows it applies those that belong into the buckets of its share.
-
-    ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
-    `replicator.failpoints`.
-    """
-
-    batch: Batch
-    share: Share
-    settings: ApplySettings
-    crash: tuple[str, str] = ("", "")
-
-    @property
-    def events(self) -> RowEvents:
-        """The row events."""
-        (events,) = self.batch.tables
-        return events
 
 
 @dataclass(slots=True)

@@ -205,9 +205,9 @@ def _write(
     fresh = fresh_entries(work, watermarks)
     safe = work.safe(settings)
     changes = net_changes(fresh, work.events.kind, safe, work.plans)
-    if work.shared and settings.noted_table:
+    if work.shared and settings.tracked_table:
         for group in changes:
-            note_group(session, work.target, settings.noted_table, group)
+            track_group(session, work.target, settings.tracked_table, group)
     counts = write_changes(
         session,
         work.target,
@@ -257,7 +257,7 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
     )
 
 
-def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
+def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
     """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
@@ -294,7 +294,7 @@ class _RowFound:
             failed,
             members=tuple(map(str, found)),
             key=tuple(column.name for column in plan.key_columns),
-            row=_shown(keys[image]) if show_values and plan.key else "",
+            row=_shown(keys[image]) if show_values and plan.rows.key else "",
             places=tuple(self._place(member, event) for member, (event, _) in found.items()),
         )
 

@@ -7,7 +7,7 @@ another machine than the driver.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import lru_cache
@@ -25,8 +25,8 @@ from replicator.kernels.compiled import Integers
 from replicator.pipeline.apply.batch import (
     AppliedKeys,
     ApplySettings,
+    Batch,
     BatchResult,
-    BatchShare,
     LeftOut,
     TargetOutcome,
     WriteOutcome,
@@ -39,7 +39,6 @@ from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
 from replicator.rows.decoder.block_decoder import CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.row_block import RowBlock, merged
-from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED
 
@@ -47,21 +46,24 @@ _UNUSABLE = (BinlogError, MappedValueError, FilterError)
 """What keeps a row event from being applied."""
 
 
-def apply_part(part: BatchShare) -> BatchResult:
-    """Decode the events and apply them, each target's in a transaction of its own."""
-    take_settings(*part.crash)
+def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
+    """Decode the events and apply those of the share, each target's in a transaction of its own."""
+    take_settings(*settings.crash)
     reach(Failpoint.PART_RECEIVED)
-    rows, told = _decoded(part)
-    outcomes = tuple(_outcomes(part, rows, told.outcomes))
+    rows, told = _decoded(part, settings)
+    outcomes = tuple(_outcomes(part, settings, rows, told.outcomes))
     left_out = tuple(found for found in told.left_out if 0 in part.share[found.target])
     reach(Failpoint.PART_APPLIED)
-    keys = tuple(_applied_keys(part, rows)) if part.settings.validated else ()
+    keys = tuple(_applied_keys(part, settings.validated, rows)) if settings.validated else ()
     return BatchResult(outcomes, left_out, keys)
 
 
-def _applied_keys(part: BatchShare, rows: Mapping[int, RowBlock]) -> Iterator[AppliedKeys]:
-    """The keys of the rows, by target and shard; of tables without a key there are none."""
-    plans = part.batch.plans
+def _applied_keys(
+    part: Batch, sources: Set[str], rows: Mapping[int, RowBlock]
+) -> Iterator[AppliedKeys]:
+    """The keys of the rows of some sources, by target and shard; of tables without a key there are
+    none."""
+    plans = part.plans
     for number, block in rows.items():
         kind = part.events.kind[block.event]
         there = [images >= 0 for images in (block.before, block.after)]
@@ -69,13 +71,13 @@ def _applied_keys(part: BatchShare, rows: Mapping[int, RowBlock]) -> Iterator[Ap
         image_of = np.concatenate([block.before[there[0]], block.after[there[1]]])
         for at in np.unique(plan_of).tolist():
             plan = plans.plan(at)
-            if plan.key and plan.member.source in part.settings.validated:
+            if plan.rows.key and plan.member.source in sources:
                 lines = block.keys.take(np.unique(image_of[plan_of == at]))
                 columns = tuple(column.name for column in plan.key_columns)
                 yield AppliedKeys(number, plan.member, columns, bytes(lines.block))
 
 
-def _decoded(part: BatchShare) -> tuple[dict[int, RowBlock], BatchResult]:
+def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock], BatchResult]:
     """The rows of a part's buckets, by target number, and what there is to tell of others.
 
     That is the failures of targets with an event that could not be read, and the changes that the
@@ -90,14 +92,14 @@ def _decoded(part: BatchShare) -> tuple[dict[int, RowBlock], BatchResult]:
         try:
             block, left_out = _block(plan, events, part.share[target.number])
         except _UNUSABLE:
-            failures.append(_find_failure(part, indexes, events))
+            failures.append(_find_failure(part, settings, indexes, events))
         else:
             if plan.filtering is not None and left_out:
                 names = plan.filtering.names
                 omitted.append(LeftOut(target.number, plan.member, names, left_out))
             of_target = blocks.setdefault(target.number, [])
             of_target.append(replace(block, event=indexes[block.event]))
-    targets = {plan.target.number: plan.target for plan in part.batch.plans.kinds}
+    targets = {plan.target.number: plan.target for plan in part.plans.kinds}
     entries = {
         number: merged(of_target, targets[number].buckets, part.share[number])
         for number, of_target in blocks.items()
@@ -106,12 +108,12 @@ def _decoded(part: BatchShare) -> tuple[dict[int, RowBlock], BatchResult]:
     return found, BatchResult(tuple(failures), tuple(omitted))
 
 
-def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
+def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
     """The events that one decoder reads, by their indexes, each time with one of their plans.
 
     Shards mostly have the same structure, so there are far fewer of these than plans.
     """
-    plans = part.batch.plans
+    plans = part.plans
     kinds: dict[object, int] = {}
     kind_of = np.zeros(len(plans.kinds), np.int64)
     first: list[TablePlan] = []
@@ -119,7 +121,7 @@ def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
     for number in np.unique(of_events).tolist():
         plan = plans.kinds[number]
         # Rules are each shard's own, and so is the count of what they leave out.
-        alike = plan if plan.filtering is not None else (plan.target.number, *_reading(plan))
+        alike = plan if plan.filtering is not None else (plan.target.number, plan.rows)
         kind_of[number] = kinds.setdefault(alike, len(kinds))
         if len(first) < len(kinds):
             first.append(plan)
@@ -133,8 +135,8 @@ def _block(
     plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
-    noted = plan.filtering.indexes if plan.filtering else ()
-    decoder = _decoder(*_reading(plan), noted=noted, hash_cut=plan.hash_cut)
+    raw_columns = plan.filtering.indexes if plan.filtering else ()
+    decoder = _decoder(plan.rows, raw_columns)
     if plan.filtering is None:
         buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
         return decoder.decode(events, buckets), 0
@@ -143,36 +145,14 @@ def _block(
     return passed, len(block.event) - len(passed.event)
 
 
-_Reading = tuple[
-    tuple[ColumnFormat, ...],
-    tuple[int, ...],
-    tuple[int, ...],
-    tuple[int, ...],
-    frozenset[int],
-    int | None,
-    tuple[bytes, ...],
-]
-
-
-def _reading(plan: TablePlan) -> _Reading:
-    """What a decoder needs to know of a plan."""
-    return (
-        plan.columns,
-        plan.written,
-        plan.key,
-        plan.hashed,
-        plan.generated,
-        plan.until,
-        plan.constants,
-    )
-
-
 _decoder = lru_cache(maxsize=4096)(CompiledDecoder)
 
 
-def _find_failure(part: BatchShare, indexes: Integers, events: RowEvents) -> TargetOutcome:
+def _find_failure(
+    part: Batch, settings: ApplySettings, indexes: Integers, events: RowEvents
+) -> TargetOutcome:
     for place, index in enumerate(indexes.tolist()):
-        plan = part.batch.plans.plan(int(part.events.kind[index]))
+        plan = part.plans.plan(int(part.events.kind[index]))
         try:
             _block(plan, events.between(place, place + 1))
         except _UNUSABLE as error:
@@ -180,8 +160,7 @@ def _find_failure(part: BatchShare, indexes: Integers, events: RowEvents) -> Tar
             return TargetOutcome(
                 plan.target.number,
                 _outcome_of(error),
-                message=f"{plan.member}: a row event cannot be {done}:"
-                f" {_told(error, part.settings)}",
+                message=f"{plan.member}: a row event cannot be {done}: {_told(error, settings)}",
                 members=(str(plan.member),),
                 key=tuple(column.name for column in plan.key_columns),
                 places=(place_of(part.events, index, plan.member.source, str(plan.member)),),
@@ -202,51 +181,50 @@ def _outcome_of(error: Exception) -> WriteOutcome:
 
 
 def _outcomes(
-    part: BatchShare, rows: Mapping[int, RowBlock], failures: Sequence[TargetOutcome]
+    part: Batch,
+    settings: ApplySettings,
+    rows: Mapping[int, RowBlock],
+    failures: Sequence[TargetOutcome],
 ) -> Iterator[TargetOutcome]:
-    batch = part.batch
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
     # watermarks past the event. One of them tells.
     yield from (failure for failure in failures if 0 in part.share[failure.target])
     unreadable = {failure.target for failure in failures}
-    numbers = PlanNumbers(batch.plans)
-    targets = {plan.target.number: plan.target for plan in batch.plans.kinds}
+    numbers = PlanNumbers(part.plans)
+    targets = {plan.target.number: plan.target for plan in part.plans.kinds}
 
     def apply(number: int) -> TargetOutcome:
-        return apply_buckets(_work(part, targets[number], rows[number], numbers), part.settings)
+        return apply_buckets(_work(part, targets[number], rows[number], numbers), settings)
 
-    tied = sorted(rows.keys() & batch.tied.keys())
+    tied = sorted(rows.keys() & part.tied.keys())
     # Behind what can't be read nothing of the targets that it is tied to may go on.
-    if tied and not unreadable & batch.tied.keys():
+    if tied and not unreadable & part.tied.keys():
         works = [_work(part, targets[number], rows[number], numbers) for number in tied]
-        found = apply_tied(works, batch.tied, part.settings)
+        found = apply_tied(works, part.tied, settings)
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
     # Each further target would wait as long for a server that is away; the whole batch is to be
     # applied again.
     yield from side_by_side(
-        sorted(rows.keys() - unreadable - batch.tied.keys()),
+        sorted(rows.keys() - unreadable - part.tied.keys()),
         apply,
         last=lambda found: found.outcome is WriteOutcome.UNREACHABLE,
     )
 
 
-def _work(
-    part: BatchShare, target: TargetTable, entries: RowBlock, plans: PlanNumbers
-) -> TargetWork:
-    batch = part.batch
+def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumbers) -> TargetWork:
     ends = {
-        source: batch.ends[source, target.number]
+        source: part.ends[source, target.number]
         for source in plans.sources
-        if (source, target.number) in batch.ends
+        if (source, target.number) in part.ends
     }
     # Of its own events only: with many targets those of all are many times more.
     entries, own = entries.with_own_events()
     events = part.events.at(own)
     touched = entries.touched(plans.source[events.kind], target.buckets)
     left = {
-        (source, bucket): batch.left.get((source, target.name, bucket), NOTHING_APPLIED)
+        (source, bucket): part.left.get((source, target.name, bucket), NOTHING_APPLIED)
         for source, bucket in ((plans.sources[at], bucket) for at, bucket in touched)
     }
     return TargetWork(
@@ -255,9 +233,9 @@ def _work(
         events,
         plans,
         ends,
-        {name: batch.reached[name].mark(ends[name]) for name in ends if name in batch.reached},
-        Expected(batch.revision, left),
-        target.number in batch.shared,
+        {name: part.reached[name].mark(ends[name]) for name in ends if name in part.reached},
+        Expected(part.revision, left),
+        target.number in part.shared,
     )
 
 

@@ -10,30 +10,18 @@ a usable key are multisets of rows: what counts is how many copies of a row come
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+from replicator.downstream.rows.target_columns import Restated, TargetColumn
 from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.names import Member
 from replicator.pipeline.plans.plan import TablePlan
-from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.decoder.row_block import RowChange
 
 INSERT, DELETE = int(RowChange.INSERT), int(RowChange.DELETE)
 """As plain numbers: they are compared for every row."""
 
 Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 """(event number, change, key before, key after, row before, row after) of one row."""
-
-
-@dataclass(slots=True)
-class ListedChanges(NetChanges):
-    """Net changes that are still being collected."""
-
-    deletes: list[bytes] = field(default_factory=list)
-    overwrites: list[bytes] = field(default_factory=list)
-    upserts: list[bytes] = field(default_factory=list)
-    arrivals: list[bytes] = field(default_factory=list)
-    inserts: list[bytes] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
 
 
 class DuplicateKeyError(Exception):
@@ -64,7 +52,7 @@ def net_effect(
     entries: Iterable[Entry],
     plan_of: Callable[[int], TablePlan],
     safe: Callable[[int], bool],
-) -> list[ListedChanges]:
+) -> list[NetChanges]:
     """The changes for one bucket of one target; one item per list of written columns.
 
     ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
@@ -79,7 +67,7 @@ def net_effect(
     for event, change, old_key, new_key, before, after in entries:
         if event != current:
             current, plan = event, plan_of(event)
-            keyed = bool(plan.key)
+            keyed = bool(plan.rows.key)
             lenient = keyed and safe(event)
         if lenient:
             safe_keys.update(key for key in (old_key, new_key) if key is not None)
@@ -107,25 +95,56 @@ def net_effect(
     return groups.changes()
 
 
+class _Lists:
+    """The rows of `NetChanges`, while they are collected."""
+
+    __slots__ = (
+        *("arrivals", "deletes", "inserts", "members", "overwrites", "removals"),
+        "upserts",
+    )
+
+    def __init__(self) -> None:
+        self.deletes: list[bytes] = []
+        self.removals: dict[bytes, int] = {}
+        self.overwrites: list[bytes] = []
+        self.upserts: list[bytes] = []
+        self.arrivals: list[bytes] = []
+        self.inserts: list[bytes] = []
+        self.members: list[Member] = []
+
+
+_Identity = tuple[
+    tuple[TargetColumn, ...],
+    tuple[TargetColumn, ...],
+    bool,
+    tuple[tuple[str, Restated], ...],
+    tuple[tuple[str, str], ...],
+]
+"""What rows that are written together have in common, as `NetChanges` has it."""
+
+
 class _Groups:
     """Changes by the columns that they write."""
 
     def __init__(self) -> None:
-        self._by_plan: dict[int, ListedChanges] = {}
-        self._by_columns: dict[object, ListedChanges] = {}
+        self._by_plan: dict[int, _Lists] = {}
+        self._by_columns: dict[_Identity, _Lists] = {}
 
-    def of(self, plan: TablePlan) -> ListedChanges:
+    def of(self, plan: TablePlan) -> _Lists:
         """The group that a plan's rows are written with."""
         found = self._by_plan.get(id(plan))
         if found is None:
             keyed = plan.target_columns, plan.key_columns
             identity = (*keyed, plan.covers, plan.restated, plan.target.filled)
-            found = self._by_columns.setdefault(identity, ListedChanges(*identity))
+            found = self._by_columns.setdefault(identity, _Lists())
             self._by_plan[id(plan)] = found
         return found
 
-    def changes(self) -> list[ListedChanges]:
-        return list(self._by_columns.values())
+    def changes(self) -> list[NetChanges]:
+        return [
+            NetChanges(*identity, **{name: getattr(found, name) for name in _Lists.__slots__})
+            for identity, found in self._by_columns.items()
+        ]
 
 
 def _note(
@@ -197,7 +216,7 @@ def _count(
         multiset[after] = multiset.get(after, 0) + 1
 
 
-def _add_multiset(group: ListedChanges, member: Member, multiset: dict[bytes, int]) -> None:
+def _add_multiset(group: _Lists, member: Member, multiset: dict[bytes, int]) -> None:
     for line, count in multiset.items():
         if count > 0:
             group.inserts.extend([line] * count)

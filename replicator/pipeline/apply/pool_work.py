@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from replicator.pipeline.apply.batch import BatchShare
+    from replicator.pipeline.apply.batch import ApplySettings, Batch
 
 
-def work_on(part: BatchShare) -> bytes:
+def work_on(part: tuple[Batch, ApplySettings]) -> bytes:
     """As `replicator.pipeline.apply.job.apply_part`, for a task that answers with bytes."""
     from replicator.pipeline.apply.job import apply_part
     from replicator.pipeline.spark.json_results import to_json
 
-    return to_json(apply_part(part))
+    return to_json(apply_part(*part))

@@ -43,7 +43,7 @@ from replicator.pipeline.apply.buckets import (
     failed_outcome,
     fresh_entries,
     moved_marks,
-    note_group,
+    track_group,
 )
 from replicator.pipeline.apply.vectorised_net_effect import net_changes
 from replicator.pipeline.plans.plan import TablePlan
@@ -214,9 +214,9 @@ def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact
     entries = part.fresh.these(safe)
     _refuse_cascades(part, entries, settings)
     changes = net_changes(entries, work.events.kind, part.safe, work.plans)
-    if work.shared and settings.noted_table:
+    if work.shared and settings.tracked_table:
         for group in changes:
-            note_group(session, work.target, settings.noted_table, group)
+            track_group(session, work.target, settings.tracked_table, group)
     load_data = settings.load_data and not exact
     part.counts = write_changes(session, work.target, changes, load_data=load_data, exact=exact)
     part.counts.missing = 0
@@ -322,8 +322,8 @@ def _write_run(session: Session, run: _Run, settings: ApplySettings) -> None:
     gone = keys
     if keys and lines and part.fresh.keys[run.after[0]] == keys[0]:
         gone = []
-    if gone and part.work.shared and settings.noted_table:
-        track_keys(session, settings.noted_table, target.name, plan.key_columns, gone)
+    if gone and part.work.shared and settings.tracked_table:
+        track_keys(session, settings.tracked_table, target.name, plan.key_columns, gone)
     if not lines:
         found = delete_keys(session, target, plan.key_columns, keys)
         part.counts.deleted += found

@@ -31,8 +31,7 @@ from replicator.pipeline.apply.net_effect import DELETE, INSERT, Entry, net_effe
 from replicator.pipeline.apply.touches import TouchedKeys, touched_keys
 from replicator.pipeline.plans.plan import PlanList, TablePlan
 from replicator.rows.decoder.lines import Lines
-from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.decoder.row_block import RowBlock, RowChange
 
 UPDATE = int(RowChange.UPDATE)
 
@@ -110,7 +109,7 @@ class PlanNumbers:
         self.sources = plans.sources
         self.source = _numbered([source for source, *_ in plans.names])
         self.version = plans.version
-        self.keyed = np.array([bool(plan.key) for plan in kinds], np.bool_)[kind]
+        self.keyed = np.array([bool(plan.rows.key) for plan in kinds], np.bool_)[kind]
         self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
         self.member = _numbered(plans.names)
         self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
@@ -170,10 +169,9 @@ def _closely(
     touches: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
     found = _one_by_one(touches)
-    changes = net_effect(
+    return net_effect(
         found, lambda event: numbers.plan(int(plan[event])), lambda event: bool(safe[event])
     )
-    return [*changes]
 
 
 def _one_by_one(touches: RowBlock) -> Iterator[Entry]:
@@ -209,7 +207,7 @@ def _together(
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
     # Random places of a large table cost the target a page each.
-    ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
+    ranks = key_ranks(touches.keys, key, len(numbers.plan(int(plans[0])).rows.key))[::-1]
     gone, over, come = (
         part[np.lexsort(ranks[:, part])]
         for part in (

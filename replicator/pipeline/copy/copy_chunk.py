@@ -89,7 +89,7 @@ class CopySettings:
     be followed after the copy. ``servers``: by source, the one that rows are read of, as far as it
     is known.
     ``patience``: seconds for which an executor tries to reach a server that is away.
-    ``noted_table``: the quoted name of the table where keys are noted that rows were there of
+    ``tracked_table``: the quoted name of the table where keys are noted that rows were there of
     (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``show_values``: errors
     may have the values of rows.
     """
@@ -102,7 +102,7 @@ class CopySettings:
     followed: frozenset[str]
     load_data: bool
     patience: float
-    noted_table: str = ""
+    tracked_table: str = ""
     servers: Mapping[str, ServerIdentity] = field(default_factory=dict)
     show_values: bool = False
 
@@ -227,7 +227,7 @@ def _copy(
 ) -> ChunkOutcome:
     copy = chunk.copy
     mode = settings.on_duplicate[copy.source]
-    way = Writing(mode, settings.noted_table, settings.load_data and not exact)
+    way = Writing(mode, settings.tracked_table, settings.load_data and not exact)
     typed = typed and copy.typed and way.load_data and mode is not OnDuplicate.IGNORE
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError

@@ -35,7 +35,7 @@ class Writing:
     and the quoted name of the table where such keys are noted (empty: nowhere)."""
 
     on_duplicate: OnDuplicate
-    noted_table: str
+    tracked_table: str
     load_data: bool
 
 
@@ -79,7 +79,7 @@ def write_blocks(
     a load, RowRefusedError, the driver's error, or what ``blocks`` raises.
     """
     mode = way.on_duplicate
-    notes = way.noted_table if copy.target_key and mode is not OnDuplicate.ERROR else ""
+    notes = way.tracked_table if copy.target_key and mode is not OnDuplicate.ERROR else ""
     if not way.load_data or not copy.columns:
         return _insert(session, copy, _noted(session, copy, blocks, notes), mode, counter)
     met = _load(session, copy, blocks, mode, counter)
@@ -112,7 +112,7 @@ def write_typed(
     replaced = affected - counter.rows
     if replaced < 0 or (replaced and mode is OnDuplicate.ERROR):
         raise InexactLoadError(f"{counter.rows} rows sent, {affected} affected")
-    return _none_to_note((replaced, 0), way.noted_table if copy.target_key else "")
+    return _none_to_note((replaced, 0), way.tracked_table if copy.target_key else "")
 
 
 def _none_to_note(met: tuple[int, int], notes: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from replicator.pipeline.plans.filter_columns import ReadField
 from replicator.routing.expression.column_evaluation import Array, Coded
 from replicator.routing.expression.types import Kind
 from replicator.routing.expression.vectors import ArrowColumn, numbers_of
-from replicator.rows.decoder.row_images import NotedColumn
+from replicator.rows.decoder.row_block import RawColumn
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.decimals import stored_groups
 from replicator.rows.values.fields import Read
@@ -36,7 +36,7 @@ class ImageColumn:
         layout: ColumnFormat,
         read: Read,
         convert: ReadField,
-        stored: NotedColumn,
+        stored: RawColumn,
     ) -> None:
         self.numeric = kind in _NUMERIC
         self._layout = layout

@@ -12,7 +12,7 @@ _MARIADB_LENGTHS = frozenset({4, 16})
 """Lengths of BINARY(n) that may be a type that table maps tell as BINARY(n)."""
 
 
-def told_by_event(structure: Table, table_map: TableMap) -> bool:
+def described_by_event(structure: Table, table_map: TableMap) -> bool:
     """Whether the event itself tells everything that its rows are read by, and tells the same.
 
     That takes ``binlog_row_metadata=FULL``: names, signs, labels and collations. Where a value's
@@ -32,7 +32,7 @@ def _told(column: Column, table_map: TableMap, place: int) -> bool:
     if not optional.names or folded(optional.names[place]) != folded(column.name):
         return False
     stored, literal = BINLOG_TYPES[code], column.sql_type.literal
-    if column.generated or literal is Literal.PARSED or stored.untold_fraction:
+    if column.generated or literal is Literal.PARSED or stored.unlogged_fraction:
         return False
     if literal in (Literal.NUMBER, Literal.FLOAT, Literal.DOUBLE):
         return optional.unsigned is not None and optional.unsigned[place] is not None

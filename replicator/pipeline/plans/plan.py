@@ -14,7 +14,7 @@ from replicator.downstream.rows.target_columns import Restated, TargetColumn, Ta
 from replicator.kernels.compiled import Integers
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.row_filter import RowFilter
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import RowFormat
 
 __all__ = ["TablePlan", "TargetColumn", "TargetTable"]
 
@@ -23,41 +23,29 @@ __all__ = ["TablePlan", "TargetColumn", "TargetTable"]
 class TablePlan:
     """How the row events of one (member, version, table map) become writes to its target.
 
-    ``columns`` are the columns of the row image in their order. ``written`` are the indexes of
-    those that are written, and ``target_columns`` their counterparts, in the same order. ``key``
-    are indexes into ``columns`` of the row key; empty means that the target has no usable key,
-    and the whole row is the key and is counted. ``hashed`` are the indexes into ``columns`` that
-    choose the bucket (empty: bucket 0), but for ``hash_cut`` bytes at the end of their fields;
-    ``generated`` are columns that a row image may leave out.
-    ``member`` is the shard. ``covers`` tells whether the
-    target has no ordinary column beyond the written ones, which overwriting would reset. ``until``
-    is the index of the column that tells until when a row was the present one, where the shard
-    keeps its former rows. ``constants`` are the fields, the same in all rows, of columns that the
-    target has besides the shard's; their indexes follow those of ``columns``. ``filtering``: the
-    rules that rows are left out by, if there are any. ``restated``: columns of the target that are
-    not written and that its server would set by itself when a row is updated, or that a shard
-    without them would fill by the row's values, each with what an update writes into it.
+    ``member`` is the shard. ``rows``: how its rows are read; an empty key means that the target has
+    no usable one, and the whole row is the key and is counted; ``hashed`` chooses the bucket
+    (empty: bucket 0). ``target_columns`` are the counterparts of those that are written, in the
+    same order. ``covers`` tells whether the target has no ordinary column beyond the written ones,
+    which overwriting would reset. ``filtering``: the rules that rows are left out by, if there are
+    any. ``restated``: columns of the target that are not written and that its server would set by
+    itself when a row is updated, or that a shard without them would fill by the row's values, each
+    with what an update writes into it.
     """
 
     target: TargetTable
     member: Member
-    columns: tuple[ColumnFormat, ...]
-    written: tuple[int, ...]
+    rows: RowFormat
     target_columns: tuple[TargetColumn, ...]
-    key: tuple[int, ...]
-    hashed: tuple[int, ...]
-    generated: frozenset[int] = frozenset()
     covers: bool = True
-    until: int | None = None
-    constants: tuple[bytes, ...] = ()
     filtering: RowFilter | None = None
-    hash_cut: int = 0
     restated: tuple[tuple[str, Restated], ...] = ()
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:
-        """The target's columns of the row key, in the order of ``key``; empty for whole rows."""
-        return tuple(self.target_columns[self.written.index(index)] for index in self.key)
+        """The target's columns of the row key, in its order; empty for whole rows."""
+        rows = self.rows
+        return tuple(self.target_columns[rows.written.index(index)] for index in rows.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
 from replicator.rows.values.charsets import codec, encode_label
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.fields import escape
 from replicator.schema.effects.column_values import value_clause
 from replicator.schema.structure.column_rules import (
@@ -104,7 +104,6 @@ def plan_table(
     if target.row_key is None:
         filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
-    target_columns = tuple(target_column(column) for column in pairs.values())
     key = _key_indexes(target.row_key, pairs)
     names = [column.name for column in pairs.values()]
     only_key = only_row_key_collides(target, names)
@@ -120,18 +119,24 @@ def plan_table(
             filled=filled_columns(target, names),
         ),
         member=member,
-        columns=formats,
-        written=tuple(pairs),
-        target_columns=target_columns,
-        key=key,
-        hashed=hashed,
-        hash_cut=(LAST_DIGITS if hashed and pairs[hashed[-1]].sql_type.family == "integer" else 0),
-        generated=generated,
+        rows=RowFormat(
+            columns=formats,
+            written=tuple(pairs),
+            key=key,
+            hashed=hashed,
+            generated=generated,
+            until=_until(member_name, structure),
+            constants=tuple(field for _, field in filled),
+            hash_cut=LAST_DIGITS if hashed and _is_integer(pairs[hashed[-1]]) else 0,
+        ),
+        target_columns=tuple(target_column(column) for column in pairs.values()),
         covers=len(pairs) == sum(not column.generated for column in target.columns),
-        until=_until(member_name, structure),
-        constants=tuple(field for _, field in filled),
         restated=restated_columns(target, names),
     )
+
+
+def _is_integer(column: Column) -> bool:
+    return column.sql_type.family == "integer"
 
 
 def _mapped(column: ColumnFormat, rules: MemberColumns) -> ColumnFormat:
@@ -188,7 +193,7 @@ def with_filter(
         _column_format(member, column, None, table_map, i)
         for i, column in enumerate(structure.columns)
     )
-    filtering = row_filter(resolved, structure, formats, keyed=bool(plan.key))
+    filtering = row_filter(resolved, structure, formats, keyed=bool(plan.rows.key))
     return replace(plan, filtering=filtering)
 
 
@@ -353,7 +358,7 @@ def _column_format(
     member: str, column: Column, target: Column | None, table_map: TableMap, index: int
 ) -> ColumnFormat:
     code, metadata = table_map.types[index], table_map.metadata[index]
-    if BINLOG_TYPES[code].untold_fraction:
+    if BINLOG_TYPES[code].unlogged_fraction:
         metadata = fraction_digits(column)
     written = target.charset if target is not None and target.charset else column.charset
     labelled = column.base_type in _LABELLED

@@ -101,7 +101,7 @@ def row_filter(
 
 
 def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
-    """Those of the rows that pass; ``block`` has noted the columns of the filter.
+    """Those of the rows that pass; ``block`` has the raw columns of the filter.
 
     Raises FilterError, or BinlogError for values that can't be read.
     """
@@ -117,7 +117,11 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
     columns = [
         ImageColumn(column.type.kind, layout, *readers, values)
         for column, layout, readers, values in zip(
-            filtering.columns, filtering.layouts, _readers(filtering), block.noted, strict=True
+            filtering.columns,
+            filtering.layouts,
+            _readers(filtering),
+            block.raw_columns,
+            strict=True,
         )
     ]
     try:
@@ -130,7 +134,7 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
         event=block.event[kept],
         before=np.where(found == Fate.INSERT, -1, block.before)[kept],
         after=np.where(found == Fate.DELETE, -1, block.after)[kept],
-        noted=(),
+        raw_columns=(),
     )
     # The target may hold the row in another state than the one before the change.
     forgets = filtering.keyed and filtering.rules.leaves_updates_out

@@ -25,7 +25,7 @@ from replicator.rows.decoder import field_text
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
 from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
-from replicator.rows.decoder.row_block import RowBlock, block_of_images
+from replicator.rows.decoder.row_block import RawColumn, RowBlock
 from replicator.rows.decoder.row_event_headers import (
     COMPRESSED,
     EXTRA,
@@ -40,8 +40,7 @@ from replicator.rows.decoder.row_format import (
     field_format,
     is_text,
 )
-from replicator.rows.decoder.row_images import NotedColumn
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.float_text import float_text
 from replicator.rows.values.value_readers import MappedValueError, column_reader
@@ -83,42 +82,29 @@ _KINDS = _kind_numbers()
 class BlockDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        constants: tuple[bytes, ...] = (),
-        noted: tuple[int, ...] = (),
-        hash_cut: int = 0,
-    ) -> None:
-        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
-
-        Raises BinlogError for a column that cannot be read.
-        """
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
+        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
+        columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
         self._extents = [extent(column) for column in columns]
-        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, *noted})
-        self._key, self._hashed, self._noted = key, hashed, noted
-        self._hash_cut = hash_cut
+        self._needed = {*range(len(columns))} - (rows.generated - {*used, *raw_columns})
+        self._key, self._hashed, self._raw_columns = rows.key, rows.hashed, raw_columns
+        self._hash_cut = rows.hash_cut
         pieces = Pieces()
         formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
-        formats += [constant_format(constant, pieces) for constant in constants]
+        formats += [constant_format(constant, pieces) for constant in rows.constants]
         self._line, self._key_line, self._hash_line = (
             np.array([formats[n] for n in chosen], np.int64).reshape(len(chosen), field_text.WIDTH)
-            for chosen in (written, key, hashed)
+            for chosen in (rows.written, rows.key, rows.hashed)
         )
         self._pieces, self._piece_ends = pieces.arrays()
         self._longest = max(field_text.LONGEST, pieces.longest) + 1
-        used = {*written, *key, *hashed}
         given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
         # Any bytes are a number, so those of other tasks' rows need not be looked at.
-        self._then = [n for n in given if n not in hashed and _is_float(columns[n])]
+        self._then = [n for n in given if n not in rows.hashed and _is_float(columns[n])]
         self._first = [n for n in given if n not in self._then]
-        self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
+        self._in_python = bool(raw_columns) or not all(_is_float(columns[n]) for n in given)
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock | None:
         """The rows of the events; only those of ``own`` buckets have lines, where these are given.
@@ -171,7 +157,7 @@ class BlockDecoder:
     def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
         raw = data.tobytes() if self._in_python else b""
         # Before the places of some values become those of their text.
-        noted = tuple(self._note(raw, walk, column) for column in self._noted)
+        raw_columns = tuple(self._note(raw, walk, column) for column in self._raw_columns)
         every = np.ones(len(walk.sizes), np.bool_)
         given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
         hashed = self._write(data, given, walk, self._hash_line, every)
@@ -192,11 +178,11 @@ class BlockDecoder:
             if written is None:
                 return None
             keys = written
-        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, noted)
+        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, raw_columns)
 
-    def _note(self, raw: bytes, walk: Walk, column: int) -> NotedColumn:
+    def _note(self, raw: bytes, walk: Walk, column: int) -> RawColumn:
         prefix, sizes = self._extents[column].length_bytes, walk.sizes[:, column]
-        return NotedColumn(
+        return RawColumn(
             raw, walk.starts[:, column] - prefix, np.where(sizes == NULL, NULL, sizes + prefix)
         )
 
@@ -290,30 +276,10 @@ def _expanded(
 class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        until: int | None = None,
-        constants: tuple[bytes, ...] = (),
-        noted: tuple[int, ...] = (),
-        hash_cut: int = 0,
-    ) -> None:
-        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
-
-        Raises BinlogError for a column that cannot be read.
-        """
-        self._careful = compile_decoder(
-            columns, written, key, hashed, generated, until, constants, noted, hash_cut
-        )
-        self._blocks = (
-            BlockDecoder(columns, written, key, hashed, generated, constants, noted, hash_cut)
-            if until is None
-            else None
-        )
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
+        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
+        self._reference = compile_decoder(rows, raw_columns)
+        self._blocks = BlockDecoder(rows, raw_columns) if rows.until is None else None
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
         """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
@@ -321,4 +287,4 @@ class CompiledDecoder:
         Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.
         """
         block = self._blocks.decode(events, own) if self._blocks is not None else None
-        return block_of_images(self._careful.decode(events.split())) if block is None else block
+        return self._reference.decode(events.split()) if block is None else block

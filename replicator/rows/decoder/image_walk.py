@@ -167,9 +167,9 @@ def walk_rows(
 ) -> Walk | None:
     """Find the values of the rows that stand in ``data[begins[i]:ends[i]]``.
 
-    ``changes`` are values of `replicator.rows.decoder.row_images.Change`; ``layouts`` those of the
-    images before and after an update, the first also of all others; ``columns`` counts the columns
-    of the table. None where an event's rows do not end with it.
+    ``changes`` are values of `replicator.rows.decoder.row_block.RowChange`; ``layouts`` those of
+    the images before and after an update, the first also of all others; ``columns`` counts the
+    columns of the table. None where an event's rows do not end with it.
     """
     counts = np.zeros(len(begins), np.int64)
     if _count(data, begins, ends, changes, *layouts, counts) >= 0:

@@ -10,17 +10,26 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Protocol
 from zlib import crc32
+
+import numpy as np
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.compression import expand_rows
 from replicator.binlog.events.event_header import HEADER_SIZE, EventType
 from replicator.binlog.events.table_map import packed_integer
-from replicator.rows.decoder.row_images import RowChange, RowImages, noted_column, present_rows
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.decoder.lines import Lines, lines_of
+from replicator.rows.decoder.row_block import (
+    UNKNOWN_LINE,
+    RawColumn,
+    RowBlock,
+    RowChange,
+    raw_column,
+)
+from replicator.rows.values.column_format import RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.value_readers import column_reader
 
@@ -28,7 +37,7 @@ from replicator.rows.values.value_readers import column_reader
 class RowsDecoder(Protocol):
     """Decodes the row events of one table structure."""
 
-    def decode(self, events: Sequence[bytes]) -> RowImages:
+    def decode(self, events: Sequence[bytes]) -> RowBlock:
         """The changes in ``events``: whole events from their 19-byte header on, no checksum.
 
         Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
@@ -83,62 +92,51 @@ _HINT = (
 )
 
 
-def compile_decoder(
-    columns: tuple[ColumnFormat, ...],
-    written: tuple[int, ...],
-    key: tuple[int, ...],
-    hashed: tuple[int, ...],
-    generated: frozenset[int],
-    until: int | None = None,
-    constants: tuple[bytes, ...] = (),
-    noted: tuple[int, ...] = (),
-    hash_cut: int = 0,
-) -> RowsDecoder:
-    """A decoder for rows of ``columns`` (in the order of the row image).
+def compile_decoder(rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> RowsDecoder:
+    """A decoder for rows of this format.
 
-    ``constants`` are fields that each row has behind those of the image; they have the indexes that
-    follow.
-    ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
-    and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
-    column with the time until which a row was the present one, in a table that keeps its former
-    rows: of those nothing is told. ``noted`` are the indexes of columns of which the bytes are
-    given, too. ``hash_cut`` bytes at the end of the hashed fields do not count. Raises BinlogError
+    ``raw_columns`` are the indexes of columns of which the bytes are given, too. Raises BinlogError
     for a column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated, until, constants, noted, hash_cut)
+    return _Decoder(rows, raw_columns)
+
+
+@dataclass(slots=True)
+class _Images:
+    """The rows while they are read: lists with one entry for each, in binlog order.
+
+    ``event`` is the index into the events given; ``change`` a value of `RowChange`. ``before`` and
+    ``after`` are the row as a line without its newline (None: there was, there is no row);
+    ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
+    the CRC32 of the hashed columns' fields joined by tabs, but for
+    the bytes that are cut off (0 without hashed columns or row).
+    """
+
+    event: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
+    before: list[bytes | None] = field(default_factory=list)
+    after: list[bytes | None] = field(default_factory=list)
+    before_key: list[bytes | None] = field(default_factory=list)
+    after_key: list[bytes | None] = field(default_factory=list)
+    before_hash: list[int] = field(default_factory=list)
+    after_hash: list[int] = field(default_factory=list)
 
 
 class _Decoder:
-    def __init__(
-        self,
-        columns: tuple[ColumnFormat, ...],
-        written: tuple[int, ...],
-        key: tuple[int, ...],
-        hashed: tuple[int, ...],
-        generated: frozenset[int],
-        until: int | None,
-        constants: tuple[bytes, ...],
-        noted: tuple[int, ...],
-        hash_cut: int,
-    ) -> None:
-        self._columns = columns
-        self._constants = constants
-        self._written = written
-        self._key = key
-        self._hashed = hashed
-        self._counting = slice(-hash_cut if hash_cut else None)
-        self._until = until
-        used = {*written, *key, *hashed, *noted, until}
-        self._needed = {*range(len(columns))} - (generated - used)
-        self._readers: list[Read] = [column_reader(column) for column in columns]
-        self._noted: dict[int, list[bytes | None]] = {index: [] for index in noted}
-        for index, values in self._noted.items():
-            self._readers[index] = _noting(self._readers[index], values)
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...]) -> None:
+        self._rows = rows
+        self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
+        used = {*rows.written, *rows.key, *rows.hashed, *raw_columns, rows.until}
+        self._needed = {*range(len(rows.columns))} - (rows.generated - used)
+        self._readers: list[Read] = [column_reader(column) for column in rows.columns]
+        self._raw_columns: dict[int, list[bytes | None]] = {index: [] for index in raw_columns}
+        for index, values in self._raw_columns.items():
+            self._readers[index] = _keeping_raw(self._readers[index], values)
         self._images: dict[bytes, _ReadRow] = {}
 
-    def decode(self, events: Sequence[bytes]) -> RowImages:
-        images = RowImages()
-        for values in self._noted.values():
+    def decode(self, events: Sequence[bytes]) -> RowBlock:
+        images = _Images()
+        for values in self._raw_columns.values():
             values.clear()
         for index, event in enumerate(events):
             kind = _kind(event)
@@ -150,19 +148,18 @@ class _Decoder:
                     f"{int.from_bytes(event[13:17], 'little')} of its binlog) cannot be read: "
                     f"{error}"
                 ) from error
-        if self._until is not None:
-            images = present_rows(images)
-        images.noted = tuple(map(noted_column, self._noted.values()))
-        return images
+        if self._rows.until is not None:
+            images = _present_rows(images)
+        return _block(images, tuple(map(raw_column, self._raw_columns.values())))
 
-    def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: RowImages) -> None:
+    def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: _Images) -> None:
         at = HEADER_SIZE + 8
         if kind.extra:
             at += int.from_bytes(event[at : at + 2], "little")
         count, at = packed_integer(event, at)
-        if count != len(self._columns):
+        if count != len(self._rows.columns):
             raise BinlogError(
-                f"it has {count} columns, the table structure {len(self._columns)}; {_HINT}"
+                f"it has {count} columns, the table structure {len(self._rows.columns)}; {_HINT}"
             )
         width = (count + 7) // 8
         bitmap = event[at : at + width]
@@ -188,7 +185,7 @@ class _Decoder:
         rows = len(images.change) - before
         images.event += [index] * rows
 
-    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
         add_line = images.after.append
         add_key = images.after_key.append
         add_hash = images.after_hash.append
@@ -205,7 +202,7 @@ class _Decoder:
         images.before_key += [None] * rows
         images.before_hash += [0] * rows
 
-    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
         add_line = images.before.append
         add_key = images.before_key.append
         add_hash = images.before_hash.append
@@ -223,7 +220,7 @@ class _Decoder:
         images.after_hash += [0] * rows
 
     def _updates(
-        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: RowImages
+        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: _Images
     ) -> None:
         end = len(data)
         while at < end:
@@ -242,10 +239,10 @@ class _Decoder:
         read = self._images.get(bitmap)
         if read is None:
             bits = int.from_bytes(bitmap, "little")
-            present = tuple(i for i in range(len(self._columns)) if bits >> i & 1)
+            present = tuple(i for i in range(len(self._rows.columns)) if bits >> i & 1)
             missing = sorted(self._needed - {*present})
             if missing:
-                names = ", ".join(self._columns[i].name for i in missing)
+                names = ", ".join(self._rows.columns[i].name for i in missing)
                 raise BinlogError(
                     f"binlog_row_image is not FULL: the event lacks {names}. Set "
                     "binlog_row_image=FULL on the source, in all sessions"
@@ -258,20 +255,20 @@ class _Decoder:
         steps = [(reader, 1 << n) for n, reader in enumerate(readers)]
         null_bytes = (len(present) + 7) // 8
         null_mask = (1 << len(present)) - 1
-        constants = self._constants
-        made = range(len(self._columns), len(self._columns) + len(constants))
+        constants = self._rows.constants
+        made = range(len(self._rows.columns), len(self._rows.columns) + len(constants))
         rank = {column: n for n, column in enumerate((*present, *made))}
-        line_of = _picker(tuple(rank[i] for i in self._written), len(rank))
-        key_of = _picker(tuple(rank[i] for i in self._key), len(rank))
-        hash_of = _picker(tuple(rank[i] for i in self._hashed), len(rank))
-        has_key = bool(self._key)
-        has_hash = bool(self._hashed)
-        key_is_hashed = self._key == self._hashed
+        line_of = _picker(tuple(rank[i] for i in self._rows.written), len(rank))
+        key_of = _picker(tuple(rank[i] for i in self._rows.key), len(rank))
+        hash_of = _picker(tuple(rank[i] for i in self._rows.hashed), len(rank))
+        has_key = bool(self._rows.key)
+        has_hash = bool(self._rows.hashed)
+        key_is_hashed = self._rows.key == self._rows.hashed
         counting = self._counting
-        names = tuple(self._columns[i].name for i in present)
-        until = None if self._until is None else rank[self._until]
-        noted = [(1 << rank[i], values) for i, values in self._noted.items()]
-        noted_mask = sum(bit for bit, _ in noted)
+        names = tuple(self._rows.columns[i].name for i in present)
+        until = None if self._rows.until is None else rank[self._rows.until]
+        raw_columns = [(1 << rank[i], values) for i, values in self._raw_columns.items()]
+        raw_mask = sum(bit for bit, _ in raw_columns)
 
         def read_row(data: bytes, start: int) -> _Row:
             at = start + null_bytes
@@ -280,8 +277,8 @@ class _Decoder:
             add = fields.append
             try:
                 if nulls:
-                    if nulls & noted_mask:
-                        for bit, values in noted:
+                    if nulls & raw_mask:
+                        for bit, values in raw_columns:
                             if nulls & bit:
                                 values.append(None)
                     for read, bit in steps:
@@ -307,7 +304,7 @@ class _Decoder:
                     f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
                 )
             if until is not None and fields[until] not in FOREVER:
-                for _, values in noted:
+                for _, values in raw_columns:
                     values.pop()
                 return None, None, 0, at
             if constants:
@@ -322,7 +319,7 @@ class _Decoder:
         return read_row
 
 
-def _noting(read: Read, values: list[bytes | None]) -> Read:
+def _keeping_raw(read: Read, values: list[bytes | None]) -> Read:
     """A reader that also keeps the bytes that it has read."""
     note = values.append
 
@@ -358,3 +355,78 @@ def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
         return lambda fields: b""
     pick = itemgetter(*indexes)
     return lambda fields: join(pick(fields))
+
+
+def _present_rows(images: _Images) -> _Images:
+    """What the changes do to the rows that are the present ones.
+
+    A server with system versioning deletes a row by giving it an end, and logs an update as the new
+    row in place of the old one, and the insert of that with its end (MariaDB's page
+    "System-Versioned Tables").
+    """
+    found = _Images()
+    for index, (before, after) in enumerate(zip(images.before, images.after, strict=True)):
+        if before is None and after is None:
+            continue
+        if before is None or after is None:
+            change = RowChange.DELETE if after is None else RowChange.INSERT
+        else:
+            change = RowChange.UPDATE
+        found.event.append(images.event[index])
+        found.change.append(int(change))
+        found.before.append(before)
+        found.after.append(after)
+        found.before_key.append(images.before_key[index])
+        found.after_key.append(images.after_key[index])
+        found.before_hash.append(images.before_hash[index])
+        found.after_hash.append(images.after_hash[index])
+    return found
+
+
+def _block(images: _Images, raw_columns: tuple[RawColumn, ...]) -> RowBlock:
+    """The same rows as arrays."""
+    before, after = (
+        np.array([key is not None for key in keys], np.bool_)
+        for keys in (images.before_key, images.after_key)
+    )
+    count = int(before.sum())
+    return RowBlock(
+        np.array(images.event, np.int64),
+        np.where(before, np.cumsum(before) - 1, -1),
+        np.where(after, np.cumsum(after) - 1 + count, -1),
+        _lines(images.before, images.after, images.before_key, images.after_key),
+        lines_of(_present(images.before_key) + _present(images.after_key)),
+        np.array(
+            [
+                hashed
+                for hashes, keys in (
+                    (images.before_hash, images.before_key),
+                    (images.after_hash, images.after_key),
+                )
+                for hashed, key in zip(hashes, keys, strict=True)
+                if key is not None
+            ],
+            np.uint32,
+        ),
+        raw_columns,
+    )
+
+
+def _lines(
+    before: Sequence[bytes | None],
+    after: Sequence[bytes | None],
+    before_key: Sequence[bytes | None],
+    after_key: Sequence[bytes | None],
+) -> Lines:
+    return lines_of(
+        [
+            UNKNOWN_LINE if line is None else line
+            for lines, keys in ((before, before_key), (after, after_key))
+            for line, key in zip(lines, keys, strict=True)
+            if key is not None
+        ]
+    )
+
+
+def _present(keys: Sequence[bytes | None]) -> list[bytes]:
+    return [key for key in keys if key is not None]

@@ -7,19 +7,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from replicator.kernels.compiled import Integers, Truths
 from replicator.kernels.crc32 import Checksums
-from replicator.rows.decoder.lines import Lines, joined, lines_of
-from replicator.rows.decoder.row_images import NotedColumn, RowImages
+from replicator.rows.decoder.lines import Lines, joined
 
 _BUCKET_BITS = 16
 """A target has far fewer buckets."""
 
 UNKNOWN_LINE = b"\\?"
 """Stands for a row that is not known, though its key is; no row has this line."""
+
+
+class RowChange(IntEnum):
+    """What a row event did to a row."""
+
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawColumn:
+    """The values of a column as they stand in events, one for each row image.
+
+    Of an update the image before comes first. The values are the ``sizes[i]`` bytes of ``data``
+    from ``starts[i]`` on, with their length where they have one in front; the size of NULL is below
+    0.
+    """
+
+    data: bytes
+    starts: Integers
+    sizes: Integers
+
+    def values(self) -> list[bytes | None]:
+        """The bytes of each value; None for NULL."""
+        data, ends = self.data, self.starts + self.sizes
+        return [
+            None if end < start else data[start:end]
+            for start, end in zip(self.starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+
+def raw_column(values: Sequence[bytes | None]) -> RawColumn:
+    """A column of these values."""
+    lengths = [0 if value is None else len(value) for value in values]
+    sizes = np.array([-1 if value is None else len(value) for value in values], np.int64)
+    starts = np.cumsum(np.array(lengths, np.int64)) - lengths
+    return RawColumn(b"".join(filter(None, values)), starts.astype(np.int64), sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +68,8 @@ class RowBlock:
     images, -1 for none; a row that came, or came into these buckets, has none before, and one that
     went has none after. ``lines``,
     ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the hash that its bucket follows from (0 without any). ``noted``: the
-    values of noted columns as they stand in the events, in the order of the rows.
+    there is no key), and the hash that its bucket follows from (0 without any). ``raw_columns``:
+    the values of some columns as they stand in the events, in the order of the rows.
     """
 
     event: Integers
@@ -40,7 +78,7 @@ class RowBlock:
     lines: Lines
     keys: Lines
     hashes: Checksums
-    noted: tuple[NotedColumn, ...] = ()
+    raw_columns: tuple[RawColumn, ...] = ()
 
     def __len__(self) -> int:
         return len(self.event)
@@ -143,52 +181,3 @@ def merged(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> Row
 
 def _moved(images: Integers, by: int) -> Integers:
     return np.where(images >= 0, images + by, -1)
-
-
-def block_of_images(images: RowImages) -> RowBlock:
-    """The same rows as arrays."""
-    before, after = (
-        np.array([key is not None for key in keys], np.bool_)
-        for keys in (images.before_key, images.after_key)
-    )
-    count = int(before.sum())
-    return RowBlock(
-        np.array(images.event, np.int64),
-        np.where(before, np.cumsum(before) - 1, -1),
-        np.where(after, np.cumsum(after) - 1 + count, -1),
-        _lines(images.before, images.after, images.before_key, images.after_key),
-        lines_of(_present(images.before_key) + _present(images.after_key)),
-        np.array(
-            [
-                hashed
-                for hashes, keys in (
-                    (images.before_hash, images.before_key),
-                    (images.after_hash, images.after_key),
-                )
-                for hashed, key in zip(hashes, keys, strict=True)
-                if key is not None
-            ],
-            np.uint32,
-        ),
-        tuple(images.noted),
-    )
-
-
-def _lines(
-    before: Sequence[bytes | None],
-    after: Sequence[bytes | None],
-    before_key: Sequence[bytes | None],
-    after_key: Sequence[bytes | None],
-) -> Lines:
-    return lines_of(
-        [
-            UNKNOWN_LINE if line is None else line
-            for lines, keys in ((before, before_key), (after, after_key))
-            for line, key in zip(lines, keys, strict=True)
-            if key is not None
-        ]
-    )
-
-
-def _present(keys: Sequence[bytes | None]) -> list[bytes]:
-    return [key for key in keys if key is not None]

@@ -1,4 +1,4 @@
-"""How the values of one column stand in a row image, and how they are to be written as text."""
+"""How the values of a table stand in its row images, and how they are to be written as text."""
 
 from __future__ import annotations
 
@@ -42,3 +42,25 @@ class ColumnFormat:
     behind: bytes = b""
     upper: int = 0
     limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """The columns of a table's row images, and what rows of them are made for the target.
+
+    ``columns`` stand in the order of the row image. ``written``, ``key`` and ``hashed`` are the
+    indexes of those that make a line, its key and its hash; ``hash_cut`` bytes at the end of the
+    hashed fields do not count. A row image may leave out those in ``generated``. ``until`` is the
+    index of the column with the time until which a row was the present one, in a table that keeps
+    its former rows: of those nothing is told. ``constants`` are fields that each row has behind
+    those of the image; their indexes follow those of ``columns``.
+    """
+
+    columns: tuple[ColumnFormat, ...]
+    written: tuple[int, ...]
+    key: tuple[int, ...]
+    hashed: tuple[int, ...]
+    generated: frozenset[int] = frozenset()
+    until: int | None = None
+    constants: tuple[bytes, ...] = ()
+    hash_cut: int = 0

@@ -68,8 +68,8 @@ class Effect:
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
     the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
     MOVE_IN, whatever names the statement uses on the way. ``other``: the target that a table moves
-    out to (None where it is not replicated any more), or comes from. ``moved_along``: the rows of
-    a MOVE_IN come with the statement of another one. ``instead``: what the operator wants
+    out to (None where it is not replicated any more), or comes from. ``moved_by_other``: the rows
+    of a MOVE_IN come with the statement of another one. ``instead``: what the operator wants
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
@@ -85,7 +85,7 @@ class Effect:
     statement: ParsedStatement
     renamed_to: TableName | None = None
     other: TableName | None = None
-    moved_along: bool = False
+    moved_by_other: bool = False
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False

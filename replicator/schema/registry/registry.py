@@ -292,7 +292,7 @@ class SchemaRegistry:
         if number is not None:
             self.learn(number, since, held)
 
-    def is_told(self, member: Member) -> bool:
+    def is_declared(self, member: Member) -> bool:
         """Whether the operator has told a structure of a table, for any place."""
         return member in self._told
 

@@ -93,7 +93,7 @@ class Reading(StrEnum):
 
     NEW = "new"
     """A change that it has not had."""
-    BROUGHT = "brought"
+    APPLIED = "already-applied"
     """One that it has had: not to be executed."""
     REPEATED = "repeated"
     """One that it should have had, and has not (it was changed by hand): to be executed again."""
@@ -215,7 +215,7 @@ class ChangeHistory(Generic[Name]):
         if same is not None:
             number, touched = same
             followed = any(self._tops.get(part, FIRST) > number for part in touched)
-            reading = Reading.REPEATED if found.lacking and not followed else Reading.BROUGHT
+            reading = Reading.REPEATED if found.lacking and not followed else Reading.APPLIED
             return StatementVerdict(
                 reading, tuple((part, number) for part in sorted(touched)), number
             )

@@ -41,7 +41,6 @@ def estate(
 
 
 def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
-    counts = TaskCounts()
     status = task_status(
         "orders",
         "running",
@@ -50,8 +49,7 @@ def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
         None,
         BlockedParts(),
         estate.generation,
-        counts,
-        RateMeter(counts),
+        RateMeter(TaskCounts()),
     )
     return status.locks
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError, Recovery, of_target
 from actors.writing.job_runner import JobRunner
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
@@ -51,7 +51,7 @@ def test_it_steps_aside_for_others(merge: Merge) -> None:
         asyncio.run(runner(merge, others=True).run(batch))
     assert caught.value.event == "target.locked"
     assert caught.value.scope == of_target(TableName(merge.name, "t"))
-    assert caught.value.passing
+    assert caught.value.recovery is Recovery.RETRY
     assert not asyncio.run(runner(merge, others=True).run(batch)).failures
     assert merge.rows() == [(1,)]
 

@@ -8,15 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.connection.source_server import Flavor, ServerInfo
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.mariadb11 import MariaDB11Server
@@ -71,11 +73,13 @@ def write(server: DatabaseServer, schema: str) -> None:
 def received(server: DatabaseServer, start: SourcePosition) -> tuple[ServerInfo, str, bytes]:
     """What a source sends from there on, up to its first heartbeat: it has no more then."""
     connection = BinlogConnection(
-        SourceAddress(server.host, server.port, "root"),
+        BinlogSource(
+            DatabaseAddress(server.host, server.port, "root"),
+            server_id=4712,
+            heartbeat=0.5,
+            read_timeout=10.0,
+        ),
         start,
-        server_id=4712,
-        heartbeat=0.5,
-        read_timeout=10.0,
     )
     try:
         info, gtid = connection.open()
@@ -133,11 +137,9 @@ def made(
     def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
         return kind(
             PacketBuffer(),
-            start,
-            gtids=known(gtid or start.gtid),
+            FileState(start, known(gtid or start.gtid), checksums=info.checksum == "CRC32"),
             route=lambda name, table, _: SLOTS.get(table) if name == schema else None,
             limits=limits,
-            checksums=info.checksum == "CRC32",
         )
 
     return make

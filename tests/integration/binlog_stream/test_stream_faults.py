@@ -10,13 +10,14 @@ from typing import Any
 import pymysql
 import pytest
 
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
@@ -103,9 +104,8 @@ def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
     start = here(source)
     with following(source, start, database_name, server_id=4713) as successor:
         late = BinlogStream(
-            SourceAddress(source.host, source.port, source.user),
+            BinlogSource(DatabaseAddress(source.host, source.port, source.user), server_id=4713),
             start,
-            server_id=4713,
             route=lambda *_: None,
             limits=SegmentLimits(),
         )
@@ -119,13 +119,15 @@ def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
 
 def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: str) -> None:
     stream = BinlogStream(
-        SourceAddress(source.host, source.port, source.user),
+        BinlogSource(
+            DatabaseAddress(source.host, source.port, source.user),
+            server_id=4712,
+            heartbeat=0.5,
+            read_timeout=10.0,
+        ),
         here(source),
-        server_id=4712,
         route=lambda *_: None,
         limits=SegmentLimits(),
-        heartbeat=0.5,
-        read_timeout=10.0,
     )
     # The heartbeat that was agreed is far longer than the time this end waits.
     stream._connection._heartbeat = 100

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -15,11 +16,13 @@ from tests.support.streams.binlog_streams import here
 
 def learned(server: DatabaseServer) -> ServerInfo:
     connection = BinlogConnection(
-        SourceAddress(server.host, server.port, server.user),
+        BinlogSource(
+            DatabaseAddress(server.host, server.port, server.user),
+            server_id=78,
+            heartbeat=1.0,
+            read_timeout=10.0,
+        ),
         here(server),
-        server_id=78,
-        heartbeat=1.0,
-        read_timeout=10.0,
     )
     try:
         return connection.open()[0]

@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
@@ -72,20 +73,24 @@ def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
         for number in range(20):
             server.execute(f"INSERT INTO s.t VALUES ({number}, REPEAT('x', {number * 10_000}))")
         end = here(server)
-        address = SourceAddress(
+        address = DatabaseAddress(
             server.host, server.port, "tls", tls=Tls(Pem(str(certificate)), names=("source",))
         )
         stream = BinlogStream(
-            address, start, server_id=9, route=lambda *_: RouteSlot(1, 1), limits=EVERY_ROW
+            BinlogSource(address, server_id=9),
+            start,
+            route=lambda *_: RouteSlot(1, 1),
+            limits=EVERY_ROW,
         )
         stream.open()
         assert len(row_events(read_to(stream, end))) == 20
         stream.close()
         for wrong in (stranger, folder / "missing.pem", key):
             stream = BinlogStream(
-                replace(address, tls=Tls(Pem(str(wrong)), names=("source",))),
+                BinlogSource(
+                    replace(address, tls=Tls(Pem(str(wrong)), names=("source",))), server_id=9
+                ),
                 start,
-                server_id=9,
                 route=lambda *_: None,
                 limits=EVERY_ROW,
             )

@@ -28,13 +28,13 @@ from replicator.routing.expression.expression_filter import (
 from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.rows.decoder.block_decoder import BlockDecoder
 from replicator.rows.decoder.reference_decoder import compile_decoder
-from replicator.rows.decoder.row_block import block_of_images
-from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowChange
+from replicator.rows.values.column_format import RowFormat
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from tests.support.streams.binlog_file import row_events
-from tests.support.streams.row_blocks import rows_of
+from tests.support.streams.row_blocks import Image, images_of, rows_of
 from tests.support.streams.row_columns import spans_of
 from tests.support.values.expressions import COLUMNS, random_expression, random_row
 
@@ -133,11 +133,11 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
     """What becomes of each row, from values as they are read one by one. EvaluationError."""
     names = [folded(column.name) for column in shard.structure.columns]
     indexes = [names.index(folded(column.name)) for column in resolved.columns]
-    layouts = list(shard.plan.columns)
+    layouts = list(shard.plan.rows.columns)
     for index, layout in zip(indexes, filtering.layouts, strict=True):
         layouts[index] = layout
-    decoder = compile_decoder(tuple(layouts), tuple(indexes), (), (), frozenset())
-    images = decoder.decode(shard.events)
+    decoder = compile_decoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
+    images = images_of(decoder.decode(shard.events))
     rules, found = resolved.rules, []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
         old, new = _row(shard, resolved.columns, before), _row(shard, resolved.columns, after)
@@ -162,21 +162,18 @@ def _row(shard: Shard, columns: Sequence[FilterColumn], line: bytes | None) -> R
     return row
 
 
-def as_passed(images: RowImages, fates: Sequence[Fate], *, forgets: bool) -> RowImages:
+def as_passed(
+    rows: Sequence[tuple[int, Image, Image]], fates: Sequence[Fate], *, forgets: bool
+) -> list[tuple[int, Image, Image]]:
     """The changes that are left, one by one."""
-    found = RowImages()
-    for index, fate in enumerate(fates):
+    found: list[tuple[int, Image, Image]] = []
+    for (event, before, after), fate in zip(rows, fates, strict=True):
         if fate is Fate.NOTHING:
             continue
-        gone, comes = fate is not Fate.INSERT, fate is not Fate.DELETE
-        found.event.append(images.event[index])
-        found.change.append(int(fate))
-        found.before.append(images.before[index] if gone and not forgets else None)
-        found.before_key.append(images.before_key[index] if gone else None)
-        found.before_hash.append(images.before_hash[index] if gone else 0)
-        found.after.append(images.after[index] if comes else None)
-        found.after_key.append(images.after_key[index] if comes else None)
-        found.after_hash.append(images.after_hash[index] if comes else 0)
+        gone = before if fate is not Fate.INSERT else None
+        if forgets and gone is not None:
+            gone = (UNKNOWN_LINE, *gone[1:])
+        found.append((event, gone, after if fate is not Fate.DELETE else None))
     return found
 
 
@@ -208,10 +205,9 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         assert resolved is not None
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
-        given_plan = plan.columns, plan.written, plan.key, plan.hashed, plan.generated
-        noted = plan.filtering.indexes
-        images = compile_decoder(*given_plan, noted=noted).decode(shard.events)
-        block = BlockDecoder(*given_plan, noted=noted).decode(spans_of(shard.events))
+        raw_columns = plan.filtering.indexes
+        read = compile_decoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
+        block = BlockDecoder(plan.rows, raw_columns=raw_columns).decode(spans_of(shard.events))
         assert block is not None
         try:
             fates = one_by_one(shard, resolved, plan.filtering)
@@ -220,10 +216,12 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
             with pytest.raises(FilterError):
                 passing(plan.filtering, block)
             continue
-        expected = as_passed(images, fates, forgets=bool(given.update_old or given.update_new))
-        for rows in (block, block_of_images(images)):
+        expected = as_passed(
+            rows_of(read), fates, forgets=bool(given.update_old or given.update_new)
+        )
+        for rows in (block, read):
             passed = rows_of(passing(plan.filtering, rows))
-            assert passed == rows_of(block_of_images(expected)), given
+            assert passed == expected, given
         seen.update(fates)
     assert min(seen[fate] for fate in Fate) > 20, seen
     assert seen["refused"] < RULES * 0.8, seen

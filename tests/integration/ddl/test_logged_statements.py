@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from actors.faults import DdlEvent
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.unit.ddl.test_side_effects import CHECKSUM
@@ -43,7 +44,7 @@ async def test_what_a_trigger_may_have_written_is_a_fault(merging: Merging) -> N
     found = await merging.fault()
     assert found.event == "ddl.not-supported"
     assert "has triggers: fires" in found.message
-    assert found.ddl_event is not None
+    assert isinstance(found.about, DdlEvent)
     # What stands before it is there.
     assert merging.on(merging.target, "SELECT id FROM t") == ((1,), (2,))
     merging.do(f"DROP TRIGGER {db}_x.fires")

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from actors.faults import COPY_ANEW
+from actors.faults import COPY_ANEW, DdlEvent
 from actors.task.operator.removal import remove_task
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
@@ -132,13 +132,11 @@ async def test_what_cannot_be_told_waits_for_the_operator(
     found = await merging.fault()
     assert found.event == "ddl.unclear"
     assert "modify v varchar" in found.message
-    assert found.ddl_event is not None
-    place = found.ddl_event.position
+    assert isinstance(found.about, DdlEvent)
+    place = found.about.position
     await answer(
         merging,
-        DdlOverride(
-            found.ddl_event.source, place.file, place.offset, place.key, OverrideAction.SKIP
-        ),
+        DdlOverride(found.about.source, place.file, place.offset, place.key, OverrideAction.SKIP),
     )
     async with merging.running() as generation:
         await merging.caught_up(generation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.faults import DdlEvent
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
@@ -111,8 +112,8 @@ async def test_an_error_is_a_fault_until_the_rule_or_the_statement_is_changed(
     assert fault.event == "ddl.forbidden"
     assert "`f0`" in fault.message
     assert "ALTER TABLE x_1 ADD w INT" in fault.message
-    assert fault.ddl_event is not None
-    assert set(fault.ddl_event.actions) == {"skip", "replace"}
+    assert isinstance(fault.about, DdlEvent)
+    assert set(fault.about.actions) == {"skip", "replace"}
     assert on_target(merging, "SELECT * FROM x") == [(1, 1)], "what stood before it is applied"
     filtered(merging, {"events": ["drop table"], "action": "Error"})
     merging.changed(mode="incremental")

@@ -262,7 +262,7 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
     assert found.event == "source.unreadable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
     merging.do("INSERT INTO x_1 VALUES (1, 'held')")
-    assert "then `replicator resume`" in way(found, "former password")
+    assert "then `replicator resume`" in way(found, "the password of the task file")
     merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'x'")
     async with merging.running() as generation:
         await merging.check(generation)

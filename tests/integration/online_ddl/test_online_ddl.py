@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.faults import DdlEvent
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -176,8 +177,8 @@ async def test_a_ghost_of_before_the_start_that_does_not_tell_its_change(
     assert fault.event == "ddl.not-supported"
     assert "It was made before this task began to read" in fault.message
     assert "column v goes and w comes" in fault.message
-    assert fault.ddl_event is not None
-    assert "replace" in fault.ddl_event.actions
+    assert isinstance(fault.about, DdlEvent)
+    assert "replace" in fault.about.actions
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
 
 

@@ -16,14 +16,13 @@ from replicator.binlog.events.table_map import TableMap
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder
 from replicator.rows.decoder.reference_decoder import compile_decoder
-from replicator.rows.decoder.row_block import block_of_images
-from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.decoder.row_block import RowChange
 from replicator.rows.values.charsets import codec, encode_label
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.streams.binlog_file import row_events
-from tests.support.streams.row_blocks import rows_of
+from tests.support.streams.row_blocks import RowImages, images_of, rows_of
 from tests.support.streams.row_columns import spans_of
 from tests.support.values.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 
@@ -49,11 +48,11 @@ class Read:
         """As the compiled decoder reads them, and the careful one, too."""
         generated = frozenset(range(len(self.formats))) - {*self.written}
         given = self.formats, self.written, (0,), (0,), generated
-        images = compile_decoder(*given).decode(self.events)
-        block = BlockDecoder(*given).decode(spans_of(self.events))
+        read = compile_decoder(RowFormat(*given)).decode(self.events)
+        block = BlockDecoder(RowFormat(*given)).decode(spans_of(self.events))
         assert block is not None
-        assert rows_of(block) == rows_of(block_of_images(images))
-        return images
+        assert rows_of(block) == rows_of(read)
+        return images_of(read)
 
 
 def create(server: DatabaseServer, database: str, types: dict[str, list[str]]) -> None:
@@ -213,7 +212,11 @@ def test_generated_columns_are_in_the_image(
         ],
     )
     everything = (0, 1, 2, 3)
-    images = compile_decoder(read.formats, everything, (), (), frozenset()).decode(read.events)
+    images = images_of(
+        compile_decoder(RowFormat(read.formats, everything, (), (), frozenset())).decode(
+            read.events
+        )
+    )
     assert read.written == (0, 1)
     assert images.after == [b"1\t5\t2\tg1", b"1\t6\t2\tg1", None]
     assert images.before == [None, b"1\t5\t2\tg1", b"1\t6\t2\tg1"]
@@ -257,8 +260,10 @@ def test_partial_row_images_are_refused(
             "UPDATE source SET c0 = 3",
         ],
     )
-    assert compile_decoder(read.formats, read.written, (0,), (), frozenset()).decode(
-        read.events[:1]
+    assert images_of(
+        compile_decoder(RowFormat(read.formats, read.written, (0,), (), frozenset())).decode(
+            read.events[:1]
+        )
     )
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL.*c1"):
         read.images()
@@ -275,7 +280,9 @@ def test_text_of_uuid_and_inet(mariadb_source: DatabaseServer, database_name: st
             for column, kind in zip(read.formats[1:], types, strict=True)
         ),
     )
-    images = compile_decoder(formats, (1, 2, 3), (0,), (), frozenset()).decode(read.events)
+    images = images_of(
+        compile_decoder(RowFormat(formats, (1, 2, 3), (0,), (), frozenset())).decode(read.events)
+    )
     found = mariadb_source.execute(
         f"SELECT CONCAT_WS('\t', c0, c1, c2) FROM {database_name}.source"
         " WHERE c0 IS NOT NULL ORDER BY id"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pymysql.err
 import pytest
 
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -129,9 +129,11 @@ def test_an_endless_event_ends_the_stream_with_its_place(
     start = GtidStart("") if by_gtid else SourcePosition(BinlogPosition("bin.000001", 4))
     with HostileServer(server.port, b"\nreplicator", endless_event) as hostile:
         stream = BinlogStream(
-            SourceAddress(server.host, hostile.port, server.user, server.password),
+            BinlogSource(
+                DatabaseAddress(server.host, hostile.port, server.user, server.password),
+                server_id=4_000_001,
+            ),
             start,
-            server_id=4_000_001,
             route=lambda _schema, _table, _types: None,
             limits=SegmentLimits(),
         )

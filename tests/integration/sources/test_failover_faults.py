@@ -29,7 +29,7 @@ async def test_a_replica_that_is_behind_is_waited_for_while_other_sources_go_on(
         running(it.task, it.spark) as generation,
     ):
         assert generation.running is not None
-        assert "lacks" in generation.running.away["a"]
+        assert "lacks" in generation.running.stopped["a"].away
         mariadb_source.execute(f"INSERT INTO {db}.t2 VALUES (-1, 1)")
         await caught_up(generation, {"b": mariadb_source})
         locking.execute("UNLOCK TABLES")

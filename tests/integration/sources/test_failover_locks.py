@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.faults import DdlEvent
 from actors.task.operator.operator_commands import give_override
 from actors.task_setup import address_of
 from replicator.downstream.meta.lease import Lease, this_process
@@ -130,13 +131,13 @@ async def test_what_the_operator_has_answered_holds_on_the_other_server(
 
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(ask())
-    assert fault.ddl_event is not None
+    assert isinstance(fault.about, DdlEvent)
     lease = Lease(it.task.meta_schema, it.task.name, this_process())
     target = Connection(address_of(it.task.target_database))
     await lease.begin(target)
     target.close()
     arguments = {"action": "replace", "statements": [f"ALTER TABLE {db}.t1 ADD INDEX i (n)"]}
-    reply = await give_override(it.task, lease, [fault.ddl_event], lambda: None, arguments)
+    reply = await give_override(it.task, lease, [fault.about], lambda: None, arguments)
     assert reply.ok, reply.error
     for number in (-1, -2):
         new = it.fail_over()

@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.errors import OtherOrderError
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
+from replicator.binlog.stream.gtid_positions import GtidPlaces, GtidSearch, find_places
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
@@ -18,10 +19,10 @@ from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.replication import ReplicatedPair
 
 
-def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidPlaces:
-    address = SourceAddress(server.host, server.port, server.user, server.password)
+def places(server: DatabaseServer, sought: GtidSearch, end: BinlogPosition) -> GtidPlaces:
+    address = DatabaseAddress(server.host, server.port, server.user, server.password)
     connect = partial(
-        BinlogConnection, address, server_id=77001, heartbeat=0.2, read_timeout=20.0, bare=True
+        BinlogConnection, BinlogSource(address, server_id=77001, heartbeat=0.2), bare=True
     )
     return find_places(connect, end, sought)
 
@@ -48,7 +49,7 @@ def test_places_are_found_in_the_binlog_of_the_replica(
     sets.append(pair.executed(pair.primary))
     end = end_of(pair.replica)
     for saved, later in ((0, 3), (1, 6), (5, 6), (6, 6)):
-        sought = Sought(sets[saved], frozenset({sets[later]}))
+        sought = GtidSearch(sets[saved], frozenset({sets[later]}))
         found = places(pair.replica, sought, end)
         assert found.position.gtid == sets[saved]
         assert found.position.anchor is not None
@@ -57,7 +58,7 @@ def test_places_are_found_in_the_binlog_of_the_replica(
         assert found.boundaries[sets[later]] == (end.key if later == 6 else keys[later])
     pair.promote()
     pair.replica.execute("INSERT INTO d.t VALUES (100)")
-    found = places(pair.replica, Sought(sets[6]), end_of(pair.replica))
+    found = places(pair.replica, GtidSearch(sets[6]), end_of(pair.replica))
     assert found.position.binlog == end
 
 
@@ -74,9 +75,9 @@ def test_a_server_with_transactions_of_its_own_in_between_is_refused(
     later = pair.executed(pair.primary)
     pair.until_replicated()
     with pytest.raises(OtherOrderError):
-        places(pair.replica, Sought(saved, frozenset({later})), end_of(pair.replica))
+        places(pair.replica, GtidSearch(saved, frozenset({later})), end_of(pair.replica))
     with pytest.raises(OtherOrderError):
-        places(pair.replica, Sought(later), end_of(pair.replica))
+        places(pair.replica, GtidSearch(later), end_of(pair.replica))
 
 
 def test_what_a_replica_wrote_before_it_was_one_does_no_harm(start_server: StartServer) -> None:
@@ -88,7 +89,7 @@ def test_what_a_replica_wrote_before_it_was_one_does_no_harm(start_server: Start
     pair.primary.execute("INSERT INTO d.t VALUES (1)")
     later = pair.executed(pair.primary)
     pair.until_replicated()
-    sought = Sought(saved, frozenset({later}), left=(saved,))
+    sought = GtidSearch(saved, frozenset({later}), left=(saved,))
     assert places(pair.replica, sought, end_of(pair.replica)).position.gtid == saved
 
 
@@ -110,4 +111,4 @@ def test_a_former_primary_that_wrote_on_is_noticed(start_server: StartServer) ->
     former.execute("FLUSH BINARY LOGS")
     saved = pair.executed(new)
     with pytest.raises(OtherOrderError, match="that took over from it"):
-        places(former, Sought(saved, left=(left,)), end_of(former))
+        places(former, GtidSearch(saved, left=(left,)), end_of(former))

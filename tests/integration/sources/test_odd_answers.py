@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pymysql.err
 import pytest
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -70,11 +70,13 @@ async def write(address: DatabaseAddress, _: DatabaseServer) -> None:
 
 async def follow(address: DatabaseAddress, server: DatabaseServer) -> None:
     stream = BinlogConnection(
-        SourceAddress(address.host, address.port, address.user, address.password),
+        BinlogSource(
+            DatabaseAddress(address.host, address.port, address.user, address.password),
+            server_id=77,
+            heartbeat=1,
+            read_timeout=5,
+        ),
         here(server),
-        server_id=77,
-        heartbeat=1,
-        read_timeout=5,
     )
     try:
         stream.binlogs()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.connection.blocking_connection import BlockingSession
@@ -37,18 +37,7 @@ async def follow_from_anywhere(address: DatabaseAddress, _: DatabaseServer | Non
 
 def _stream(address: DatabaseAddress, start: SourcePosition) -> str:
     stream = BinlogConnection(
-        SourceAddress(
-            address.host,
-            address.port,
-            address.user,
-            address.password,
-            address.tls,
-            address.server_key,
-        ),
-        start,
-        server_id=77,
-        heartbeat=1,
-        read_timeout=10,
+        BinlogSource(address, server_id=77, heartbeat=1, read_timeout=10), start
     )
     try:
         stream.open()

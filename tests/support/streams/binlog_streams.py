@@ -8,13 +8,14 @@ from contextlib import contextmanager
 
 import pymysql.err
 
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_code
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
@@ -70,15 +71,17 @@ def following(
 ) -> Iterator[BinlogStream]:
     """An open stream that replicates the tables of one schema; ``port``: where a proxy listens."""
     stream = BinlogStream(
-        SourceAddress(server.host, port or server.port, user),
+        BinlogSource(
+            DatabaseAddress(server.host, port or server.port, user),
+            server_id=server_id,
+            heartbeat=heartbeat,
+            read_timeout=read_timeout,
+            expected=expected,
+        ),
         start,
-        server_id=server_id,
         route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
         limits=limits or SegmentLimits(),
         resume_after=resume_after,
-        heartbeat=heartbeat,
-        read_timeout=read_timeout,
-        expected=expected,
     )
     try:
         stream.open()

@@ -26,7 +26,7 @@ from replicator.mysql.connection.prepared_statements import WireType
 from replicator.pipeline.copy.binary_rows import convert_binary, value_sizes
 from replicator.pipeline.copy.text_rows import OUTPUT_FACTOR, convert_rows
 from replicator.rows.decoder.block_decoder import CompiledDecoder
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.value_readers import MappedValueError
 from tests.support.streams.guarded_memory import guarded, guarded_copy
 
@@ -108,7 +108,9 @@ def _decode(random_: random.Random) -> bool:
         table = parse_table_map(_table_map(random_, chosen))
         columns = tuple(map(_column, table.types, table.metadata))
         everything = tuple(range(len(columns)))
-        decoder = CompiledDecoder(columns, everything, everything[:1], everything[:1], frozenset())
+        decoder = CompiledDecoder(
+            RowFormat(columns, everything, everything[:1], everything[:1], frozenset())
+        )
         event = _event(random_, chosen)
         data = guarded_copy(event)
         ends = np.array([len(event)], np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from actors.faults import FatalError
+from actors.faults import DdlEvent, FatalError, UnreadRows
 from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -33,8 +33,8 @@ async def override(
     merging: StoppedTask, fault: FatalError, action: OverrideAction, *statements: str
 ) -> None:
     """What `replicator binlog` does about the statement of a fault, while the task is paused."""
-    event = fault.ddl_event
-    assert event is not None
+    event = fault.about
+    assert isinstance(event, DdlEvent)
     assert action.value in event.actions
     place, name = event.position, merging.database
     connection = _target(merging)
@@ -51,7 +51,8 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
     connection = _target(merging)
     lease = await _lease(merging, connection)
     connection.close()
-    reply = await declare_structure(merging.task, lease, None, fault.unread, {"given": "target"})
+    assert isinstance(fault.about, UnreadRows)
+    reply = await declare_structure(merging.task, lease, None, fault.about, {"given": "target"})
     assert reply.ok, reply.error
 
 

@@ -32,6 +32,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Column, Table
 from tests.support.streams.binlog_file import table_events
+from tests.support.streams.row_blocks import images_of
 from tests.support.values.conversion_pairs import Pair
 
 
@@ -78,9 +79,11 @@ class Bench:
     def check_pair(self, number: int, table_map: TableMap, events: list[bytes]) -> None:
         pair = self.pairs[number]
         plan = plan_table(MEMBER, self.shards[number], table_map, self.targets[number], number, 1)
-        decoder = compile_decoder(plan.columns, plan.written, plan.key, plan.hashed, plan.generated)
+        decoder = compile_decoder(plan.rows)
         try:
-            followed = [line for line in decoder.decode(events).after if line is not None]
+            followed = [
+                line for line in images_of(decoder.decode(events)).after if line is not None
+            ]
             copied = self.copied(number)
         except BinlogError as error:
             # Text that the target's charset lacks is refused before anything is written.

@@ -33,9 +33,7 @@ def test_rows_are_those_written_to_all_targets() -> None:
 def test_a_task_that_starts_anew_shows_what_it_has_done_before() -> None:
     counts = TaskCounts(batches=3)
     counts.targets[ORDERS].inserted += 5
-    status = task_status(
-        "x", "starting", now(), 1, None, BlockedParts(), None, counts, RateMeter(counts)
-    )
+    status = task_status("x", "starting", now(), 1, None, BlockedParts(), None, RateMeter(counts))
     assert (status.writer.batches, status.writer.rows) == (3, 5)
 
 

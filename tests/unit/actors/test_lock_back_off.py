@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.faults import FatalError, Parts, of_target
+from actors.faults import FatalError, Parts, Recovery, of_target
 from actors.refusals import locked_fault
 from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
@@ -117,6 +117,7 @@ async def test_pauses_grow_however_long_an_attempt_takes() -> None:
 @pytest.mark.parametrize("passing", [True, False])
 def test_a_part_that_is_tried_again_by_itself_is_no_failure(*, passing: bool) -> None:
     parts = BlockedParts()
-    error = FatalError("e", "m", where="w", remedies=(), scope=of_target(X), passing=passing)
+    recovery = Recovery.RETRY if passing else Recovery.BY_OPERATOR
+    error = FatalError("e", "m", where="w", remedies=(), scope=of_target(X), recovery=recovery)
     parts.add(of_target(X), block_of("orders", error))
     assert parts.failed is not passing

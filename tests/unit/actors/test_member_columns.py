@@ -33,11 +33,12 @@ from replicator.routing.columns.member_columns import (
 )
 from replicator.routing.routes import RouteRule, Routes
 from replicator.rows.decoder.reference_decoder import compile_decoder
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.schema.effects.ddl_effects import DdlError, effects_of
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.structure import Column, Table, UniqueKey, differences
+from tests.support.streams.row_blocks import images_of
 from tests.unit.binlog.test_binlog_rows import event, row
 from tests.unit.pipeline.test_planning import map_of
 
@@ -64,19 +65,23 @@ def plan(shard: Table, target: Table, rules: MemberColumns) -> TablePlan:
 def test_an_extracted_column_is_one_of_the_plan_and_of_its_key(key: tuple[str, str]) -> None:
     made = plan(table(ID, V), table(SHARD_COLUMN, ID, V, key=key), FILLED)
     assert [column.name for column in made.target_columns] == ["id", "v", "C_Table"]
-    assert made.written == (0, 1, 2)
-    assert made.key == ((2, 0) if key[0] == "c_table" else (0, 2))
-    assert made.hashed == (0,), "texts do not choose the bucket: a collation may take two for one"
-    assert made.constants == (b"\\0\\\\\\01",)
+    assert made.rows.written == (0, 1, 2)
+    assert made.rows.key == ((2, 0) if key[0] == "c_table" else (0, 2))
+    assert made.rows.hashed == (0,), (
+        "texts do not choose the bucket: a collation may take two for one"
+    )
+    assert made.rows.constants == (b"\\0\\\\\\01",)
     assert (made.covers, made.target.buckets, made.target.replace) == (True, 8, True)
 
 
 def test_a_row_has_its_constants_behind_those_of_the_event() -> None:
     columns = (ColumnFormat("id", ColumnType.LONG, 0), ColumnFormat("v", ColumnType.VARCHAR, 400))
     decoder = compile_decoder(
-        columns, (0, 1, 2, 3), (3, 0), (0,), frozenset(), constants=(b"x", b"\\t")
+        RowFormat(columns, (0, 1, 2, 3), (3, 0), (0,), frozenset(), constants=(b"x", b"\\t"))
     )
-    images = decoder.decode([event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(8, None))])
+    images = images_of(
+        decoder.decode([event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(8, None))])
+    )
     assert images.before == [b"7\ta\tx\t\\t"]
     assert images.after == [b"8\t\\N\tx\t\\t"]
     assert (images.before_key, images.after_key) == ([b"\\t\t7"], [b"\\t\t8"])
@@ -85,19 +90,19 @@ def test_a_row_has_its_constants_behind_those_of_the_event() -> None:
 
 def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     made = plan(table(ID, V), table(BIG, V), MAPPED)
-    assert [(c.upper, c.limit) for c in made.columns] == [(UPPER, VALUE_LIMIT), (0, 0)]
+    assert [(c.upper, c.limit) for c in made.rows.columns] == [(UPPER, VALUE_LIMIT), (0, 0)]
     column = ColumnFormat("id", ColumnType.LONG, 0, upper=UPPER, limit=VALUE_LIMIT)
     text = ColumnFormat("v", ColumnType.VARCHAR, 400)
-    decoder = compile_decoder((column, text), (0, 1), (0,), (0,), frozenset())
-    images = decoder.decode(
+    decoder = compile_decoder(RowFormat((column, text), (0, 1), (0,), (0,), frozenset()))
+    images = images_of(decoder.decode(
         [event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(0, b"a")),
          event(EventType.WRITE_ROWS_V2, row(None, b"a"))]
-    )  # fmt: skip
+    ))  # fmt: skip
     assert images.before == [b"%d\ta" % (UPPER + 7), None]
     assert images.after == [b"%d\ta" % UPPER, b"\\N\ta"]
     assert images.before_key == [b"%d" % (UPPER + 7), None]
     with pytest.raises(MappedValueError, match=r"id has a value .* 0 to 17592186044415") as raised:
-        decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))])
+        images_of(decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))]))
     assert "the value -1," not in str(raised.value)
     assert "the value -1," in raised.value.told
 

@@ -30,7 +30,8 @@ EVENT = ShardStatement(Statement("s", "ALTER TABLE x ADD c INT", 9, 0))
 
 
 class Writer:
-    def __init__(self) -> None:
+    def __init__(self, ddl: Runner) -> None:
+        self.ddl = ddl
         self.mailbox: Mailbox[Any] = Mailbox(10)
 
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
@@ -82,11 +83,9 @@ class Decided:
             CoordinationTools(
                 registry,
                 columns_of({}),
-                cast(Any, Writer()),
+                cast(Any, Writer(self.runner)),
                 nothing,
-                nothing,
-                cast(Any, self.runner),
-                nothing,
+                cast(Any, SimpleNamespace(connection=None)),
                 {"a": cast(Any, self.unit)},
                 ("a",),
                 frozenset(),

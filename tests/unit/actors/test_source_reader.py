@@ -11,7 +11,7 @@ import pytest
 from actors.actor import Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.messages import GroupMessage, TargetRows, WriterMessage
+from actors.messages import GroupMessage, TargetSegment, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
@@ -20,14 +20,17 @@ from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettin
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.routing.allow_list import AllowList
 from replicator.routing.routes import Router, RouteRule, Routes
@@ -76,7 +79,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     writer: Mailbox[WriterMessage] = Mailbox(100)
     registry = SchemaRegistry()
     reader = SourceReader(
-        SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, SegmentLimits()),
+        SourceSettings("a", BinlogSource(DatabaseAddress("localhost", 1, "u"), 1), SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
         StatementReader(
             StatementSettings("a", ROUTER),
@@ -104,7 +107,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     found: list[Any] = []
     while (message := group.take()) is not None:
         found.append(message)
-    return [len(m.effects) for m in found if isinstance(m, TargetRows)]
+    return [len(m.effects) for m in found if isinstance(m, TargetSegment)]
 
 
 async def test_a_statement_in_an_unfinished_transaction_is_dealt_out_once(
@@ -126,6 +129,18 @@ async def test_the_same_statement_in_another_transaction_is_dealt_out(
         [segment(other, complete=True, end=150)],
     )
     assert await effects_dealt(monkeypatch, streams) == [1, 1]
+
+
+async def test_a_statement_is_classified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def noting(sql: str, **how: Any) -> ParsedStatement:
+        asked.append(sql)
+        return classify(sql, **how)
+
+    monkeypatch.setattr("actors.reading.statement_reader.classify", noting)
+    assert await effects_dealt(monkeypatch, Streams([segment(CREATE, complete=True)])) == [1]
+    assert asked == [CREATE.sql]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_names_that_are_no_text_are_an_error_of_the_binlog() -> None:
     event = bytes((0, 0, 0, 0, EventType.TABLE_MAP)).ljust(HEADER_SIZE + 8, b"\0") + names
     routes = TableRoutes(lambda *_: None)
     with pytest.raises(BinlogError, match="no text"):
-        routes.open(event, None)
+        routes.open(event, None, 0)
 
 
 FILE = "binlog.000007"

@@ -19,6 +19,7 @@ from replicator.binlog.errors import (
 )
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot, Segment
@@ -47,12 +48,10 @@ def assembler(
 
     return SegmentAssembler(
         PacketBuffer(),
-        start,
-        gtids=gtids,
+        FileState(start, gtids, checksums=checksums),
         route=route,
         limits=limits,
         resume_after=resume_after,
-        checksums=checksums,
     )
 
 
@@ -367,3 +366,12 @@ def test_rows_that_were_rolled_back_are_refused(sql: str) -> None:
         read(assembler(), log.events)
     empty = Binlog().query("BEGIN").query("ROLLBACK")
     assert read(assembler(), empty.events)[-1].end.binlog.offset == empty.offset
+
+
+def test_a_file_number_that_no_position_key_has_room_for_is_told() -> None:
+    last, beyond = (SourcePosition(BinlogPosition(f"bin.{n}", 4)) for n in ((1 << 23) - 1, 1 << 23))
+    assert rows(read(assembler(start=last), Binlog(4).transaction(1).events)) == [
+        (last.binlog.key, 1)
+    ]
+    with pytest.raises(BinlogError, match=r"number of the binlog file 'bin\.8388608' is too large"):
+        assembler(start=beyond)

@@ -15,6 +15,7 @@ from replicator.binlog.errors import DamagedStreamError
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.xa_events import Xid, xa_prepare_body
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.positions.position import SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
@@ -56,11 +57,11 @@ def error_of(log: Binlog, known: MariaDBGtids | MySQLGtids | None = None) -> str
     def make(assembler: type[SegmentAssembler]) -> SegmentAssembler:
         return assembler(
             PacketBuffer(),
-            START,
-            gtids=None if known is None else type(known)(gtids),
+            FileState(
+                START, None if known is None else type(known)(gtids), checksums=log.checksums
+            ),
             route=lambda _, table, __: RouteSlot(1, 2) if table == "t" else None,
             limits=NO_LIMITS,
-            checksums=log.checksums,
         )
 
     return read_alike(make, [packets_of(log.events)])
@@ -276,8 +277,7 @@ def test_the_boundary_stays_before_what_is_refused() -> None:
     for kind in BOTH:
         reader = kind(
             PacketBuffer(),
-            START,
-            gtids=None,
+            FileState(START, None, checksums=True),
             route=lambda *_: RouteSlot(1, 2),
             limits=NO_LIMITS,
         )
@@ -315,11 +315,9 @@ def made(
     packets = PacketBuffer()
     reader = assembler(
         packets,
-        start,
-        gtids=MariaDBGtids(""),
+        FileState(start, MariaDBGtids(""), checksums=True, described=False),
         route=lambda *_: RouteSlot(1, 2),
         limits=NO_LIMITS,
-        described=False,
     )
     feed(packets, packets_of(log.events))
     return reader

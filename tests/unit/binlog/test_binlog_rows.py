@@ -12,8 +12,9 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
-from replicator.rows.decoder.row_images import RowChange, RowImages
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.decoder.row_block import RowChange
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
+from tests.support.streams.row_blocks import RowImages, images_of
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
@@ -53,7 +54,9 @@ def row(number: int | None, text: bytes | None) -> bytes:
 
 def decoder(columns: tuple[ColumnFormat, ...] = COLUMNS) -> RowsDecoder:
     everything = tuple(range(len(columns)))
-    return compile_decoder(columns, everything, everything[:1], everything[:1], frozenset())
+    return compile_decoder(
+        RowFormat(columns, everything, everything[:1], everything[:1], frozenset())
+    )
 
 
 def fields(line: bytes) -> list[bytes | None]:
@@ -95,7 +98,7 @@ rows_strategy = st.lists(
     ),
 )
 def test_every_row_comes_back(rows: list[tuple[int | None, bytes | None]], kind: int) -> None:
-    images = decoder().decode([event(kind, b"".join(row(*r) for r in rows))])
+    images = images_of(decoder().decode([event(kind, b"".join(row(*r) for r in rows))]))
     lines = images.after if kind in INSERTS else images.before
     expected = [[None if n is None else b"%d" % n, text] for n, text in rows]
     assert [fields(line) for line in lines if line is not None] == expected
@@ -104,12 +107,14 @@ def test_every_row_comes_back(rows: list[tuple[int | None, bytes | None]], kind:
 
 def test_images_of_each_change() -> None:
     seven = zlib.crc32(b"7")
-    images = decoder().decode(
-        [
-            event(EventType.WRITE_ROWS_V1, row(7, b"a") + row(8, None)),
-            event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(9, b"b")),
-            event(EventType.DELETE_ROWS_V2, row(7, b"a")),
-        ]
+    images = images_of(
+        decoder().decode(
+            [
+                event(EventType.WRITE_ROWS_V1, row(7, b"a") + row(8, None)),
+                event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(9, b"b")),
+                event(EventType.DELETE_ROWS_V2, row(7, b"a")),
+            ]
+        )
     )
     assert images == RowImages(
         event=[0, 0, 1, 2],
@@ -127,11 +132,17 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     columns = (INT, TEXT, ColumnFormat("n", ColumnType.TINY, 0, unsigned=True))
     image = b"\xf8" + row(1, b"x")[1:] + b"\xff"
     [event_bytes] = [event(EventType.WRITE_ROWS_V1, image, columns=3)]
-    chosen = compile_decoder(columns, (2, 0), (1, 2), (0, 1), frozenset()).decode([event_bytes])
+    chosen = images_of(
+        compile_decoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
+            [event_bytes]
+        )
+    )
     assert chosen.after == [b"255\t1"]
     assert chosen.after_key == [b"x\t255"]
     assert chosen.after_hash == [zlib.crc32(b"1\tx")]
-    whole = compile_decoder(columns, (1,), (), (), frozenset()).decode([event_bytes])
+    whole = images_of(
+        compile_decoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
+    )
     assert (whole.after, whole.after_key, whole.after_hash) == ([b"x"], [b"x"], [0])
 
 
@@ -148,30 +159,34 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
 def test_compressed_events(kind: int, plain: int) -> None:
     rows = row(1, b"x" * 300) + row(2, b"y")
     packed = b"\x82" + len(rows).to_bytes(2, "big") + zlib.compress(rows)
-    expected = decoder().decode([event(plain, rows)])
-    assert decoder().decode([event(kind, packed)]) == expected
+    expected = images_of(decoder().decode([event(plain, rows)]))
+    assert images_of(decoder().decode([event(kind, packed)])) == expected
     for damaged in (b"", b"\x92" + packed[1:], packed[:-9], b"\x82\0\x01" + packed[3:]):
         with pytest.raises(BinlogError, match="compressed"):
-            decoder().decode([event(kind, damaged)])
+            images_of(decoder().decode([event(kind, damaged)]))
 
 
 def test_generated_columns_may_be_missing() -> None:
     columns = (INT, ColumnFormat("g", ColumnType.LONG, 0), TEXT)
     partial = event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3, present=b"\x05")
-    decode = compile_decoder(columns, (0, 2), (0,), (0,), frozenset({1})).decode
-    assert decode([partial]).after == [b"1\tx"]
-    assert decode(
-        [event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)]
+    decode = compile_decoder(RowFormat(columns, (0, 2), (0,), (0,), frozenset({1}))).decode
+    assert images_of(decode([partial])).after == [b"1\tx"]
+    assert images_of(
+        decode([event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)])
     ).after == [b"0\t"]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks g\."):
-        compile_decoder(columns, (0, 1, 2), (0,), (0,), frozenset({1})).decode([partial])
+        images_of(
+            compile_decoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode(
+                [partial]
+            )
+        )
 
 
 def test_partial_image_after_an_update() -> None:
     partial = event(EventType.UPDATE_ROWS_V1, row(1, b"x") + b"\0\x02\0\0\0")
     partial = partial[:29] + b"\x01" + partial[30:]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks t\."):
-        decoder().decode([partial])
+        images_of(decoder().decode([partial]))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +202,7 @@ def test_partial_image_after_an_update() -> None:
 )
 def test_other_events_are_refused(kind: int) -> None:
     with pytest.raises(UnsupportedEventError, match=f"event type {kind} "):
-        decoder().decode([event(kind, b"")])
+        images_of(decoder().decode([event(kind, b"")]))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +227,7 @@ def test_other_events_are_refused(kind: int) -> None:
 )
 def test_damage_is_named(damaged: bytes, what: str) -> None:
     with pytest.raises(BinlogError, match=r"row event 1 \(type \d+, .* position 42 .*" + what):
-        decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged])
+        images_of(decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged]))
 
 
 def test_enums_and_sets_are_written_by_label() -> None:
@@ -221,22 +236,25 @@ def test_enums_and_sets_are_written_by_label() -> None:
         ColumnFormat("s", ColumnType.SET, 2, labels=(b"\0x", b"\0y", b"\0z"), separator=b"\0,"),
     )
     rows = b"".join(b"\xfc" + bytes([e, s, 0]) for e, s in [(0, 0), (1, 1), (2, 5)])
-    assert decoder(columns).decode([event(EventType.WRITE_ROWS_V1, rows)]).after == [
+    assert images_of(decoder(columns).decode([event(EventType.WRITE_ROWS_V1, rows)])).after == [
         b"\t",
         b"a\t\\0x",
         b"t\\tb\t\\0x\\0,\\0z",
     ]
     for e, s, what in [(3, 0, "column e .*label 3 of 2"), (1, 8, "column s .*labels 0b1000 of 3")]:
         with pytest.raises(BinlogError, match=what):
-            decoder(columns).decode([event(EventType.WRITE_ROWS_V1, b"\xfc" + bytes([e, s, 0]))])
+            images_of(
+                decoder(columns).decode(
+                    [event(EventType.WRITE_ROWS_V1, b"\xfc" + bytes([e, s, 0]))]
+                )
+            )
 
 
 def test_text_that_cannot_be_converted_names_its_column() -> None:
     column = ColumnFormat("c", ColumnType.VARCHAR, 20, transcode=("utf_8", "mysql_latin1"))
-    convert = compile_decoder((column,), (0,), (), (), frozenset()).decode
-    assert convert(
-        [event(EventType.WRITE_ROWS_V1, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)]
-    ).after == [b"\xe9\x81"]
+    convert = compile_decoder(RowFormat((column,), (0,), (), (), frozenset())).decode
+    block = convert([event(EventType.WRITE_ROWS_V1, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)])
+    assert images_of(block).after == [b"\xe9\x81"]
     with pytest.raises(BinlogError, match=r"column c of the row.*character set"):
         convert([event(EventType.WRITE_ROWS_V1, b"\xfe\x03\xe2\x82\xa8", columns=1)])
 
@@ -244,8 +262,10 @@ def test_text_that_cannot_be_converted_names_its_column() -> None:
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_float_is_the_double_that_it_is(value: float) -> None:
     column = ColumnFormat("f", ColumnType.FLOAT, 4)
-    images = decoder((column,)).decode(
-        [event(EventType.WRITE_ROWS_V1, b"\xfe" + struct.pack("<f", value), columns=1)]
+    images = images_of(
+        decoder((column,)).decode(
+            [event(EventType.WRITE_ROWS_V1, b"\xfe" + struct.pack("<f", value), columns=1)]
+        )
     )
     assert images.after[0] is not None
     assert float(images.after[0]) == value
@@ -270,7 +290,7 @@ def test_types_that_cannot_be_read(kind: int) -> None:
 )
 def test_garbage_raises_nothing_else(garbage: list[bytes], kind: int) -> None:
     try:
-        images = decoder().decode([event(kind, g) for g in garbage])
+        images = images_of(decoder().decode([event(kind, g) for g in garbage]))
     except BinlogError:
         return
     assert all(a <= b for a, b in pairwise(images.event))
@@ -289,15 +309,17 @@ def versioned(number: int, until: bytes) -> bytes:
 
 @pytest.mark.parametrize("forever", [FOREVER_2038, FOREVER_2106])
 def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
-    decode = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1).decode
+    decode = compile_decoder(RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1)).decode
     present, past, other = versioned(1, forever), versioned(1, PAST), versioned(2, forever)
-    images = decode(
-        [
-            event(EventType.WRITE_ROWS_V1, past + present),
-            event(EventType.UPDATE_ROWS_V1, present + other + present + past + past + present),
-            event(EventType.UPDATE_ROWS_V1, past + past),
-            event(EventType.DELETE_ROWS_V1, past + other),
-        ]
+    images = images_of(
+        decode(
+            [
+                event(EventType.WRITE_ROWS_V1, past + present),
+                event(EventType.UPDATE_ROWS_V1, present + other + present + past + past + present),
+                event(EventType.UPDATE_ROWS_V1, past + past),
+                event(EventType.DELETE_ROWS_V1, past + other),
+            ]
+        )
     )
     insert, update, delete = RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE
     assert images.change == [insert, update, delete, insert, delete]
@@ -309,36 +331,43 @@ def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
     assert images.after_hash == [hashes[int(key or 0)] for key in images.after]
 
 
-def noted(images: RowImages) -> list[list[bytes | None]]:
-    return [column.values() for column in images.noted]
+def raw_values(images: RowImages) -> list[list[bytes | None]]:
+    return [column.values() for column in images.raw_columns]
 
 
 def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
     columns = (INT, ColumnFormat("n", ColumnType.VARCHAR, 20), INT)
     # The first two bits of a row's first byte: NULL in these columns.
     rows = [b"\xf8\1\0\0\0\1a\5\0\0\0", b"\xfa\2\0\0\0\6\0\0\0", b"\xf8\3\0\0\0\0\7\0\0\0"]
-    decoder = compile_decoder(columns, (0,), (0,), (0,), frozenset(), noted=(2, 1))
+    decoder = compile_decoder(RowFormat(columns, (0,), (0,), (0,), frozenset()), raw_columns=(2, 1))
     events = [
         event(EventType.UPDATE_ROWS_V1, rows[0] + rows[1], 3),
         event(EventType.DELETE_ROWS_V1, rows[2], 3),
         event(EventType.WRITE_ROWS_V1, rows[1] + rows[0], 3),
     ]
     numbers = [number.to_bytes(4, "little") for number in (5, 6, 7, 6, 5)]
-    assert noted(decoder.decode(events)) == [numbers, [b"\1a", None, b"\0", None, b"\1a"]]
-    assert noted(decoder.decode(events[2:])) == [numbers[3:], [None, b"\1a"]]
+    assert raw_values(images_of(decoder.decode(events))) == [
+        numbers,
+        [b"\1a", None, b"\0", None, b"\1a"],
+    ]
+    assert raw_values(images_of(decoder.decode(events[2:]))) == [numbers[3:], [None, b"\1a"]]
     with pytest.raises(BinlogError):
-        decoder.decode([*events, events[0][:-3]])
-    assert noted(decoder.decode([])) == [[], []]
+        images_of(decoder.decode([*events, events[0][:-3]]))
+    assert raw_values(images_of(decoder.decode([]))) == [[], []]
 
 
 def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
     present, past, other = (versioned(n, at) for n, at in ((1, FOREVER_2038), (2, PAST), (3, PAST)))
-    decoder = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1, noted=(0,))
-    images = decoder.decode(
-        [
-            event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),
-            event(EventType.WRITE_ROWS_V1, past + present),
-        ]
+    decoder = compile_decoder(
+        RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), raw_columns=(0,)
+    )
+    images = images_of(
+        decoder.decode(
+            [
+                event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),
+                event(EventType.WRITE_ROWS_V1, past + present),
+            ]
+        )
     )
     assert images.change == [RowChange.DELETE, RowChange.INSERT, RowChange.INSERT]
-    assert noted(images) == [[b"\1\0\0\0"] * 3]
+    assert raw_values(images) == [[b"\1\0\0\0"] * 3]

@@ -17,6 +17,7 @@ from replicator.binlog.events.event_header import EventType
 from replicator.binlog.parser import fast_path as ordinary_course
 from replicator.binlog.parser import fast_path as small_payloads
 from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.file_state import FileState
 from replicator.binlog.positions.gtid import MySQLGtids
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import RouteSlot
@@ -188,12 +189,10 @@ def made(
     def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
         return kind(
             PacketBuffer(),
-            START if known else None,
-            gtids=gtids_of() if gtids else None,
+            FileState(START if known else None, gtids_of() if gtids else None, checksums=checksums),
             route=lambda _, table, __: SLOTS.get(table),
             limits=limits,
             resume_after=resume,
-            checksums=checksums,
         )
 
     return make

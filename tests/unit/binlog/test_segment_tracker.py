@@ -36,9 +36,8 @@ def part(
     segment: int, target: int, *transactions: int, ddl: DdlItem | None = None
 ) -> TargetSegment:
     found = rows(*transactions) if transactions else None
-    return TargetSegment(
-        "a", 0, segment, target, found, 0, ddl, GroupSaved(((target, 1),)) if ddl else None
-    )
+    saved = GroupSaved(((target, 1),)) if ddl else None
+    return TargetSegment("a", 0, segment, target, found, ddl=ddl, saved=saved)
 
 
 def item(target: int) -> DdlItem:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from replicator.checks.schema.table_fit import colliding_keys, member_differences
-from replicator.checks.target.target_tables import key_notes
+from replicator.checks.target.target_tables import key_warnings
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False, auto_increment=True)
@@ -96,7 +96,7 @@ def test_auto_increment_keys_collide_unless_the_target_keeps_them_apart() -> Non
 
 def test_notes_about_keys() -> None:
     unique = UniqueKey("u", ("a",), nullable=True)
-    assert [r.state for r in key_notes(table(ID, keys=()))] == ["warning"]
-    assert "may be NULL" in key_notes(table(ID, keys=(unique,)))[0].finding
-    assert "further" in key_notes(table(ID, keys=(PRIMARY, unique)))[0].finding
-    assert key_notes(table(ID)) == []
+    assert [r.state for r in key_warnings(table(ID, keys=()))] == ["warning"]
+    assert "may be NULL" in key_warnings(table(ID, keys=(unique,)))[0].finding
+    assert "further" in key_warnings(table(ID, keys=(PRIMARY, unique)))[0].finding
+    assert key_warnings(table(ID)) == []

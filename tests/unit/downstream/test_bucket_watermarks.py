@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.writing.batched_writer import BucketWatermarks, buckets_of
+from actors.writing.checkpoints import BucketWatermarks, buckets_of
 from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, Watermark
 

@@ -36,7 +36,7 @@ def test_the_zone_of_the_session_goes_before_that_of_the_server() -> None:
 
 @pytest.mark.parametrize("told", [False, True])
 def test_a_missing_flag_means_something_where_the_server_sets_it(told: bool) -> None:
-    defaults = SessionDefaults(explicit_timestamp_defaults=True, timestamps_told=told)
+    defaults = SessionDefaults(explicit_timestamp_defaults=True, timestamps_logged=told)
     assert defaults.complete(StatementContext()).explicit_timestamp_defaults is not told
 
 

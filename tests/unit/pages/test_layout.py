@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[3]
 MODULE_LINES = 600
 FUNCTION_LINES = 70
 FOLDER_MODULES = 24
+PARAMETERS = 8
 
 EVERYONE_MAY_IMPORT = {
     "replicator.kernels",
@@ -177,6 +178,60 @@ def test_functions_are_small() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: n for name, n in lengths.items() if n > FUNCTION_LINES} == {}
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names of an annotation, also of one that is written as text."""
+    parts = list(ast.walk(node))
+    texts = (part.value for part in parts if isinstance(part, ast.Constant))
+    named = {part.id for part in parts if isinstance(part, ast.Name)}
+    return named.union(*(names_in(ast.parse(t)) for t in texts if isinstance(t, str)))
+
+
+def classes() -> list[ast.ClassDef]:
+    nodes = (node for path in MODULES.values() for node in ast.walk(tree(path)))
+    return [node for node in nodes if isinstance(node, ast.ClassDef)]
+
+
+def is_dataclass(node: ast.ClassDef) -> bool:
+    return any("dataclass" in names_in(decorator) for decorator in node.decorator_list)
+
+
+def does_something(node: ast.ClassDef) -> bool:
+    """Whether its objects work with servers, files or time, rather than be read."""
+    return any(isinstance(method, ast.AsyncFunctionDef) for method in node.body) or any(
+        isinstance(method, ast.FunctionDef) and method.name in ("close", "run")
+        for method in node.body
+    )
+
+
+def parameters() -> dict[str, int]:
+    """How many things each function takes, and each dataclass that holds what does something.
+
+    Compiled loops take their arrays one by one. A record may have as many fields as it has facts.
+    """
+    found = {}
+    for module, path in MODULES.items():
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if any(names_in(d) & {"compiled", "inlined"} for d in node.decorator_list):
+                continue
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = sum(argument.arg not in ("self", "cls") for argument in given)
+            found[f"{module}:{node.lineno} {node.name}"] = count
+    doing = {node.name for node in classes() if does_something(node)}
+    for node in filter(is_dataclass, classes()):
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+        if doing & set[str]().union(*(names_in(field.annotation) for field in fields)):
+            found[node.name] = len(fields)
+    return found
+
+
+def test_nothing_takes_more_than_a_few_things() -> None:
+    counted = parameters()
+    assert {"Resources", "CoordinationTools"} <= counted.keys()
+    assert {name: n for name, n in counted.items() if n > PARAMETERS} == {}
 
 
 def of_the_command_line(module: str) -> bool:

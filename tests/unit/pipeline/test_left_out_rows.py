@@ -17,12 +17,12 @@ from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.mysql.column_types import ColumnType, Literal
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.batch import ApplySettings, BatchResult, BatchShare, LeftOut
+from replicator.pipeline.apply.batch import ApplySettings, BatchResult, LeftOut
 from replicator.pipeline.apply.job import apply_part
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import row_filter, rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
@@ -45,11 +45,8 @@ def filtered_plan() -> TablePlan:
     return TablePlan(
         TargetTable(3, "d", "t", 4, True),
         SHARD,
-        (INT,),
-        (0,),
+        RowFormat((INT,), (0,), (0,), (0,)),
         (TargetColumn("id", Literal.NUMBER),),
-        (0,),
-        (0,),
         filtering=row_filter(resolved, STRUCTURE, (INT,), keyed=True),
     )
 
@@ -70,7 +67,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     events = [inserted(4, 5), inserted(6)]
     batch = batch_of(plan_list([filtered_plan()]), planned_events([0, 0], [1, 1], [1, 2], events))
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
-    found = apply_part(BatchShare(batch, {3: buckets}, settings))
+    found = apply_part(replace(batch, share={3: buckets}), settings)
     assert found == BatchResult((), (LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
+from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, key_ranks, net_changes
 from replicator.pipeline.plans.plan import (
     PlanList,
@@ -25,9 +25,8 @@ from replicator.pipeline.plans.plan import (
     TargetTable,
 )
 from replicator.rows.decoder.lines import lines_of
-from replicator.rows.decoder.row_block import RowBlock
-from replicator.rows.decoder.row_images import RowChange
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.decoder.row_block import RowBlock, RowChange
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from tests.support.streams.row_columns import plan_list
 
 INSERT, UPDATE, DELETE = map(int, RowChange)
@@ -39,11 +38,8 @@ def plan(member: str = "A", *, key: bool = True, replaceable: bool = True) -> Ta
     return TablePlan(
         target=replace(TARGET, replace=replaceable),
         member=Member("a", TableName("s", member)),
-        columns=COLUMNS,
-        written=(0, 1),
+        rows=RowFormat(COLUMNS, (0, 1), (0,) if key else (), hashed=()),
         target_columns=(TargetColumn("k", Literal.NUMBER), TargetColumn("v", Literal.NUMBER)),
-        key=(0,) if key else (),
-        hashed=(),
     )
 
 
@@ -92,7 +88,7 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
         np.ascontiguousarray(numbers[:, 0]),
         np.ascontiguousarray(numbers[:, 1]),
         lines_of([line(row) or b"" for _, row in images]),
-        lines_of([(key(row) if p.key else line(row)) or b"" for p, row in images]),
+        lines_of([(key(row) if p.rows.key else line(row)) or b"" for p, row in images]),
         np.zeros(len(images), np.uint32),
     )
     plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
@@ -102,17 +98,20 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
 
 def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
     """One item for each list of columns, with lists."""
-    found: dict[object, ListedChanges] = {}
+    found: dict[object, NetChanges] = {}
     for group in changes:
         identity = (group.columns, group.key_columns, group.covers)
-        of = found.setdefault(identity, ListedChanges(*identity))
-        of.deletes += group.deletes
-        of.overwrites += group.overwrites
-        of.upserts += group.upserts
-        of.arrivals += group.arrivals
-        of.inserts += group.inserts
-        of.members += group.members
-        of.removals |= group.removals
+        of = found.get(identity, NetChanges(*identity))
+        found[identity] = replace(
+            of,
+            deletes=[*of.deletes, *group.deletes],
+            overwrites=[*of.overwrites, *group.overwrites],
+            upserts=[*of.upserts, *group.upserts],
+            arrivals=[*of.arrivals, *group.arrivals],
+            inserts=[*of.inserts, *group.inserts],
+            members=[*of.members, *group.members],
+            removals=of.removals | group.removals,
+        )
     return [*found.values()]
 
 
@@ -129,7 +128,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.removals.items()),
         )
         for group in merged(changes)
-        if group != ListedChanges(group.columns, group.key_columns, group.covers)
+        if group != NetChanges(group.columns, group.key_columns, group.covers)
     )
 
 
@@ -137,7 +136,7 @@ def one(steps: list[Step], *, safe_mode: bool = False) -> NetChanges:
     changes = effect(steps, safe_mode=safe_mode)
     p = steps[0][0]
     assert len(changes) <= 1
-    return changes[0] if changes else ListedChanges(p.target_columns, p.key_columns, p.covers)
+    return changes[0] if changes else NetChanges(p.target_columns, p.key_columns, p.covers)
 
 
 A, B = plan("A"), plan("B")
@@ -172,7 +171,7 @@ def test_a_changed_row_is_deleted_first_where_other_keys_may_collide() -> None:
 
 def test_a_row_that_came_and_went_leaves_nothing() -> None:
     changes = one([(A, None, (1, 1)), (A, (1, 1), None)])
-    assert changes == ListedChanges(A.target_columns, A.key_columns, covers=True)
+    assert changes == NetChanges(A.target_columns, A.key_columns, covers=True)
 
 
 def test_a_row_that_was_changed_back_is_left_alone() -> None:
@@ -240,7 +239,9 @@ def test_in_safe_mode_the_last_shard_wins() -> None:
 
 
 def test_rows_with_other_columns_are_written_apart() -> None:
-    narrow = replace(B, written=(0,), target_columns=B.target_columns[:1], covers=False)
+    narrow = replace(
+        B, rows=replace(B.rows, written=(0,)), target_columns=B.target_columns[:1], covers=False
+    )
     groups = effect([(A, None, (1, 1)), (narrow, None, (2, 2))])
     assert [len(group.columns) for group in groups] == [2, 1]
 

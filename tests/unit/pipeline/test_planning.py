@@ -24,7 +24,7 @@ from replicator.pipeline.plans.planning import (
     plan_table,
 )
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.schema.structure.structure import Column, Table, UniqueKey, labels_of
 from tests.support.streams.row_columns import plan_list
 
@@ -70,17 +70,17 @@ ID = Column("id", "int(11)", nullable=False)
 def test_neighbouring_numbers_share_a_bucket_whatever_type_a_shard_has() -> None:
     wide = replace(ID, type="bigint(20)")
     made = plan(table(ID), table(wide))
-    assert (made.hash_cut, plan(table(wide), table(wide)).hash_cut) == (2, 2)
+    assert (made.rows.hash_cut, plan(table(wide), table(wide)).rows.hash_cut) == (2, 2)
     keys = (UniqueKey("PRIMARY", ("id", "b")),)
     both = table(ID, text("b", "binary(4)"), keys=keys)
-    assert (plan(both, both).hashed, plan(both, both).hash_cut) == ((0, 1), 0)
+    assert (plan(both, both).rows.hashed, plan(both, both).rows.hash_cut) == ((0, 1), 0)
 
 
 def test_columns_are_matched_by_name_without_case() -> None:
     made = plan(table(ID, text("Name")), table(text("NAME"), ID))
     assert [column.name for column in made.target_columns] == ["id", "NAME"]
-    assert made.written == (0, 1)
-    assert made.key == (0,)
+    assert made.rows.written == (0, 1)
+    assert made.rows.key == (0,)
     assert made.key_columns[0].name == "id"
     assert made.covers
 
@@ -98,18 +98,18 @@ def test_a_target_with_further_columns_is_not_covered() -> None:
 def test_generated_columns_are_written_only_where_the_target_does_not_compute_them() -> None:
     computed = replace(text("g"), generated=True)
     both = plan(table(ID, computed), table(ID, computed))
-    assert (both.written, both.generated) == ((0,), frozenset({1}))
+    assert (both.rows.written, both.rows.generated) == ((0,), frozenset({1}))
     ordinary = plan(table(ID, computed), table(ID, text("g")))
-    assert (ordinary.written, ordinary.generated) == ((0, 1), frozenset())
+    assert (ordinary.rows.written, ordinary.rows.generated) == ((0, 1), frozenset())
     missing = plan(table(ID, computed), table(ID))
-    assert (missing.written, missing.generated) == ((0,), frozenset({1}))
+    assert (missing.rows.written, missing.rows.generated) == ((0,), frozenset({1}))
     with pytest.raises(UnfitTargetError, match="the target computes `g`, and the shard stores"):
         plan(table(ID, text("g")), table(ID, computed))
 
 
 def test_one_exact_key_is_cut_into_buckets_and_overwritten_in_place() -> None:
     made = plan(table(ID), table(ID))
-    assert (made.target.buckets, made.target.replace, made.hashed) == (8, True, (0,))
+    assert (made.target.buckets, made.target.replace, made.rows.hashed) == (8, True, (0,))
 
 
 @pytest.mark.parametrize(
@@ -123,40 +123,40 @@ def test_one_exact_key_is_cut_into_buckets_and_overwritten_in_place() -> None:
 def test_a_further_unique_key_makes_one_bucket(further: UniqueKey) -> None:
     columns = (ID, text("v"))
     made = plan(table(*columns), table(*columns, keys=(PRIMARY, further)))
-    assert (made.target.buckets, made.target.replace, made.key) == (1, False, (0,))
+    assert (made.target.buckets, made.target.replace, made.rows.key) == (1, False, (0,))
 
 
 def test_text_in_a_key_does_not_choose_the_bucket() -> None:
     name = text("id")
     made = plan(table(name), table(name))
-    assert (made.key, made.hashed, made.target.buckets) == ((0,), (), 1)
+    assert (made.rows.key, made.rows.hashed, made.target.buckets) == ((0,), (), 1)
     keys = (UniqueKey("PRIMARY", ("id", "n")),)
     mixed = table(name, Column("n", "bigint(20)"), keys=keys)
     made = plan(mixed, mixed)
-    assert (made.key, made.hashed, made.target.buckets) == ((0, 1), (1,), 8)
+    assert (made.rows.key, made.rows.hashed, made.target.buckets) == ((0, 1), (1,), 8)
 
 
 def test_a_table_without_a_usable_key_is_known_by_whole_rows() -> None:
     keyless = table(ID, text("v"), Column("d", "double"), keys=())
     made = plan(keyless, keyless)
-    assert (made.key, made.hashed) == ((), (0,))
+    assert (made.rows.key, made.rows.hashed) == ((), (0,))
     assert (made.target.buckets, made.target.replace) == (8, False)
     nullable = replace(keyless, keys=(UniqueKey("u", ("id",), nullable=True),))
     made = plan(nullable, nullable)
-    assert (made.key, made.target.buckets, made.target.replace) == ((), 1, False)
+    assert (made.rows.key, made.target.buckets, made.target.replace) == ((), 1, False)
 
 
 def test_a_key_that_the_shard_does_not_fill_is_no_row_key() -> None:
     keys = (UniqueKey("PRIMARY", ("auto",)),)
     made = plan(table(ID, keys=()), table(Column("auto", "int"), ID, keys=keys))
-    assert (made.key, made.target.buckets, made.target.replace) == ((), 1, False)
+    assert (made.rows.key, made.target.buckets, made.target.replace) == ((), 1, False)
 
 
 def test_the_order_of_the_key_is_the_targets() -> None:
     keys = (UniqueKey("PRIMARY", ("b", "a")),)
     columns = (Column("a", "int"), Column("b", "bigint"))
     made = plan(table(*columns), table(*columns, keys=keys))
-    assert made.key == (1, 0)
+    assert made.rows.key == (1, 0)
     assert [column.name for column in made.key_columns] == ["b", "a"]
 
 
@@ -172,7 +172,7 @@ def test_formats_hold_what_the_event_leaves_out() -> None:
     )
     number, binary, enum, several, uuid, json, time = plan(
         table(*columns, keys=()), table(*columns, keys=())
-    ).columns
+    ).rows.columns
     assert number.unsigned
     assert binary.length == 4
     assert enum.labels == (b"a", b"it's", "ü,".encode("latin1"))
@@ -185,14 +185,14 @@ def test_labels_are_written_in_the_targets_charset() -> None:
     made = plan(
         table(text("e", "enum('ü')", "latin1"), keys=()), table(text("e", "enum('ü')"), keys=())
     )
-    assert made.columns[0].labels == ("ü".encode(),)
-    assert made.columns[0].transcode is None
+    assert made.rows.columns[0].labels == ("ü".encode(),)
+    assert made.rows.columns[0].transcode is None
 
 
 def test_text_is_converted_only_where_its_bytes_differ() -> None:
     def transcode(ours: str, theirs: str) -> tuple[str, str] | None:
         source, target = text("v", charset=ours), text("v", charset=theirs)
-        return plan(table(source, keys=()), table(target, keys=())).columns[0].transcode
+        return plan(table(source, keys=()), table(target, keys=())).rows.columns[0].transcode
 
     assert transcode("utf8mb3", "utf8mb4") is None
     assert transcode("latin1", "latin1") is None
@@ -202,7 +202,7 @@ def test_text_is_converted_only_where_its_bytes_differ() -> None:
 
 def test_an_unknown_charset_is_an_error_only_where_it_is_converted() -> None:
     odd = table(text("v", charset="dec8"), keys=())
-    assert plan(odd, odd).columns[0].transcode is None
+    assert plan(odd, odd).rows.columns[0].transcode is None
     with pytest.raises(PlanError, match="column v"):
         plan(odd, table(text("v"), keys=()))
 
@@ -264,11 +264,13 @@ def test_labels_of_a_column_type(kind: str, labels: tuple[str, ...]) -> None:
 ONE = TablePlan(
     TargetTable(3, "s", "t", 4, replace=True),
     Member("a", TableName("x", "t1")),
-    tuple(ColumnFormat(f"c{number}", 3, 0) for number in range(30)),
-    tuple(range(30)),
+    RowFormat(
+        tuple(ColumnFormat(f"c{number}", 3, 0) for number in range(30)),
+        tuple(range(30)),
+        (0,),
+        (0,),
+    ),
     tuple(TargetColumn(f"c{number}", Literal.NUMBER) for number in range(30)),
-    (0,),
-    (0,),
 )
 TWO = replace(ONE, target=replace(ONE.target, number=9, table="u"))
 
@@ -354,7 +356,7 @@ def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
     other = Table("m", "other", (ID, NAME), KEYS, "CREATE TABLE `other` (…)")
     second = plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE)
     assert second == plan_table(member, structure, table_map, other, 8, 4)
-    assert second.columns is first.columns
+    assert second.rows.columns is first.rows.columns
     assert second.target_columns is first.target_columns
     assert plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE) is second
     renamed = replace(other, schema="n")
@@ -409,4 +411,4 @@ def test_forgotten_plans_are_made_anew() -> None:
     plans = PlanCache()
     first = planned(plans, 1)
     plans.forget()
-    assert planned(plans, 1).columns is not first.columns
+    assert planned(plans, 1).rows.columns is not first.rows.columns

@@ -16,7 +16,7 @@ from replicator.routing.expression.expression_filter import Fate, RowRules
 from replicator.routing.expression.row_fates import fates
 from replicator.routing.expression.types import Call, ExpressionError, FilterColumn
 from replicator.routing.expression.vectors import INEXACT
-from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.decoder.row_block import RowChange
 from tests.support.values.expression_values import (
     FILTERED,
     ListColumn,

@@ -14,9 +14,8 @@ from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder, CompiledDecoder, OwnBuckets
 from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
-from replicator.rows.decoder.row_block import RowBlock, block_of_images
 from replicator.rows.decoder.row_format import extent
-from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.float_text import Doubles, float_text
 from replicator.rows.values.value_readers import MappedValueError
 from tests.support.streams.row_blocks import Image, rows_of
@@ -220,10 +219,12 @@ def test_lines_are_those_of_the_careful_decoder(seed: int) -> None:
     events = [event(draw, columns, present) for _ in range(30)]
     given = (tuple(columns), written, key, hashed, generated)
     cut = draw.randrange(4)
-    careful = compile_decoder(*given, constants=constants, hash_cut=cut).decode(events)
-    block = BlockDecoder(*given, constants=constants, hash_cut=cut).decode(spans_of(events))
+    careful = compile_decoder(RowFormat(*given, constants=constants, hash_cut=cut)).decode(events)
+    block = BlockDecoder(RowFormat(*given, constants=constants, hash_cut=cut)).decode(
+        spans_of(events)
+    )
     assert block is not None
-    assert rows_of(block) == rows_of(block_of_images(careful))
+    assert rows_of(block) == rows_of(careful)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -235,8 +236,8 @@ def test_only_rows_of_own_buckets_have_lines(seed: int) -> None:
     given = (tuple(columns), everything, key, draw.choice([key, key[:1]]), frozenset[int]())
     events = [event(draw, columns, [*everything]) for _ in range(30)]
     own = OwnBuckets(4, frozenset(draw.sample(range(4), draw.randrange(1, 4))))
-    whole = rows_of(block_of_images(compile_decoder(*given).decode(events)))
-    block = BlockDecoder(*given).decode(spans_of(events), own)
+    whole = rows_of(compile_decoder(RowFormat(*given)).decode(events))
+    block = BlockDecoder(RowFormat(*given)).decode(spans_of(events), own)
     assert block is not None
 
     def kept(image: Image) -> Image:
@@ -254,7 +255,7 @@ def test_only_rows_of_own_buckets_have_lines(seed: int) -> None:
 def test_damage_is_found_in_rows_of_any_bucket(of: ColumnFormat) -> None:
     draw = random.Random(of.name)
     given = ((column("id", ColumnType.LONG), of), (0, 1), (0,), (0,), frozenset[int]())
-    decoder = BlockDecoder(*given)
+    decoder = BlockDecoder(RowFormat(*given))
     for _ in range(100):
         whole = bytearray(event(draw, [*given[0]], [0, 1], draw.choice([23, 24, 25, 30])))
         whole[draw.randrange(19, len(whole))] = draw.randrange(256)
@@ -270,7 +271,7 @@ def test_damage_is_found_in_rows_of_any_bucket(of: ColumnFormat) -> None:
 def test_damaged_values_end_as_with_the_careful_decoder(of: ColumnFormat) -> None:
     draw = random.Random(of.name)
     given = ((of,), (0,), (0,), (0,), frozenset[int]())
-    careful, compiled = compile_decoder(*given), CompiledDecoder(*given)
+    careful, compiled = compile_decoder(RowFormat(*given)), CompiledDecoder(RowFormat(*given))
     for _ in range(150):
         whole = bytearray(event(draw, [of], [0], draw.choice([23, 24, 25, 30])))
         for _ in range(draw.randrange(3)):
@@ -288,7 +289,7 @@ def outcome(
             if isinstance(decoder, CompiledDecoder)
             else decoder.decode([damaged])
         )
-        return rows_of(found if isinstance(found, RowBlock) else block_of_images(found))
+        return rows_of(found)
     except (BinlogError, MappedValueError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -298,9 +299,9 @@ def test_events_with_different_columns_are_decoded_too() -> None:
     draw = random.Random(1)
     events = [event(draw, columns, [0, 1], 23), event(draw, columns, [0], 23)]
     given = (tuple(columns), (0,), (0,), (0,), frozenset({1}))
-    assert BlockDecoder(*given).decode(spans_of(events)) is None
-    block = CompiledDecoder(*given).decode(spans_of(events))
-    assert rows_of(block) == rows_of(block_of_images(compile_decoder(*given).decode(events)))
+    assert BlockDecoder(RowFormat(*given)).decode(spans_of(events)) is None
+    block = CompiledDecoder(RowFormat(*given)).decode(spans_of(events))
+    assert rows_of(block) == rows_of(compile_decoder(RowFormat(*given)).decode(events))
     assert set(block.event.tolist()) == {0, 1}
 
 
@@ -309,12 +310,12 @@ def test_a_column_that_is_missing_is_told() -> None:
     partial = event(random.Random(1), columns, [0], EventType.WRITE_ROWS_V2)
     given = (tuple(columns), (0, 1), (0,), (0,), frozenset[int]())
     with pytest.raises(BinlogError, match=r"lacks b\."):
-        CompiledDecoder(*given).decode(spans_of([partial]))
+        CompiledDecoder(RowFormat(*given)).decode(spans_of([partial]))
 
 
 def test_no_events_give_no_rows() -> None:
     given = ((column("a", ColumnType.LONG),), (0,), (0,), (0,), frozenset[int]())
-    assert rows_of(CompiledDecoder(*given).decode(spans_of([]))) == []
+    assert rows_of(CompiledDecoder(RowFormat(*given)).decode(spans_of([]))) == []
 
 
 def test_numbers_with_a_point_are_as_python_writes_them() -> None:

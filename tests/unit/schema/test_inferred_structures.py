@@ -8,7 +8,7 @@ import pytest
 
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.column_types import ColumnType
-from replicator.pipeline.plans.inferred_structures import told_by_event
+from replicator.pipeline.plans.inferred_structures import described_by_event
 from replicator.rows.values.charsets import charset_of
 from replicator.schema.structure.structure import Column, Table
 
@@ -29,7 +29,7 @@ TYPES = (ColumnType.LONG, ColumnType.VARCHAR, ColumnType.ENUM, ColumnType.VARCHA
 
 def told(columns: tuple[Column, ...], optional: OptionalMetadata) -> bool:
     table_map = TableMap("s", "t", TYPES, (0,) * 4, (True,) * 4, optional)
-    return told_by_event(Table("s", "t", columns, (), ""), table_map)
+    return described_by_event(Table("s", "t", columns, (), ""), table_map)
 
 
 def test_full_metadata_tell_all() -> None:
@@ -63,7 +63,7 @@ def test_mariadbs_types_that_look_like_binary_are_not_told() -> None:
     optional = OptionalMetadata(names=("u",), collations=(63,))
     table_map = TableMap("s", "t", (ColumnType.STRING,), (16,), (True,), optional)
     for kind in ("uuid", "binary(16)"):
-        assert not told_by_event(Table("s", "t", (Column("u", kind),), (), ""), table_map)
+        assert not described_by_event(Table("s", "t", (Column("u", kind),), (), ""), table_map)
 
 
 def test_collations_name_their_character_set() -> None:

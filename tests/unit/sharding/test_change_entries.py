@@ -42,7 +42,7 @@ def test_a_change_is_made_once(changes: tuple[str, ...]) -> None:
     one, two = followed.member("x.t1"), followed.member("y.t1")
     assert walk(followed, one, *changes) == [Reading.NEW] * len(changes)
     after = followed.target
-    assert walk(followed, two, *changes) == [Reading.BROUGHT] * len(changes)
+    assert walk(followed, two, *changes) == [Reading.APPLIED] * len(changes)
     assert followed.target == after
 
 
@@ -50,14 +50,14 @@ def test_changes_of_different_columns_commute() -> None:
     followed = Followed(FIRST)
     one, two = followed.member("t1"), followed.member("t2")
     walk(followed, one, "ADD d int", "ADD e int")
-    assert walk(followed, two, "ADD e int", "ADD d int") == [Reading.BROUGHT] * 2
+    assert walk(followed, two, "ADD e int", "ADD d int") == [Reading.APPLIED] * 2
 
 
 def test_one_that_never_brings_a_change_keeps_nobody_from_the_next() -> None:
     followed = Followed(FIRST)
     one, two = followed.member("t1"), followed.member("t2")
     walk(followed, one, "DROP c", "ADD c int", "ADD d int")
-    assert walk(followed, two, "ADD d int") == [Reading.BROUGHT]
+    assert walk(followed, two, "ADD d int") == [Reading.APPLIED]
     assert walk(followed, one, "DROP d") == [Reading.NEW]
 
 
@@ -100,8 +100,8 @@ def test_of_one_text_each_member_has_its_first_its_second() -> None:
     one, two = followed.member("t1"), followed.member("t2")
     cycle = ("DROP c", "ADD c int")
     walk(followed, one, *cycle)
-    assert walk(followed, two, *cycle, *cycle) == [Reading.BROUGHT] * 2 + [Reading.NEW] * 2
-    assert walk(followed, one, *cycle) == [Reading.BROUGHT] * 2
+    assert walk(followed, two, *cycle, *cycle) == [Reading.APPLIED] * 2 + [Reading.NEW] * 2
+    assert walk(followed, one, *cycle) == [Reading.APPLIED] * 2
 
 
 def test_a_new_member_has_brought_what_its_structure_shows() -> None:
@@ -109,9 +109,9 @@ def test_a_new_member_has_brought_what_its_structure_shows() -> None:
     one = followed.member("t1")
     walk(followed, one, "DROP c", "ADD c int", "ADD d int")
     alike, behind = followed.create("t2"), followed.create("t3", FIRST)
-    assert walk(followed, behind, "ADD d int") == [Reading.BROUGHT]
+    assert walk(followed, behind, "ADD d int") == [Reading.APPLIED]
     assert walk(followed, alike, "DROP d") == [Reading.NEW]
-    assert walk(followed, behind, "DROP d") == [Reading.BROUGHT]
+    assert walk(followed, behind, "DROP d") == [Reading.APPLIED]
     # Made anew, it is a new one.
     again = followed.create("t1", FIRST)
     assert walk(followed, again, "DROP c") == [Reading.NEW]
@@ -124,7 +124,7 @@ def test_a_renamed_member_has_what_it_had() -> None:
     walk(followed, two, "DROP c")
     two = followed.rename(two, "t9")
     walk(followed, one, "ADD c int")
-    assert walk(followed, two, "ADD c int") == [Reading.BROUGHT]
+    assert walk(followed, two, "ADD c int") == [Reading.APPLIED]
     assert walk(followed, two, "DROP c") == [Reading.NEW]
 
 
@@ -139,7 +139,7 @@ def test_what_a_member_lacked_from_the_start(behind: str) -> None:
     else:
         assert walk(followed, two, "ADD c int") == [Reading.TAKEN_OVER]
     assert walk(followed, one, "DROP c", "ADD c int") == [Reading.NEW] * 2
-    assert walk(followed, two, "DROP c", "ADD c int") == [Reading.BROUGHT] * 2
+    assert walk(followed, two, "DROP c", "ADD c int") == [Reading.APPLIED] * 2
 
 
 def test_what_a_member_lacked_from_the_start_is_not_what_others_do_later() -> None:
@@ -147,7 +147,7 @@ def test_what_a_member_lacked_from_the_start_is_not_what_others_do_later() -> No
     one, two = followed.member("t1"), followed.member("t2", "a int, b int")
     walk(followed, one, "DROP c", "ADD c int")
     # It comes to be as the target was at first, then follows.
-    assert walk(followed, two, "ADD c int", "DROP c", "ADD c int") == [Reading.BROUGHT] * 3
+    assert walk(followed, two, "ADD c int", "DROP c", "ADD c int") == [Reading.APPLIED] * 3
     assert walk(followed, two, "DROP c") == [Reading.NEW]
 
 
@@ -165,7 +165,7 @@ def test_a_target_that_is_wider_than_all_its_shards_is_changed_with_them() -> No
     followed = Followed("a bigint, b int")
     one, two = followed.member("t1", "a int, b int"), followed.member("t2", "a int, b int")
     assert walk(followed, one, "DROP a") == [Reading.NEW]
-    assert walk(followed, two, "DROP a") == [Reading.BROUGHT]
+    assert walk(followed, two, "DROP a") == [Reading.APPLIED]
 
 
 def test_rows_of_a_member_that_lags_are_not_written_into_other_columns() -> None:
@@ -234,7 +234,11 @@ def test_in_any_interleaving_the_target_has_each_change_once(seed: int, members:
             continue
         reading = followed.alter(member, changes[done[member]], at=done[member])
         ahead = done[member] == max(done.values())
-        assert reading is (Reading.NEW if ahead else Reading.BROUGHT), (changes, done, member)
+        assert reading is (Reading.NEW if ahead else Reading.APPLIED), (
+            changes,
+            done,
+            member,
+        )
         done[member] += 1
         assert followed.executed == changes[: max(done.values())]
         assert_rows_find_their_columns(followed)

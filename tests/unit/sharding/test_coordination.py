@@ -51,7 +51,9 @@ def registry() -> SchemaRegistry:
 @pytest.fixture
 def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     """One source, which has not come yet; an item of its target was decided before the start."""
-    writer = SimpleNamespace(mailbox=Mailbox(10), tracker=lambda _: SimpleNamespace(resume_at=0))
+    writer = SimpleNamespace(
+        mailbox=Mailbox(10), tracker=lambda _: SimpleNamespace(resume_at=0), ddl=None
+    )
     unit = SimpleNamespace(
         source="a",
         epoch=0,
@@ -69,9 +71,7 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
             columns_of({}),
             cast(Any, writer),
             nothing,
-            nothing,
-            nothing,
-            nothing,
+            cast(Any, SimpleNamespace(connection=None)),
             {"a": cast(Any, unit)},
             ("a",),
             frozenset(),

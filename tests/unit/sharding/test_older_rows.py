@@ -17,11 +17,9 @@ from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
 from actors.task_setup import columns_of
 from actors.writing.batched_writer import BatchedWriter
-from actors.writing.ddl_runner import DdlRunner
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionStore
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
@@ -39,7 +37,8 @@ ITEM = Item(RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, Place(9, 0), 
 class Writer:
     """Answers when it is told to what is applied; remembers what it was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, ddl: Runner) -> None:
+        self.ddl = ddl
         self.mailbox: Mailbox[Any] = Mailbox(10)
         self.asked: list[Mapping[str, tuple[int, int]]] = []
         self.go = anyio.Event()
@@ -76,7 +75,8 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         restarting=False,
         restart=lambda: None,
     )
-    writer, runner = Writer(), Runner()
+    runner = Runner()
+    writer = Writer(runner)
     pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
         CoordinationTools(
@@ -84,9 +84,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
             columns_of({}),
             cast(BatchedWriter, writer),
             cast(SchemaTracker, None),
-            cast(Connection, None),
-            cast(DdlRunner, runner),
-            cast(MetaStore, None),
+            cast(MetaStore, SimpleNamespace(connection=None)),
             {"a": cast(Any, unit)},
             ("a",),
             frozenset(),

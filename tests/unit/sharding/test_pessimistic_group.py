@@ -8,7 +8,7 @@ import anyio
 
 from actors.actor import Mailbox
 from actors.lock_state import ShardStatement
-from actors.messages import TargetRows, TargetSegment, WriterMessage
+from actors.messages import TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import LockMessage
@@ -65,9 +65,11 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     sql = "ALTER TABLE s.t1 ADD c INT"
-    message = TargetRows(
+    message = TargetSegment(
+        "a",
         0,
         7,
+        actor.target,
         row_events([(number, table_map)], [5], [1]),
         effects_of(classify(sql, default_schema="s"), lambda _: TARGET, []),
         Statement("s", sql, 9, 0),
@@ -105,9 +107,13 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
-    await actor.on_message(TargetRows(0, 0, row_events([(known, table_map)], [5], [1])))
+    await actor.on_message(
+        TargetSegment("a", 0, 0, actor.target, row_events([(known, table_map)], [5], [1]))
+    )
     met = registry.join(Member("a", TableName("s", "gone")), TARGET)
-    await actor.on_message(TargetRows(0, 1, row_events([(met, table_map)], [5], [2])))
+    await actor.on_message(
+        TargetSegment("a", 0, 1, actor.target, row_events([(met, table_map)], [5], [2]))
+    )
     parts = [await writer.get() for _ in range(2)]
     assert [len(part.rows or ()) for part in parts if isinstance(part, TargetSegment)] == [1, 1]
 
@@ -140,8 +146,12 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     kinds = [(first, table_map), (second, table_map)]
-    await actor.on_message(TargetRows(0, 0, row_events(kinds, [5, 5], [1, 2])))
-    await actor.on_message(TargetRows(0, 1, row_events(kinds, [8, 8], [1, 2])))
+    await actor.on_message(
+        TargetSegment("a", 0, 0, actor.target, row_events(kinds, [5, 5], [1, 2]))
+    )
+    await actor.on_message(
+        TargetSegment("a", 0, 1, actor.target, row_events(kinds, [8, 8], [1, 2]))
+    )
     parts = [await writer.get() for _ in range(2)]
     assert [places(part.rows) for part in parts if isinstance(part, TargetSegment)] == [
         [(5, 1), (5, 2)],

@@ -12,7 +12,7 @@ import pytest
 
 from actors.actor import Mailbox
 from actors.faults import FatalError
-from actors.messages import GroupSaved, TargetRows, TargetSegment, WriterMessage
+from actors.messages import GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.coordination import Unit
 from actors.sharding.uncoordinated.change_entries import plain_entry
 from actors.sharding.uncoordinated.group import UncoordinatedGroup
@@ -72,7 +72,7 @@ class Bench:
             [transaction for transaction, _ in places],
             [ordinal for _, ordinal in places],
         )
-        return await self._send(TargetRows(0, 0, events))
+        return await self._send(TargetSegment("a", 0, 0, self.group.target, events))
 
     async def ddl(self, sql: str) -> TargetSegment:
         effects = effects_of(
@@ -84,9 +84,12 @@ class Bench:
         return await self.effects(*mine, sql=sql)
 
     async def effects(self, *effects: Effect, sql: str) -> TargetSegment:
-        return await self._send(TargetRows(0, 0, None, effects, Statement("s", sql, 9, 0)))
+        statement = Statement("s", sql, 9, 0)
+        return await self._send(
+            TargetSegment("a", 0, 0, self.group.target, None, effects, statement)
+        )
 
-    async def _send(self, message: TargetRows) -> TargetSegment:
+    async def _send(self, message: TargetSegment) -> TargetSegment:
         await self.group.on_message(message)
         part = await self.writer.get()
         assert isinstance(part, TargetSegment)
@@ -147,9 +150,9 @@ async def test_behind_the_places_of_the_copy_no_row_is_looked_at_any_more() -> N
     bench = Bench(others=True, copied={0: 10, 1: 20})
     for at in (9, 15):
         with pytest.raises(AssertionError, match="each row"):
-            await bench.group.on_message(TargetRows(0, 0, unread(at)))
+            await bench.group.on_message(TargetSegment("a", 0, 0, bench.group.target, unread(at)))
     rows = unread(20)
-    await bench.group.on_message(TargetRows(0, 0, rows))
+    await bench.group.on_message(TargetSegment("a", 0, 0, bench.group.target, rows))
     part = await bench.writer.get()
     assert isinstance(part, TargetSegment)
     assert part.rows is rows

@@ -1,0 +1,153 @@
+"""Saving the checkpoints of sources, and the watermarks of buckets that they rely on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+
+from actors.lock_state import dump_group
+from actors.messages import GroupSaved
+from actors.writing.segment_tracker import SegmentTracker
+from replicator.binlog.positions.position import SourcePosition
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
+from replicator.mysql.names import TableName
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.watermark import NOTHING_APPLIED, Watermark
+
+
+class CheckpointSaver:
+    """Saves how far each source is, by its tracker.
+
+    ``servers``: the server that each source is read from. ``saved`` is the position of each source
+    as it is shown, ``saved_at`` when that was, by the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        trackers: Mapping[str, SegmentTracker],
+        servers: Mapping[str, ServerIdentity],
+        watermarks: BucketWatermarks,
+    ) -> None:
+        self.watermarks = watermarks
+        self.saved: dict[str, str] = {}
+        self.saved_at = time.monotonic()
+        self._registry = registry
+        self._meta = meta
+        self._trackers = trackers
+        self._servers = servers
+        self._groups: dict[str, Mapping[int, GroupSaved]] = {}
+        self._newest: dict[str, Checkpoint] = {}
+
+    async def save(self) -> None:
+        """Save the checkpoint of every source, with its groups where they have changed.
+
+        Raises FencedError where the target has lost what it relies on.
+        """
+        states = {source: tracker.resume for source, tracker in self._trackers.items()}
+        changed = [s for s, state in states.items() if state.groups is not self._groups.get(s)]
+        checkpoints = {
+            source: self._checkpoint(source, state.position, state.groups)
+            for source, state in states.items()
+            if state.position is not None
+        }
+        moved = self.watermarks.moved
+        await self._meta.save(
+            checkpoints.values(),
+            members=frozenset(changed),
+            former=self._newest,
+            left=moved,
+        )
+        self.watermarks.verified(moved)
+        self._groups |= {source: states[source].groups for source in checkpoints}
+        self._newest |= checkpoints
+        self.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
+        self.saved_at = time.monotonic()
+
+    def _checkpoint(
+        self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
+    ) -> Checkpoint:
+        name_of = self._registry.target_name
+        former = self._newest.get(source)
+        if former is not None and groups is self._groups[source]:
+            members, states = former.members, former.groups
+        else:
+            members = tuple(
+                self._registry.record(member, version, position.binlog.key - 1)
+                for group in groups.values()
+                for member, version in group.members
+            )
+            states = tuple(
+                (name_of(target), dump_group(group.state))
+                for target, group in groups.items()
+                if group.state is not None
+            )
+        return Checkpoint(
+            source=source,
+            file=position.binlog.file,
+            offset=position.binlog.offset,
+            gtid=position.gtid,
+            server=self._servers[source],
+            anchor=position.anchor,
+            prepared=tuple(map(str, position.prepared)),
+            members=members,
+            groups=states,
+            open_items=self._trackers[source].open_items,
+            low_watermarks=tuple(
+                (name_of(target), watermark)
+                for target, watermark in self._trackers[source].low_watermarks.items()
+            ),
+            low_gtids={name_of(t): g for t, g in self._trackers[source].low_gtids.items()},
+        )
+
+
+class BucketWatermarks:
+    """The watermarks that buckets have at least. ``found`` is what the target had at the start.
+
+    A bucket's watermark must be found where the last batch has left it, or later: a batch can be
+    committed without that its outcome arrives. Those that were moved since the last checkpoint are
+    looked at when the next one is saved, since it relies on them.
+    """
+
+    def __init__(self, found: Mapping[BucketKey, Watermark]) -> None:
+        self._left = dict(found)
+        self._moved: dict[BucketKey, Watermark] = {}
+
+    @property
+    def moved(self) -> Mapping[BucketKey, Watermark]:
+        """Those that were moved since they were last verified."""
+        return dict(self._moved)
+
+    def missing(self, keys: Iterable[BucketKey]) -> list[BucketKey]:
+        """Which of these buckets never had a watermark."""
+        return [key for key in keys if key not in self._left]
+
+    def opened(self, keys: Iterable[BucketKey]) -> None:
+        """Note that these buckets have one now, before every row."""
+        self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
+
+    def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
+        """The watermarks of some buckets."""
+        return {key: self._left[key] for key in keys}
+
+    def left(self, target: TableName, watermarks: BucketMarks) -> None:
+        """Note what a batch has left in buckets of a target."""
+        for (source, bucket), watermark in watermarks.items():
+            self._left[source, target, bucket] = watermark
+            self._moved[source, target, bucket] = watermark
+
+    def verified(self, watermarks: Mapping[BucketKey, Watermark]) -> None:
+        """Note that the target has these."""
+        for key, watermark in watermarks.items():
+            if self._moved.get(key) == watermark:
+                del self._moved[key]
+
+
+def buckets_of(
+    pairs: Collection[tuple[str, TableName]], buckets: Mapping[TableName, int]
+) -> list[BucketKey]:
+    """All buckets of some sources' rows for targets, of which ``buckets`` has the numbers."""
+    return [(source, target, n) for source, target in sorted(pairs) for n in range(buckets[target])]

@@ -1,0 +1,23 @@
+"""Numbers that Python and a compiled loop share: they stand in one place, and none is copied.
+
+It imports nothing that compiles: what has such numbers is needed where nothing is compiled, too.
+"""
+
+from __future__ import annotations
+
+from ctypes import Structure, c_bool, c_int64
+from typing import TypeVar
+
+_KINDS: dict[str, type[c_int64] | type[c_bool]] = {"int": c_int64, "bool": c_bool}
+
+Shared = TypeVar("Shared", bound=Structure)
+
+
+def shared(kind: type[Shared]) -> type[Shared]:
+    """A decorator for a class of objects whose numbers a compiled loop reads and writes.
+
+    They are the fields that are annotated in the class: an ``int`` is a number of 64 bits with a
+    sign; a larger one loses bits in silence, so what may be larger is looked at before.
+    """
+    kind._fields_ = [(name, _KINDS[text]) for name, text in kind.__annotations__.items()]
+    return kind
