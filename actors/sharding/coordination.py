@@ -125,8 +125,6 @@ class CoordinationTools:
 
     ``units`` are the sources that are read, which are there when the first of them begins;
     ``sources`` are all. ``blocked`` are the targets that nothing is done for.
-    ``rules``: those of the same mode, which the writer asks. ``strict``: a schema change that could
-    be left open pauses the task.
     """
 
     registry: SchemaRegistry
@@ -137,8 +135,6 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
-    rules: WriterRules
-    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +178,13 @@ class ShardMode(Protocol):
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
-        """What the writer asks before it executes a statement and plans rows."""
+        """What the writer asks before it executes a statement and plans rows.
+
+        ``strict``: a schema change that could be left open pauses the task.
+        """
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination of a run, from its saved state."""

@@ -88,7 +88,7 @@ class DdlRunner:
         self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
-        self._rules = rules
+        self.rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -110,10 +110,10 @@ class DdlRunner:
                     refusal = error.__cause__
                     if not isinstance(refusal, DdlRefusedError):
                         raise
-                    if not await self._rules.refused(item, refusal):
+                    if not await self.rules.refused(item, refusal):
                         raise
                     await self._execute(item, change)
-                await self._rules.executed(item)
+                await self.rules.executed(item)
 
     async def run_resolution(
         self,
@@ -175,7 +175,7 @@ class DdlRunner:
             own=item.effect.own,
         )
         if item.recorded:
-            execution = await self._rules.ruled(item, change, execution)
+            execution = await self.rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)

@@ -82,9 +82,15 @@ class OptimisticAnswers:
     """
 
     def __init__(
-        self, registry: SchemaRegistry, meta: MetaStore, target: Connection, executor: DdlExecutor
+        self,
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        target: Connection,
+        executor: DdlExecutor,
+        *,
+        strict: bool,
     ) -> None:
-        self.strict = False
+        self.strict = strict
         self.histories: dict[TableName, TargetHistory[Member]] = {}
         self.changed = anyio.Event()
         """Set, and replaced, when something was answered."""

@@ -41,15 +41,16 @@ class OptimisticMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """The answers: each statement is put to the rule where it reaches its target."""
-        answers = OptimisticAnswers(registry, meta, target, executor)
+        answers = OptimisticAnswers(registry, meta, target, executor, strict=strict)
         return WriterRules(answers, answers)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination, with what was answered; what was begun is finished first."""
-        answers = tools.rules.statements
+        answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        answers.strict = tools.strict
         await answers.start(tools.blocked)
         return OptimisticCoordinator(tools, answers)

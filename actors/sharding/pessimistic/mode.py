@@ -44,6 +44,8 @@ class PessimisticMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """None: statements and rows reach the writer only where all shards agree on them."""
         return WriterRules(_Agreed(), _Agreed())

@@ -54,6 +54,8 @@ class UncoordinatedMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """By the histories of the targets: what a target has had already is not executed again."""
         histories = ChangeHistories(registry, meta, target)

@@ -137,7 +137,8 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.ddl, meta)
-    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns)
+    strict = task.strict_optimistic_shard_mode
+    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns, strict=strict)
     runner = _runner(resources, executor, rules)
     coordination: Coordination
 
@@ -157,7 +158,7 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, units, rules))
+    coordination = await mode.coordination(_tools(resources, writer, units))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -199,7 +200,6 @@ def _tools(
     resources: Resources,
     writer: BatchedWriter,
     units: dict[str, SourceUnit],
-    rules: WriterRules,
 ) -> CoordinationTools:
     return CoordinationTools(
         resources.registry,
@@ -210,8 +210,6 @@ def _tools(
         units,
         tuple(resources.setups),
         resources.blocked.targets,
-        rules,
-        resources.task.strict_optimistic_shard_mode,
     )
 
 

@@ -89,7 +89,6 @@ class Decided:
                 {"a": cast(Any, self.unit)},
                 ("a",),
                 frozenset(),
-                nothing,
             ),
             nothing,
             histories,

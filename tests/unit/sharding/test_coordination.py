@@ -75,7 +75,6 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
             {"a": cast(Any, unit)},
             ("a",),
             frozenset(),
-            nothing,
         ),
         nothing,
         {TARGET: DECIDED},

@@ -11,7 +11,7 @@ import anyio
 from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.coordination import CoordinationTools, WriterRules
+from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
@@ -88,7 +88,6 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
             {"a": cast(Any, unit)},
             ("a",),
             frozenset(),
-            cast(WriterRules, None),
         ),
         cast(DecisionStore, None),
         {TARGET: LockHistory(cutovers={"a": [CUTOVER]}, pending=pending)},
