@@ -282,6 +282,23 @@ DDL_EVENTS = (
         fields=fields_of("target", reason="the error of the target"),
     ),
     LogEvent(
+        "ddl.retry",
+        "warning",
+        (
+            "A server that a schema change takes was unavailable. The task tries the schema change "
+            "again"
+        ),
+        fields=fields_of(
+            "target",
+            "reason",
+            times="since when, and when the next attempt is",
+            seconds="the wait before the next attempt",
+        ),
+        no_row_lost=(
+            "The write-ahead record tells whether the statement took effect; rows behind it wait"
+        ),
+    ),
+    LogEvent(
         "ddl.single-changes",
         "info",
         (
@@ -322,7 +339,13 @@ DDL_EVENTS = (
             "because other shards share the target"
         ),
         fields=fields_of(
-            "source", "target", "table", "statement", "reason", kind="the kind of statement"
+            "source",
+            "target",
+            "table",
+            "position",
+            "statement",
+            "reason",
+            kind="the kind of statement",
         ),
         no_row_lost=(
             "The statement would take rows of other shards: the task removes none. The rows of "

@@ -224,7 +224,6 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         executor,
         resources.tracker,
         rules.statements,
-        resources.task.timezone,
         resources.has_others,
         resources.task.show_row_values,
     )
@@ -374,6 +373,7 @@ def _reader_maker(
             target_collations=collations,
             accepts_cascades=setup.accepts_cascades,
             columns=setup.columns,
+            time_zone=resources.task.timezone or "",
             copied=copied,
             tied=tied,
         )
