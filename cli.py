@@ -13,7 +13,7 @@ import typer
 
 from actors.commands import encrypt
 from actors.comparing.commands import compare
-from actors.control.commands import pause, resume, status, stop
+from actors.control.commands import pause, recopy, resume, status, stop
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -100,7 +100,7 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare))
 app.command(epilog=STATUS_CODES)(with_messages(status))
-for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock, validation):
+for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))

@@ -8,7 +8,55 @@ knows no such beginning.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
 import anyio
+import stamina
+
+from replicator.status import now
+
+# Whoever tries again tells of it, in the words of the log.
+stamina.instrumentation.set_on_retry_hooks(())
+
+Error = TypeVar("Error", bound=Exception)
+Tell = Callable[[Error, str, float], None]
+"""Is told of a failure: the error, `times`, and the seconds until the next attempt."""
+
+
+def times(since: datetime, seconds: float) -> str:
+    """When the first of some failures was, and when the next attempt is, in so many seconds."""
+    following = now() + timedelta(seconds=seconds)
+    return f"since {since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"
+
+
+async def until_done(
+    attempt: Callable[[], Awaitable[None]],
+    on: type[Error],
+    waits: tuple[float, float],
+    tell: Tell[Error],
+) -> None:
+    """Try for as long as it ends in this kind of exception, and tell of each such end.
+
+    ``waits``: the first and the longest between two attempts, in seconds; they double.
+    """
+    since: datetime | None = None
+    async for one in stamina.retry_context(
+        on=on,
+        attempts=None,
+        timeout=None,
+        wait_initial=waits[0],
+        wait_max=waits[1],
+        wait_jitter=0,
+    ):
+        with one:
+            try:
+                await attempt()
+            except on as error:
+                since = since or now()
+                tell(error, times(since, one.next_wait), one.next_wait)
+                raise
 
 
 class Backoff:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 
-from actors.backoff import Backoff
+from actors.backoff import Backoff, times
 from actors.faults import ExecutorError, SparkFailedError
 from replicator.pipeline.spark.cluster import executor_count, is_local
 from replicator.status import now
@@ -48,12 +48,8 @@ class JobAttempts(Backoff):
 
         ``waited``: so many seconds before its end the attempt that has failed met its first error.
         """
-        moment = now()
-        self._since = self._since or moment - timedelta(seconds=waited)
-        following = moment + timedelta(seconds=self.next)
-        return (
-            f"since {self._since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"
-        )
+        self._since = self._since or now() - timedelta(seconds=waited)
+        return times(self._since, self.next)
 
     def spark_failed(self, error: Exception) -> None:
         """Count a failure of Spark itself, or of what ran in it.

@@ -21,7 +21,7 @@ from config.processing import (
     Writer,
 )
 from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
-from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
+from config.values import Flag, Moment, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""
@@ -82,11 +82,17 @@ class Meta(Section):
     """Offset in the file."""
     binlog_gtid: str = ""
     """GTID set."""
+    start_time: Moment | None = None
+    """Instead of a place: the first transaction of this time or later, by the clock of the source,
+    such as `2026-11-20 10:00:00` (in UTC, or with an offset as `+02:00`)."""
 
     @model_validator(mode="after")
     def _some_start(self) -> Meta:
-        if not self.binlog_name and not self.binlog_gtid:
-            raise ValueError("needs `binlog-name` (with `binlog-pos`) or `binlog-gtid`")
+        place = bool(self.binlog_name or self.binlog_gtid)
+        if place == (self.start_time is not None):
+            raise ValueError(
+                "needs one of `binlog-name` (with `binlog-pos`), `binlog-gtid` and `start-time`"
+            )
         return self
 
 
@@ -150,7 +156,7 @@ class Task(Section):
     remove_meta: Flag = False
     """Forget all saved progress and start anew, at every start."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Session time zone for defaults in DDL, `+08:00` or a name; by default the source's."""
+    """Time zone of the sources' hosts, `+08:00` or a name, where a server can't tell its own."""
     case_sensitive: Flag = False
     """Match routes, filters and allow lists by case."""
     online_ddl: Flag = True

@@ -31,8 +31,8 @@ REPORT_CODES = (
 )
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
 COMPARE_CODES = (
-    "Exit codes: 0 all targets are equal; 1 rows or structures differ; 2 something could not be"
-    " compared, or the command or the task file is wrong."
+    "Exit codes: 0 all targets are equal, or were made so; 1 rows or structures differ; 2 something"
+    " could not be compared, or the command or the task file is wrong."
 )
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 

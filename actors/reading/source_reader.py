@@ -13,10 +13,10 @@ from typing import Never
 
 import anyio
 import anyio.to_thread
-import stamina
 import structlog
 
 from actors.actor import Actor, Mailbox
+from actors.backoff import until_done
 from actors.counts import SourceCounts
 from actors.faults import FatalError
 from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
@@ -205,12 +205,7 @@ class SourceReader(Actor[Never]):
             self._stream.close()
 
     async def _connect(self) -> None:
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=StreamLostError, attempts=None, timeout=None, wait_initial=wait, wait_max=longest
-        ):
-            with attempt:
-                await self._open()
+        await until_done(self._open, StreamLostError, RETRY_WAIT, self._lost)
 
     async def _open(self) -> None:
         if self._stream is not None:
@@ -222,14 +217,10 @@ class SourceReader(Actor[Never]):
             server = await anyio.to_thread.run_sync(
                 stream.open, limiter=self._limiter, abandon_on_cancel=True
             )
-        except StreamLostError as error:
-            self._lost(error)
+        except StreamLostError:
             raise
         except BinlogError as error:
-            translated = self._translated(error)
-            if isinstance(translated, StreamLostError):
-                self._lost(translated)
-            raise translated from error
+            raise self._translated(error) from error
         self._prepared.tell_purged(stream.purged)
         self._statements.follow(server)
         self.progress.state = "reading"
@@ -438,6 +429,13 @@ class SourceReader(Actor[Never]):
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
-    def _lost(self, error: StreamLostError) -> None:
-        self.progress.leave("reconnecting", str(error))
-        self._log.warning("source.lost", error=str(error), position=str(self._start))
+    def _lost(self, error: StreamLostError, told: str = "", seconds: float = 0.0) -> None:
+        """Tell that the connection was lost; ``told``, ``seconds``: of an attempt to connect."""
+        self.progress.leave("reconnecting", f"{error} ({told})" if told else str(error))
+        self._log.warning(
+            "source.lost",
+            error=str(error),
+            position=str(self._start),
+            times=told,
+            seconds=round(seconds, 1),
+        )

@@ -68,6 +68,7 @@ class StatementSettings:
     ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
     takes care. ``copied``: the rows of all members were, those of any other table were not.
     ``tied``: the targets that foreign keys tie. ``columns``: the task file's rules about them.
+    ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
     """
 
     source: str
@@ -76,6 +77,7 @@ class StatementSettings:
     target_collations: Set[str] | None = None
     accepts_cascades: bool = False
     columns: ColumnRules = NO_COLUMN_RULES
+    time_zone: str = ""
     copied: bool = False
     tied: frozenset[TableName] = frozenset()
 
@@ -118,7 +120,9 @@ class StatementReader:
     def follow(self, server: ServerInfo) -> None:
         """Take this as the source, from the next statement on."""
         self._folds_names = server.folds_names
-        self._defaults = defaults = server.session
+        defaults = server.session
+        zone = defaults.system_zone or self.settings.time_zone
+        self._defaults = defaults = replace(defaults, system_zone=zone)
         databases = defaults.databases
         if server.folds_names:
             databases = {folded(name): collation for name, collation in databases.items()}

@@ -98,13 +98,15 @@ def _nothing(task: str, reader: LogReader) -> str:
 
 def _moment(given: str, now: datetime) -> datetime:
     """A time, or how long before ``now``. Raises BadParameter."""
-    from config.values import parse_duration
+    from config.values import parse_duration, parse_moment
 
     try:
-        found = datetime.fromisoformat(given.strip())
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        found = parse_moment(given)
+        assert isinstance(found, datetime)
     except (ValueError, OverflowError):
         pass
+    else:
+        return found
     try:
         ago = parse_duration(given)
     except (ValueError, OverflowError):

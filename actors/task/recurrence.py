@@ -70,8 +70,8 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
         where=where,
         remedies=(
             "look at the machine's memory (the kernel's log names processes that it ended for"
-            " lack of it): give more, or less to a job with `writer: {batch-bytes: …}`; then"
-            " `replicator resume`",
+            " lack of it): give more, then `replicator resume`; or give less to a job with `writer:"
+            " {batch-bytes: …}`, then `replicator stop` and `replicator run`",
             "otherwise report it, with what the log says before and after `batch.spark-failed` or"
             " `copy.spark-failed`",
         ),

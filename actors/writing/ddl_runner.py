@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-import stamina
 import structlog
 
+from actors.backoff import until_done
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
@@ -28,7 +29,7 @@ from replicator.downstream.ddl.ddl_execution import (
     TargetLockedError,
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
-from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.context.statement_context import SYSTEM
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
@@ -57,6 +58,14 @@ class StatementRules(Protocol):
 
         Raises FatalError where that can't be told.
         """
+        ...
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Whether a statement that the target has refused is to be ruled anew."""
+        ...
+
+    async def executed(self, item: DdlItem) -> None:
+        """Note that what was ruled is on the target, and recorded as done."""
 
 
 class DdlRunner:
@@ -68,34 +77,57 @@ class DdlRunner:
         executor: DdlExecutor,
         learner: SchemaTracker,
         rules: StatementRules,
-        time_zone: str | None,
         others: Others,
         show_values: bool,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
-        self._time_zone = time_zone
         self._others = others
         self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
-        self._rules = rules
+        self.waiting: dict[TableName, str] = {}
+        """By target, what a statement waits for that can't be executed just now."""
+        self.rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
         others have locked the target and there are targets that need not wait for them."""
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
-            with attempt:
-                await self._execute(item, await self._change(item))
+
+        async def attempt() -> None:
+            change = await self._change(item)
+            try:
+                await self._execute(item, change)
+            except FatalError as error:
+                refusal = error.__cause__
+                if not isinstance(refusal, DdlRefusedError):
+                    raise
+                if not await self.rules.refused(item, refusal):
+                    raise
+                await self._execute(item, change)
+            await self.rules.executed(item)
+
+        await self._until_there(self._registry.target_name(item.target), attempt)
+
+    async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Try until no server is away that it takes."""
+
+        def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
+            self.waiting[target] = f"{error} ({told})"
+            self._log.warning(
+                "ddl.retry",
+                target=str(target),
+                reason=str(error),
+                times=told,
+                seconds=round(seconds, 1),
+            )
+
+        try:
+            await until_done(attempt, DatabaseUnavailableError, RETRY_WAIT, tell)
+        finally:
+            self.waiting.pop(target, None)
 
     async def run_resolution(
         self,
@@ -113,25 +145,15 @@ class DdlRunner:
             sql=item.statements[0],
             change=None,
             timestamp=statement.timestamp,
-            context=self._context(statement),
+            context=statement.context,
             instead=item.event.instead,
         )
-        wait, longest = RETRY_WAIT
-        async for attempt in stamina.retry_context(
-            on=DatabaseUnavailableError,
-            attempts=None,
-            timeout=None,
-            wait_initial=wait,
-            wait_max=longest,
-        ):
-            with attempt:
-                refuse_computed(self._registry, execution, statement, agreed=True)
-                await self._run(execution, version, statement)
 
-    def _context(self, statement: Statement) -> StatementContext:
-        """What a statement ran with; the time zone of the task file, if any, goes before it."""
-        own = statement.context
-        return replace(own, time_zone=self._time_zone or own.time_zone)
+        async def attempt() -> None:
+            refuse_computed(self._registry, execution, statement, agreed=True)
+            await self._run(execution, version, statement)
+
+        await self._until_there(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
         """What an item's statement did to its member, whose structure is noted."""
@@ -151,13 +173,13 @@ class DdlRunner:
             change=None if moves else change,
             marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
             timestamp=item.statement.timestamp,
-            context=self._context(item.statement),
+            context=item.statement.context,
             recorded=item.recorded,
             instead=item.effect.instead,
             own=item.effect.own,
         )
         if item.recorded:
-            execution = await self._rules.ruled(item, change, execution)
+            execution = await self.rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)
@@ -378,8 +400,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds or exchanges a column that the target already has, and the rows of its"
-        f" shard have other values than on the target: {difference}\n"
+        "a statement adds, exchanges or computes a column that the target already has, and the rows"
+        f" of its shard have other values than on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),

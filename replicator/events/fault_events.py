@@ -27,7 +27,7 @@ TASK_FAULTS = (
         "task",
         "The Spark cluster gives no executors, or they lack what they need",
         "The executors lack Python, its version, or packages; the message says what.",
-        "Do what the message says ([A Spark cluster](../how-to/cluster.md)), then resume.",
+        "Do what the message says ([A Spark cluster](../how-to/cluster.md)); `stop`, then `run`.",
     ),
     fault(
         "spark.failing",
@@ -35,7 +35,8 @@ TASK_FAULTS = (
         "Spark failed run after run, and nothing was done in between",
         "Spark's workers or its JVM died in five runs in a row. Most often the machine lacks "
         "memory; the log of its kernel tells.",
-        "Give the machine more memory, or set `writer: {batch-bytes: …}` to less. Then resume.",
+        "Give the machine more memory, then resume.",
+        "Or set `writer: {batch-bytes: …}` to less; `stop`, then `run`.",
     ),
     fault(
         "task.lease-lost",
@@ -109,11 +110,12 @@ TASK_FAULTS = (
     fault(
         "task.routes-changed",
         "task",
-        "The routes changed while schema changes of the shards are open",
-        "`routes` or `block-allow-list` send a shard elsewhere than before, while schema changes "
-        "of its source are open or rows will be read again.",
-        "Put the former rules back, let the task work until no lock is open and the lag is 0, "
-        "`stop` it, and change them then.",
+        "The routes, or filters of statements, changed while schema changes of the shards are open",
+        "`routes` or `block-allow-list` send a shard elsewhere than before, or with coordination "
+        "`filters` are about other statements, while schema changes of its source are open or rows "
+        "will be read again.",
+        "Put the former rules back, let the task work until no lock is open, nothing is blocked "
+        "and the lag is 0, `stop` it, and change them then.",
     ),
     fault(
         "task.rules-changed",

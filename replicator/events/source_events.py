@@ -12,13 +12,25 @@ SOURCE_EVENTS = (
         fields=fields_of("source", "position"),
     ),
     LogEvent(
+        "source.start-found",
+        "info",
+        "The task has found where a source's binlog stands at the time that it is to begin with",
+        fields=fields_of("source", "position", time="the time"),
+    ),
+    LogEvent(
         "source.lost",
         "warning",
         (
             "The connection to a source broke, or data that came through it was damaged. The "
             "task opens the connection again. Damage at the same place a second time is a fault"
         ),
-        fields=fields_of("source", "position", "error"),
+        fields=fields_of(
+            "source",
+            "position",
+            "error",
+            times="since when, and when the next attempt is; empty before the first one",
+            seconds="the wait before the next attempt",
+        ),
         no_row_lost=(
             "The task goes on at the exact event, and first proves that it is the same server "
             "with the same binlog"

@@ -72,6 +72,11 @@ class EventFilter:
             if rules and _verdict(rules, {kind}, None).action is not FilterAction.DO
         )
 
+    def statement_rules(self, schema: str, table: str) -> tuple[str, ...]:
+        """What rules say of a table's statements, as texts that are equal where they say the same;
+        empty where all statements pass."""
+        return tuple(sorted({text for rule in self._of(schema, table) if (text := rule.said)}))
+
     def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> FilterVerdict:
         """What becomes of a statement on a table, or (with an empty table) on a database."""
         rules = self._of(schema, table)
@@ -113,6 +118,7 @@ class _CompiledFilter:
         self._named = bool(rule.events)
         self._rows = frozenset(_expanded(rule.events, "dml")) & ROW_EVENTS
         self._every_statement, self._statements = _statement_kinds(rule.events)
+        self.said = self._of_statements(rule.statements)
         try:
             self._texts = [re.compile(text, re.IGNORECASE) for text in rule.statements]
         except re.error as error:
@@ -120,6 +126,15 @@ class _CompiledFilter:
                 f"the sql-pattern of the filter {rule.name!r} is not valid: {error}. Correct it in"
                 " the task file."
             ) from error
+
+    def _of_statements(self, texts: Sequence[str]) -> str:
+        """What the rule is about as far as statements go, and its action; empty: nothing."""
+        of_rows = {"all dml", "none dml"}
+        kinds = ["all"] if self._every_statement else sorted(self._statements - of_rows)
+        named = ", ".join([*kinds, *(f"/{text}/" for text in texts)])
+        if not named and self.action is not FilterAction.DO:
+            return ""
+        return f"{self.action} {named or 'no'} statements"
 
     def concerns(self, schema: str, table: str) -> bool:
         """Whether the rule is about this table, or (with an empty table) this database."""

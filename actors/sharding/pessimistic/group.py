@@ -30,7 +30,12 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.touched_parts import column_part, former_values, touched_parts
+from replicator.schema.effects.touched_parts import (
+    column_part,
+    computed_anew,
+    former_values,
+    touched_parts,
+)
 from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
@@ -205,6 +210,7 @@ class PessimisticGroup(GroupActor):
             "ddl.not-executed",
             kind=effect.kind.value,
             table=str(effect.table),
+            position=str(statement.position),
             statement=statement.sql[:500],
             reason="the target keeps the rows of its shards",
         )
@@ -260,7 +266,8 @@ class PessimisticGroup(GroupActor):
         """Raise FatalError where rows of a shard have other values behind its statement than the
         target's rows have got by the same item."""
         touched = touched_parts(effect.statement, change)
-        if change.after is None or not touched.added | touched.dropped | touched.renamed:
+        anew = computed_anew(change, touched)
+        if change.after is None or not (touched.added | touched.dropped | touched.renamed or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -274,10 +281,13 @@ class PessimisticGroup(GroupActor):
             later = await self._target_at(now) if now > recorded.version else None
             difference = former_values(change, there, later, touched)
         else:
-            there, difference = self._structure_of_others(recorded.version, item), None
+            there, later = self._structure_of_others(recorded.version, item), None
+            difference = None
         if difference is None and there is not None:
             added = (c.name for c in change.after.columns if column_part(c.name) in touched.added)
             difference = other_values(change.after, there, added)
+        if difference is None and later is not None:
+            difference = other_values(change.after, later, anew)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
 

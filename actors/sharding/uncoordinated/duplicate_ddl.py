@@ -26,7 +26,7 @@ from actors.writing.ddl_runner import (
     other_values_fault,
 )
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
@@ -34,7 +34,12 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.touched_parts import column_part, columns_of, touched_parts
+from replicator.schema.effects.touched_parts import (
+    column_part,
+    columns_of,
+    computed_anew,
+    touched_parts,
+)
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.uncoordinated.change_history import (
@@ -88,6 +93,13 @@ class DuplicateDdl:
         else:
             entry = load_entry(saved)
         return execution if entry.ran else replace(execution, instead=())
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Never: what the target refuses blocks it."""
+        return False
+
+    async def executed(self, item: DdlItem) -> None:
+        """Nothing: the histories are read for each statement."""
 
     async def _refuse_uneven(self, item: DdlItem) -> None:
         """Raise FatalError where shards that move together have not brought the same changes.
@@ -196,7 +208,8 @@ def _refuse_nondeterministic_defaults(item: DdlItem, member: Member) -> None:
 def _refuse_other_values(
     item: DdlItem, member: Member, change: MemberChange, scene: Scene, verdict: StatementVerdict
 ) -> None:
-    """Raise FatalError where a column that a shard gets has given its older rows other values."""
+    """Raise FatalError where a column that a shard gets, or computes from now on, has given its
+    older rows other values."""
     if change.after is None or scene.present is None:
         return
     number = FIRST if verdict.same is None else verdict.same
@@ -213,7 +226,8 @@ def _refuse_other_values(
             or change.before.column(column.name) is None
         )
     ]
-    difference = other_values(change.after, scene.present, added)
+    anew = computed_anew(change, touched)
+    difference = other_values(change.after, scene.present, [*added, *anew])
     if difference is None:
         return
     raise other_values_fault(

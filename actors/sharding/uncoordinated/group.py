@@ -95,6 +95,7 @@ class UncoordinatedGroup(GroupActor):
                 "ddl.not-executed",
                 kind=effect.kind.value,
                 table=str(effect.table),
+                position=str(statement.position),
                 statement=statement.sql[:500],
                 reason="other shards share the target" if shared else "no effect on the target",
             )

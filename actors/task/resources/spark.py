@@ -157,7 +157,10 @@ class TaskSpark:
             if self._had_context and not error.lasting:
                 raise TransientError(str(error)) from error
             raise FatalError(
-                "spark.executors", str(error), where=where, remedies=error.remedies
+                "spark.executors",
+                str(error),
+                where=where,
+                remedies=(*error.remedies, "then `replicator stop` and `replicator run`"),
             ) from error
         except _SPARK_FAILED as error:
             if self._had_context:

@@ -9,14 +9,16 @@ those rows. Event filters decide which changes arrive: other ones are only logge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 
 from actors.control.arguments import OnChangedRules
 from actors.faults import FatalError
-from actors.task.startup.changed_task import Move, moved, moves_of, refuse_moves
+from actors.sharding.modes import SHARD_MODES
+from actors.task.startup.changed_task import Move, moved, moves_of, refuse_unfinished
+from actors.task.startup.recopy import to_recopy
 from actors.task_setup import SourceSetup
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
@@ -41,14 +43,16 @@ class ChangedRules:
     """The shards of one source for which rules have changed, each with what they said and say.
 
     ``moves`` go to another target, or to none; of the others ``columns``: other values in columns,
-    ``rows``: other rows on the target, ``events``: other changes are left out. ``targets`` hold
-    rows that the present rules would have elsewhere, otherwise or not at all.
+    ``rows``: other rows on the target, ``events``: other changes are left out, ``statements``:
+    others may be. ``targets`` hold rows that the present rules would have elsewhere, otherwise or
+    not at all.
     """
 
     moves: tuple[Move, ...]
     columns: tuple[str, ...]
     rows: tuple[str, ...]
     events: tuple[str, ...]
+    statements: tuple[str, ...]
     targets: frozenset[TableName]
 
 
@@ -76,7 +80,11 @@ async def accept_rules(
         checkpoint = await meta.load(source)
         if checkpoint is not None:
             former = load_rules(saved[source]) if source in saved else setup.rules
-            found[source] = changed_rules(former, setup, checkpoint)
+            found[source] = changed = changed_rules(former, setup, checkpoint)
+            if changed.statements and SHARD_MODES[checkpoint.shard_mode].holds_rows:
+                # The version of a row counts the statements before it.
+                decided = await DecisionStore(meta).load()
+                refuse_unfinished(checkpoint, "filters", changed.statements, decided)
     for source, changed in found.items():
         if changed.events:
             log.warning(
@@ -110,7 +118,7 @@ def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -
     targets |= {move.to for move in moves if move.to is not None}
     moving = {move.record.member for move in moves}
     before, now = MemberRuleTexts(former), MemberRuleTexts(setup.rules)
-    columns, rows, events = [], [], []
+    columns, rows, events, statements = [], [], [], []
     for record in checkpoint.members:
         name = record.member.name
         if record.member in moving or record.copying in _NOT_THERE:
@@ -122,9 +130,18 @@ def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -
             rows.append(_shown(record.member, old.rows, new.rows))
         if old.events != new.events:
             events.append(_shown(record.member, old.events, new.events))
+        if old.statements != new.statements:
+            statements.append(_shown(record.member, old.statements, new.statements))
         if (old.columns, old.rows) != (new.columns, new.rows):
             targets.add(record.target)
-    return ChangedRules(moves, tuple(columns), tuple(rows), tuple(events), frozenset(targets))
+    return ChangedRules(
+        moves,
+        tuple(columns),
+        tuple(rows),
+        tuple(events),
+        tuple(statements),
+        frozenset(targets),
+    )
 
 
 def _moves_any(setup: SourceSetup, destinations: Mapping[TableName, TableName]) -> bool:
@@ -147,7 +164,7 @@ async def _changed_members(
     for source, changed in found.items():
         checkpoint = await meta.load(source)
         assert checkpoint is not None, f"{source}: its shards are saved"
-        refuse_moves(checkpoint, changed.moves, decided)
+        refuse_unfinished(checkpoint, "routes", [*map(str, changed.moves)], decided)
         changes[source] = checkpoint, moved(checkpoint, changed.moves)
     return changes
 
@@ -165,16 +182,8 @@ async def _recopy(
         checkpoint = await meta.load(source)
         if checkpoint is not None:
             before, after = changes.get(source, (checkpoint, checkpoint))
-            changes[source] = before, _to_recopy(after, targets)
+            changes[source] = before, to_recopy(after, targets)
     log.info("copy.recopy", targets=sorted(map(str, targets)))
-
-
-def _to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpoint:
-    members = tuple(
-        replace(record, copying=CopyState.RECOPY) if record.target in targets else record
-        for record in checkpoint.members
-    )
-    return replace(checkpoint, members=members)
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.lock_state import dump_group, histories, load_group
 from actors.task_setup import SourceSetup
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import Checkpoint
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import TableName
@@ -100,24 +101,24 @@ def moves_of(setup: SourceSetup, checkpoint: Checkpoint) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def refuse_moves(
-    checkpoint: Checkpoint, moves: Sequence[Move], decided: Iterable[DecisionRecord]
+def refuse_unfinished(
+    checkpoint: Checkpoint, what: str, texts: Sequence[str], decided: Iterable[DecisionRecord]
 ) -> None:
-    """Raise FatalError where members move while something is open in their source."""
-    reason = _open(checkpoint, _versions(decided))
-    texts = [str(move) for move in moves]
-    if not reason or not texts:
+    """Raise FatalError where ``what`` (routes, filters) of a source has changed while something is
+    open there, or will be read again. ``texts``: each change of a member."""
+    reason = _open(checkpoint, _versions(decided)) if texts else ""
+    if not reason:
         return
     more = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     raise FatalError(
         "task.routes-changed",
-        f"the routes of source {checkpoint.source} have changed ({'; '.join(texts[:_SHOWN])}{more})"
-        f" while {reason}: the task must finish under the old routes what it read under them",
+        f"the {what} of source {checkpoint.source} have changed ({'; '.join(texts[:_SHOWN])}{more})"
+        f" while {reason}: the task must finish under the old {what} what it read under them",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
-            "put the former routes and block-allow-list back and run the task until `replicator"
-            " show-ddl-locks` shows nothing open and the lag is 0; `replicator stop`, then change"
-            " the routes",
+            "put the former routes, block-allow-list and filters back and run the task until"
+            " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing blocked,"
+            f" and the lag is 0; `replicator stop`, then change the {what}",
         ),
     )
 
@@ -159,6 +160,10 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
     low_watermarks = dict(checkpoint.low_watermarks)
     if any(low_watermarks.get(name) != watermark for name, watermark in checkpoint.high_watermarks):
         return "the last run did not end in order, so that rows will be read again"
+    saved = BinlogPosition(checkpoint.file, checkpoint.offset).key if checkpoint.file else 0
+    ahead = [name for name, mark in checkpoint.low_watermarks if mark.transaction > saved]
+    if ahead:
+        return f"rows of {ahead[0]} that are applied will be read again"
     return ""
 
 

@@ -137,7 +137,8 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.ddl, meta)
-    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns)
+    strict = task.strict_optimistic_shard_mode
+    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns, strict=strict)
     runner = _runner(resources, executor, rules)
     coordination: Coordination
 
@@ -223,7 +224,6 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
         executor,
         resources.tracker,
         rules.statements,
-        resources.task.timezone,
         resources.has_others,
         resources.task.show_row_values,
     )
@@ -373,6 +373,7 @@ def _reader_maker(
             target_collations=collations,
             accepts_cascades=setup.accepts_cascades,
             columns=setup.columns,
+            time_zone=resources.task.timezone or "",
             copied=copied,
             tied=tied,
         )

@@ -8,7 +8,7 @@ parents and children in the order of the shards (`replicator.pipeline.apply.tied
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
@@ -18,7 +18,7 @@ from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, folded, quote
-from replicator.routing.columns.member_columns import AS_THEY_ARE
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.structure.inspection import read_targets
 
 _KEYS_SQL = """
@@ -67,13 +67,25 @@ class ForeignKey:
 @dataclass(frozen=True, slots=True)
 class KeyedShard:
     """A member with its foreign keys, the parents by the names of their targets: None for one that
-    is not replicated. ``logs``: its server logs what they change."""
+    is not replicated. ``rules``: what the task file makes of its columns, ``filtered``: it leaves
+    rows out. ``logs``: its server logs what the keys change."""
 
     member: Member
     keys: tuple[tuple[ForeignKey, TableName | None], ...]
     has_key: bool
-    ruled: bool
+    rules: MemberColumns
+    filtered: bool
     logs: bool
+
+    def upper(self, column: str) -> int:
+        """The bits that mapping adds to a column, by its folded name; 0: none."""
+        mapped = self.rules.mapped
+        return mapped.upper if mapped is not None and folded(mapped.name) == column else 0
+
+    @property
+    def extracted(self) -> dict[str, str]:
+        """The value of each extracted column, by its folded name."""
+        return {folded(column.name): column.value for column in self.rules.extracted}
 
 
 @dataclass(slots=True)
@@ -114,8 +126,10 @@ def find_ties(
         if any(not shard.logs and any(key.acts for key, _ in shard.keys) for shard in of)
     ]
     family = _family(acting, shards)
+    members = {shard.member: shard for of in shards.values() for shard in of}
     for name in sorted(family):
-        if found := _obstacle(name, shards[name], targets.get(name), holds_rows=holds_rows):
+        found = _obstacle(name, shards[name], members, targets.get(name), holds_rows=holds_rows)
+        if found:
             ties.obstacles[name] = found
     if ties.obstacles:
         # What is behind an obstacle can't be told from the rest: all or none.
@@ -155,6 +169,7 @@ def _family(
 def _obstacle(
     name: TableName,
     shards: Sequence[KeyedShard],
+    members: Mapping[Member, KeyedShard],
     target: TargetKeys | None,
     *,
     holds_rows: bool,
@@ -173,11 +188,13 @@ def _obstacle(
             )
         if not shard.has_key:
             return f"{shard.member} has no primary key", "give it a primary key"
-        if shard.ruled:
+        if shard.filtered:
             return (
-                f"rules of the task file change or leave out rows of {shard.member}",
-                "take the column mapping, extraction or filter out of the task file",
+                f"rules of the task file leave out rows of {shard.member}",
+                "take the filter out of the task file",
             )
+        if unlike := _mapped_otherwise(shard, members):
+            return unlike, "map both columns of the key alike in the task file, or neither"
     wanted = {_routed(shard) for shard in silent}
     if len(wanted) > 1:
         other = next(shard for shard in silent if _routed(shard) != _routed(silent[0]))
@@ -188,8 +205,10 @@ def _obstacle(
     if target is None:
         return f"{name} does not exist yet", f"create {name} with the shards' foreign keys"
     keys = next(iter(wanted), target.foreign)
-    if keys != target.foreign:
-        lacking, more = keys - target.foreign, target.foreign - keys
+    alike = [_without_extracted(target.foreign, shard, members) for shard in silent]
+    there = next((of for of in alike if of != keys), keys)
+    if keys != there:
+        lacking, more = keys - there, there - keys
         if lacking:
             key = min(lacking, key=str)
             return (
@@ -201,6 +220,61 @@ def _obstacle(
             "drop it on the target",
         )
     return None
+
+
+def _parent_of(
+    shard: KeyedShard, key: ForeignKey, members: Mapping[Member, KeyedShard]
+) -> KeyedShard | None:
+    return members.get(Member(shard.member.source, key.parent))
+
+
+def _mapped_otherwise(shard: KeyedShard, members: Mapping[Member, KeyedShard]) -> str:
+    """Which key of a shard would not hold in the target, since its ends are mapped otherwise."""
+    for key, _ in shard.keys:
+        parent = _parent_of(shard, key, members)
+        if parent is None:
+            continue
+        for column, of_parent in zip(key.columns, key.parent_columns, strict=True):
+            if shard.upper(column) != parent.upper(of_parent):
+                return (
+                    f"the task file maps {column} of {shard.member} otherwise than the {of_parent}"
+                    f" of {parent.member} that it refers to"
+                )
+    return ""
+
+
+def _without_extracted(
+    keys: Iterable[ForeignKey], shard: KeyedShard, members: Mapping[Member, KeyedShard]
+) -> frozenset[ForeignKey]:
+    """The keys of the target without columns that rows of a shard and of its parent have the same
+    extracted value in: these keep shards apart, and are no part of the shard's own keys."""
+    parents = {name: _parent_of(shard, key, members) for key, name in shard.keys}
+    return frozenset(_own_part(key, shard, parents.get(key.parent)) for key in keys)
+
+
+def _own_part(key: ForeignKey, shard: KeyedShard, parent: KeyedShard | None) -> ForeignKey:
+    # SET NULL would set the extracted column, too.
+    if parent is None or "SET NULL" in (key.on_delete, key.on_update):
+        return key
+    mine, its = shard.extracted, parent.extracted
+    pairs = [
+        (column, of_parent)
+        for column, of_parent in zip(key.columns, key.parent_columns, strict=True)
+        if column not in mine or mine[column] != its.get(of_parent)
+    ]
+    if not pairs:
+        return key
+    columns, parent_columns = zip(*pairs, strict=True)
+    return replace(key, columns=columns, parent_columns=parent_columns)
+
+
+def _apart(shards: Iterable[KeyedShard], columns: Iterable[str]) -> bool:
+    """Whether no two shards can have the same values in these columns of their target."""
+    names = sorted(columns)
+    marks = [
+        tuple((shard.upper(name), shard.extracted.get(name)) for name in names) for shard in shards
+    ]
+    return len(set(marks)) == len(marks)
 
 
 def meeting_values(
@@ -219,9 +293,9 @@ def meeting_values(
     found = {}
     for name in sorted(ties.referenced):
         for key in targets[name].foreign:
-            if not key.acts or len(shards[key.parent]) < 2:
-                continue
             columns = frozenset(key.parent_columns)
+            if not key.acts or _apart(shards[key.parent], columns):
+                continue
             meaning = "a change in one shard could reach rows of another"
             if not any(unique <= columns for unique in targets[key.parent].unique):
                 found[name] = (
@@ -386,8 +460,7 @@ def _keyed(
         shard.member,
         tuple((k, routed.get(Member(source.source_id, k.parent))) for k in keys.get(name, ())),
         shard.table.row_key is not None,
-        shard.rules != AS_THEY_ARE
-        or filtered
-        or bool(source.event_filter.rows_left_out(name.schema, name.table)),
+        shard.rules,
+        filtered or bool(source.event_filter.rows_left_out(name.schema, name.table)),
         shard.logs_cascades,
     )

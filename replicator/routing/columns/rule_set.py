@@ -50,12 +50,13 @@ class MemberRules:
     """What a rule set says of one table, for people and to be compared; empty: nothing.
 
     ``columns``: what is made of its columns, ``rows``: which of its rows the target holds,
-    ``events``: which of its changes are left out.
+    ``events``: which of its changes are left out, ``statements``: what is said of its statements.
     """
 
     columns: str
     rows: str
     events: str
+    statements: str
 
 
 class MemberRuleTexts:
@@ -73,6 +74,7 @@ class MemberRuleTexts:
             self._columns_of(schema, table),
             "; ".join(self._expressions.texts_of(schema, table)),
             "; ".join(f"{kind} events are left out" for kind in kinds),
+            "; ".join(self._events.statement_rules(schema, table)),
         )
 
     def _columns_of(self, schema: str, table: str) -> str:

@@ -5,13 +5,14 @@ Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wro
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Column, Table
 
 _BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
 _ARITHMETIC = frozenset("+-*/")
@@ -32,8 +33,25 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | N
         values = _values(shard, own.name), _values(target, there.name)
         if values[0] != values[1]:
             mine, theirs = (text or "no default" for text in values)
-            return f"{own.name} has {mine} in the shard and {theirs} in the target"
+        elif _rounds_otherwise(own, there, values[0]):
+            mine, theirs = (
+                f"{c.type} {text}" for c, text in zip((own, there), values, strict=True)
+            )
+        else:
+            continue
+        return f"{own.name} has {mine} in the shard and {theirs} in the target"
     return None
+
+
+def _rounds_otherwise(own: Column, there: Column, clause: str) -> bool:
+    """Whether a FLOAT, which becomes a DOUBLE later, gets another number from the same text."""
+    if {own.base_type, there.base_type} != {"float", "double"} or clause in ("", "DEFAULT NULL"):
+        return False
+    try:
+        number = float(clause.removeprefix("DEFAULT "))
+        return bool(struct.unpack("f", struct.pack("f", number))[0] != number)
+    except (ValueError, OverflowError):
+        return True  # A formula, or more than a FLOAT holds.
 
 
 def value_clause(table: Table, column: str) -> str:
@@ -120,6 +138,16 @@ def other_formula(shard: Table, target: Table, column: str) -> str | None:
         return None
     mine, its = value_clause(shard, column), value_clause(target, column)
     return f"{column} is {mine} in the shard and {its} in the target"
+
+
+def formula_atoms(table: Table, column: str) -> str:
+    """What a formula is compared by where servers write it in several ways: see `other_formula`."""
+    return " ".join(_atoms(_clause(table, column), table))
+
+
+def value_text(table: Table, column: str) -> str:
+    """The default or the formula of a column in one way of writing; empty where there is none."""
+    return _values(table, column)
 
 
 def _atoms(clause: Sequence[Token], table: Table) -> list[str]:

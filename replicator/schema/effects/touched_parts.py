@@ -15,6 +15,7 @@ from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token
 from replicator.mysql.names import folded
 from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import other_formula
 from replicator.schema.structure.structure import Column, Table
 
 _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
@@ -214,6 +215,22 @@ def former_values(
                 f" has written with its former {column.name}"
             )
     return None
+
+
+def computed_anew(change: MemberChange, touched: Touched) -> list[str]:
+    """The columns that a statement makes computed ones, or by another formula: the shard's older
+    rows get other values in them."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return []
+    return [
+        column.name
+        for column in after.columns
+        if column.generated
+        and column_part(column.name) in touched.converted
+        and (former := before.column(column.name)) is not None
+        and not (former.generated and other_formula(before, after, column.name) is None)
+    ]
 
 
 def foreign_parts(before: Table | None, present: Table, others: Iterable[Table]) -> frozenset[str]:

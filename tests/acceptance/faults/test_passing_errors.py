@@ -10,6 +10,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.processes import TaskProcess, task_process
 from tests.support.tasks.tables import rows_of
@@ -17,6 +18,7 @@ from tests.support.tasks.task_files import endpoint, task_dict, write_task
 
 pytestmark = pytest.mark.slow
 
+TIDB = ("tidb_restricted_read_only",)
 RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, RELOAD, PROCESS,"
     " CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW"
@@ -35,13 +37,24 @@ class Trouble:
         self.server.execute(f"SET GLOBAL {self.variable} = ON")
 
     def end(self) -> None:
-        self.server.execute(f"SET GLOBAL {self.variable} = OFF", "SET GLOBAL read_only = OFF")
+        # The stronger one has turned on the other.
+        other = "tidb_super_read_only" if self.variable in TIDB else "read_only"
+        self.server.execute(f"SET GLOBAL {self.variable} = OFF", f"SET GLOBAL {other} = OFF")
 
 
-@pytest.fixture(params=["read_only", "super_read_only"])
+KINDS: dict[str, type[DatabaseServer]] = {
+    "read_only": MariaDBServer,
+    "super_read_only": MySQLServer,
+    "tidb_restricted_read_only": TiDBServer,
+}
+
+
+@pytest.fixture(params=KINDS)
 def trouble(request: pytest.FixtureRequest, start_server: Callable[..., DatabaseServer]) -> Trouble:
-    kind = MariaDBServer if request.param == "read_only" else MySQLServer
-    return Trouble(start_server(kind), request.param)
+    return Trouble(start_server(KINDS[request.param]), request.param)
+
+
+RETRIES = ("batch.retry", "copy.retry", "ddl.retry", "task.restart")
 
 
 def told(task: TaskProcess, says: str) -> int:
@@ -50,7 +63,7 @@ def told(task: TaskProcess, says: str) -> int:
         [
             entry
             for entry in task.events()
-            if entry["event"] in ("batch.retry", "task.restart") and says in str(entry["reason"])
+            if entry["event"] in RETRIES and says in str(entry["reason"])
         ]
     )
 

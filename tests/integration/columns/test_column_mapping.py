@@ -10,6 +10,7 @@ import pytest
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import fault_of, settles
 from tests.support.tasks.tables import rows_of
 
@@ -200,6 +201,30 @@ async def test_a_value_without_room_is_a_fault(merging: Merging, value: int) -> 
     merging.do(f"UPDATE x_1 SET id = 4 WHERE id = {value}")
     await merging.copy()
     await equal(merging, "x", 1, "id, v")
+
+
+@pytest.mark.remedy("copy.no-room", "copy anew")
+async def test_shards_are_told_apart_by_an_extracted_column_instead(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    mapped(merging)
+    merging.mode = "all"
+    merging.create("x", "(id BIGINT PRIMARY KEY, v INT)", shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1, 1), (-1, 2)", "INSERT INTO x_2 VALUES (1, 3), (-1, 4)")
+    assert (await merging.fault()).event == "copy.no-room"
+    del merging.more["column-mappings"]
+    merging.instances.clear()
+    merging.routes["extract-table"] = {"table-regexp": "x_(.)", "target-column": "of"}
+    merging.on(
+        merging.target,
+        "DROP TABLE x",
+        "CREATE TABLE x (id BIGINT, v INT, `of` CHAR(1), PRIMARY KEY (id, `of`))",
+    )
+    merging.changed(mode="all")
+    await copy_all_anew(merging, "x", columns={"x": "id, v"})
+    found = merging.on(merging.target, "SELECT `of`, v FROM x ORDER BY v")
+    assert found == (("1", 1), ("1", 2), ("2", 3), ("2", 4))
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,31 @@ async def test_a_column_that_is_dropped_and_comes_back_computed(
 
 
 @pytest.mark.not_on_tidb("it makes no plain column a generated one")
+async def test_a_column_that_the_target_computed_for_a_while(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, a INT)", shards=2)
+    changes = ("ADD v INT", "MODIFY v INT AS (a * 2) STORED", "MODIFY v INT")
+    async with merging.running() as generation:
+        merging.do(*(f"ALTER TABLE t_1 {change}" for change in changes))
+        await merging.caught_up(generation)
+        merging.do("INSERT INTO t_2 VALUES (2, 2)", f"ALTER TABLE t_2 {changes[0]}")
+        await merging.check(generation)
+    merging.do(f"ALTER TABLE t_2 {changes[1]}", "INSERT INTO t_2 (id, a) VALUES (3, 3)")
+    found = await merging.fault()
+    assert found.event == "ddl.other-values"
+    assert "v has GENERATED" in found.message
+    # What the fault tells to do.
+    merging.on(merging.target, "UPDATE t SET v = 4 WHERE id = 2")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        merging.do("UPDATE t_2 SET a = 5 WHERE id = 3", f"ALTER TABLE t_2 {changes[2]}")
+        merging.do("UPDATE t_2 SET v = 6 WHERE id = 3")
+        await merging.check(generation)
+
+
+@pytest.mark.not_on_tidb("it makes no plain column a generated one")
 async def test_a_column_that_all_shards_begin_to_compute_with_coordination(
     merging_from: Callable[..., Merging], newer: DatabaseServer
 ) -> None:

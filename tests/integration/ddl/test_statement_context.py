@@ -16,7 +16,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import PATIENCE, fault_of, settles
 
 MergingFrom = Callable[..., Merging]
 
@@ -161,6 +161,27 @@ async def test_a_zone_with_a_summer_time_is_asked_for(
     merging.more["timezone"] = "+01:00"
     merging.changed(mode="incremental")
     async with merging.running() as generation:
+        await merging.check(generation)
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_zone_that_a_statement_tells_goes_before_that_of_the_task_file(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more |= {"shard-mode": mode, "timezone": "+08:00"}
+    merging.create("t", "(id INT PRIMARY KEY, v DATETIME)", shards=2)
+    noon = "2011-01-01 12:00:00"
+    async with merging.running() as generation:
+        merging.do(f"INSERT INTO t_1 VALUES (1, '{noon}')", f"INSERT INTO t_2 VALUES (2, '{noon}')")
+        for shard in ("t_1", "t_2"):
+            merging.do(
+                "SET time_zone = '+03:00'",
+                f"ALTER TABLE {shard} ADD w TIMESTAMP NOT NULL DEFAULT '{noon}', MODIFY v TIMESTAMP"
+                " NULL",
+            )
+        merging.do("INSERT INTO t_1 (id) VALUES (11)", "INSERT INTO t_2 (id) VALUES (12)")
+        await settles(merging.differences, {})
         await merging.check(generation)
 
 

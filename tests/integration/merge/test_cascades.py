@@ -181,6 +181,83 @@ async def test_two_sources_whose_keys_do_not_meet(
     assert merging.on(merging.target, "SELECT id, p FROM c ORDER BY id") == ((11, 15), (21, 25))
 
 
+MAPPED = "(p {0}, n INT, PRIMARY KEY (p, n), FOREIGN KEY (p) REFERENCES {1} (id) {2})"
+CASCADES = "ON DELETE CASCADE ON UPDATE CASCADE"
+
+
+def mapped_family(merging: Merging) -> None:
+    """Both ends of the key are mapped: two shards may have the same keys."""
+    merging.more["column-mappings"] = {
+        table: {
+            "schema-pattern": merging.database,
+            "table-pattern": f"{table}_*",
+            "expression": "partition id",
+            "source-column": column,
+            "target-column": column,
+            "arguments": ["1", "", table, "_"],
+        }
+        for table, column in (("p", "id"), ("c", "p"))
+    }
+    merging.instance["column-mapping-rules"] = ["p", "c"]
+    merging.create("p", PARENT, shards=2, target="(id BIGINT PRIMARY KEY, v INT)")
+    merging.create("c", MAPPED.format("BIGINT", "p", CASCADES), shards=0)
+    for shard in (1, 2):
+        merging.do(f"CREATE TABLE c_{shard} {MAPPED.format('INT', f'p_{shard}', CASCADES)}")
+
+
+def extracted_family(merging: Merging) -> None:
+    """The target's key has the extracted column, too."""
+    merging.routes["extract-table"] = {"table-regexp": "_(.)$", "target-column": "of"}
+    parent = "(id INT, v INT, `of` CHAR(1), PRIMARY KEY (id, `of`))"
+    key = f"FOREIGN KEY (p, `of`) REFERENCES p (id, `of`) {CASCADES}"
+    merging.create("p", PARENT, shards=2, target=parent)
+    child = f"(p INT, n INT, `of` CHAR(1), PRIMARY KEY (p, n, `of`), {key})"
+    merging.create("c", child, shards=0)
+    for shard in (1, 2):
+        merging.do(f"CREATE TABLE c_{shard} {MAPPED.format('INT', f'p_{shard}', CASCADES)}")
+
+
+@pytest.mark.parametrize("mode", ["incremental", "all"])
+@pytest.mark.parametrize("make", [mapped_family, extracted_family])
+async def test_shards_with_the_same_keys_are_kept_apart(
+    merging: Merging, make: Callable[[Merging], None], mode: str
+) -> None:
+    make(merging)
+    merging.mode = mode
+    shard_of = "`of`" if make is extracted_family else "{} >> 51 & 255"
+    own = (1 << 44) - 1
+
+    def there(table: str, key: str, other: str) -> list[tuple[object, ...]]:
+        columns = f"{shard_of.format(key)}, {key} & {own}, {other}"
+        found = merging.on(merging.target, f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")
+        return [tuple(map(int, map(str, row))) for row in found]
+
+    def rows(shard: int) -> None:
+        merging.do(
+            f"INSERT INTO p_{shard} VALUES (1, 1), (2, 1), (3, 1)",
+            f"INSERT INTO c_{shard} VALUES (1, 1), (1, 2), (2, 1), (3, 1)",
+        )
+
+    if mode == "all":
+        rows(1)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        if mode == "incremental":
+            rows(1)
+        rows(2)
+        await merging.caught_up(generation)
+        merging.do(
+            "DELETE FROM p_1 WHERE id = 1",
+            "UPDATE p_2 SET id = 9 WHERE id = 2",
+            "UPDATE c_2 SET n = 5 WHERE p = 9",
+            "DELETE FROM p_2 WHERE id = 3",
+        )
+        await merging.caught_up(generation)
+        assert sum(target.missing for target in generation.counts.targets.values()) == 0
+        assert there("p", "id", "v") == [(1, 2, 1), (1, 3, 1), (2, 1, 1), (2, 9, 1)]
+        assert there("c", "p", "n") == [(1, 2, 1), (1, 3, 1), (2, 1, 1), (2, 1, 2), (2, 9, 5)]
+
+
 async def test_what_is_copied_is_followed(merging: Merging) -> None:
     merging.mode = "all"
     family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")

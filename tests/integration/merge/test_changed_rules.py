@@ -10,7 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.control.arguments import OnChangedRules
+from actors.faults import Parts
 from replicator.failpoints import Failpoint
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -163,10 +165,70 @@ async def test_rows_are_kept_where_the_operator_says_so(pair: Merging) -> None:
     assert int(str(changed[0][0])) == 2
 
 
+async def test_statements_that_are_read_again_are_filtered_as_before(
+    request: pytest.FixtureRequest, pair: Merging
+) -> None:
+    """Under other filters, rows behind them would have other versions, and come twice."""
+    pair.create("k", "(id INT, KEY (id))", shards=2)
+    rule = {"schema-pattern": "*", "table-pattern": "k_*", "sql-pattern": ["ADD KEY"]}
+    filters = {"keys": {**rule, "action": "Ignore"}}
+    pair.more["filters"] = filters
+    pair.instance["filter-rules"] = ["keys"]
+    await run(pair)
+    held = Parts(frozenset({TableName(pair.database, "x")}))
+    pair.blocked = held
+    pair.do("INSERT INTO x_1 VALUES (1, 1)")
+    for shard in ("k_1", "k_2"):
+        pair.do(f"ALTER TABLE {shard} ADD KEY more (id)", f"INSERT INTO {shard} VALUES (1)")
+    await run(pair)
+    other = {"keys": {**rule, "sql-pattern": ["DROP KEY"], "action": "Ignore"}}
+    pair.blocked = Parts()
+    for former in (True, False):
+        again(pair, filters=other)
+        if former and pair.more["shard-mode"]:
+            fault = await fault_of(run(pair))
+            assert fault.event == "task.routes-changed"
+            assert "k_1: Ignore /ADD KEY/ statements before, Ignore /DROP KEY/ statements now" in (
+                fault.message
+            )
+            # The remedy: the former rules, until nothing is read again.
+            again(pair, filters=filters)
+        async with pair.running() as generation:
+            pair.do(f"INSERT INTO k_1 VALUES ({int(former)})")
+            await pair.check(generation)
+
+
 async def until_recopied(merging: Merging, wanted: dict[str, list[int]]) -> None:
     with anyio.fail_after(PATIENCE):
         while {table: held_by(merging, table) for table in wanted} != wanted:
             await anyio.sleep(LOOK_SECONDS)
+
+
+async def test_a_target_is_copied_anew_beside_the_others(pair: Merging) -> None:
+    """What somebody has done to its rows is gone, and no change of the shards is lost."""
+    again(pair)
+    pair.changed(mode="all")
+    rows_of_all(pair)
+    async with pair.running() as generation:
+        await pair.copied(generation)
+        await pair.check(generation)
+    pair.on(pair.target, "DELETE FROM x WHERE id = 1", "INSERT INTO x VALUES (99, 9)")
+    pair.do("INSERT INTO x_1 VALUES (5, 0)", "UPDATE x_2 SET v = 7 WHERE id = 11")
+    generation = pair.generation()
+    generation.recopy = wanted = {TableName(pair.database, "x")}
+    stop, started = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(generation.run, stop, started)
+        await started.wait()
+        assert not wanted, "it is noted once"
+        pair.do("INSERT INTO z_1 VALUES (43, 5)", "DELETE FROM x_1 WHERE id = 2")
+        await until_recopied(pair, {"z": [40, 41, 42, 43], "x": [0, 1, 5, 10, 11, 12]})
+        stop.set()
+    async with pair.running() as generation:
+        pair.do("DELETE FROM x_2 WHERE id = 12")
+        await until_recopied(pair, {"x": [0, 1, 5, 10, 11]})
+    assert pair.differences() == {}
+    assert sum(target.missing for target in generation.counts.targets.values()) == 0
 
 
 async def test_targets_are_copied_anew_where_the_operator_says_so(pair: Merging) -> None:

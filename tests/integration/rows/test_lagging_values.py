@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
 
 KEYS = {"t": "PRIMARY KEY (id)", "u": "PRIMARY KEY (id), UNIQUE (x)", "k": "KEY (id)"}
 
@@ -68,6 +71,31 @@ async def changed_while_lagging(merging: Merging, statement: str) -> None:
                 f"ALTER TABLE {table}_2 {statement}",
                 f"UPDATE {table}_2 SET a = a + 1000 WHERE id % 3 = 1",
             )
+        await merging.check(generation)
+
+
+@pytest.mark.remedy("ddl.other-values", "skip")
+async def test_a_default_that_a_shard_rounds_to_a_float_first(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
+    changes = "ADD c FLOAT NOT NULL DEFAULT 0.1", "MODIFY c DOUBLE NOT NULL DEFAULT 0.1"
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1)", *(f"ALTER TABLE t_1 {text}" for text in changes))
+        await merging.caught_up(generation)
+        merging.do("INSERT INTO t_2 VALUES (2)")
+        await merging.caught_up(generation)
+    merging.do(*(f"ALTER TABLE t_2 {text}" for text in changes), "INSERT INTO t_2 (id) VALUES (3)")
+    found = await merging.fault()
+    assert found.event == "ddl.other-values"
+    assert "float DEFAULT 0.1 in the shard and double DEFAULT 0.1" in found.message
+    merging.on(
+        merging.target,
+        f"UPDATE t SET c = {struct.unpack('f', struct.pack('f', 0.1))[0]!r} WHERE id = 2",
+    )
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
         await merging.check(generation)
 
 

@@ -52,7 +52,7 @@ def settled(generation: Generation) -> bool:
 async def listed(merging: Merging, generation: Generation, action: str, *ids: int) -> object:
     reply = await answer_validation(
         merging.task,
-        generation.running.writer._meta.lease,  # type: ignore[union-attr]
+        generation.lease,
         generation.counts.validation,
         {"action": action, "ids": list(ids)},
     )

@@ -8,8 +8,9 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-PACKAGES = ("pyarrow", "numpy", "numba", "PyMySQL", "cryptography")
+PACKAGES = ("pyarrow", "numpy", "numba", "PyMySQL", "mysql-replication", "cryptography")
 """What executors need; what these need in turn comes along."""
 
 
@@ -26,7 +27,8 @@ def executor_python(
     """
     venv.create(folder, symlinks=True)
     packages = next((folder / "lib").glob("python*")) / "site-packages"
-    for name in sorted(set(_with_dependencies(PACKAGES)) - set(without)):
+    wanted = {canonicalize_name(name) for name in _with_dependencies(PACKAGES)}
+    for name in sorted(wanted - {canonicalize_name(name) for name in without}):
         for entry in _entries(name):
             (packages / entry.name).symlink_to(entry)
     if version is not None:

@@ -27,12 +27,11 @@ BY_HAND = "by hand"
 """The remedy of a fault for which the table names none of these."""
 
 NOT_EXECUTED: dict[str, set[str]] = {
-    "copy.no-room": {"copy anew"},
     "ddl.history": {"skip"},
     "rows.moved-unknown": {"copy anew"},
     "source.other-order": {"copy anew", "resume"},
-    "spark.executors": {"resume"},
-    "spark.failing": {"resume"},
+    "spark.executors": {"run"},
+    "spark.failing": {"resume", "run"},
     "spark.not-started": {"resume"},
     "task.unexpected": {"resume"},
 }

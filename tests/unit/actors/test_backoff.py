@@ -1,32 +1,40 @@
-"""Waits that grow, are cut short, and begin anew."""
+"""Attempts that are tried again: what is told of each, and that nothing else tells of it."""
 
 from __future__ import annotations
 
-import anyio
+import pytest
+import structlog.testing
 
-from actors.backoff import Backoff
-
-
-async def test_waits_double_up_to_the_longest() -> None:
-    backoff = Backoff((0.001, 0.003))
-    seen = []
-    for _ in range(4):
-        seen.append(backoff.next)
-        await backoff.wait()
-    assert seen == [0.001, 0.002, 0.003, 0.003]
+from actors.backoff import until_done
 
 
-async def test_what_has_worked_begins_anew() -> None:
-    backoff = Backoff((0.001, 1.0))
-    await backoff.wait()
-    await backoff.wait()
-    backoff.reset()
-    assert backoff.next == 0.001
+class AwayError(Exception):
+    """The server is away."""
 
 
-async def test_an_event_cuts_a_wait_short_and_it_counts_all_the_same() -> None:
-    backoff, until = Backoff((3600.0, 7200.0)), anyio.Event()
-    until.set()
-    with anyio.fail_after(5):
-        await backoff.wait(until)
-    assert backoff.next == 7200.0
+async def test_each_failure_is_told_with_the_first_one_and_the_next_attempt() -> None:
+    told: list[tuple[str, str, float]] = []
+    failures = iter([AwayError("one"), AwayError("two"), AwayError("three")])
+
+    async def attempt() -> None:
+        if (error := next(failures, None)) is not None:
+            raise error
+
+    def tell(error: AwayError, times: str, seconds: float) -> None:
+        told.append((str(error), times, seconds))
+
+    with structlog.testing.capture_logs() as logged:
+        await until_done(attempt, AwayError, (0.01, 0.02), tell)
+    assert [text for text, _, _ in told] == ["one", "two", "three"]
+    assert [seconds for _, _, seconds in told] == [0.01, 0.02, 0.02]
+    since = {times.partition(" UTC, next attempt at ")[0] for _, times, _ in told}
+    assert len(since) == 1, "the first failure counts"
+    assert not logged
+
+
+async def test_another_error_ends_it() -> None:
+    async def attempt() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await until_done(attempt, AwayError, (0.01, 0.02), lambda *_: None)

@@ -8,7 +8,7 @@ import pytest
 
 from actors.faults import FatalError
 from actors.lock_state import ShardStatement, dump_group, first_groups, load_group, record_of
-from actors.task.startup.changed_task import Move, moved, refuse_missed, refuse_moves
+from actors.task.startup.changed_task import Move, moved, refuse_missed, refuse_unfinished
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.checkpoint import Checkpoint
 from replicator.downstream.meta.decisions import DecisionRecord
@@ -49,7 +49,7 @@ MOVE = Move(record(TWO), U)
 
 
 def test_tables_may_move_while_nothing_is_open() -> None:
-    refuse_moves(SAVED, [MOVE], [DECIDED])
+    refuse_unfinished(SAVED, "routes", [str(MOVE)], [DECIDED])
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,24 @@ def test_tables_may_move_while_nothing_is_open() -> None:
             [DECIDED],
             "did not end in order",
         ),
+        (
+            replace(
+                SAVED,
+                low_watermarks=((T, Watermark(1, (1 << 40) + 500, 1)),),
+                high_watermarks=((T, Watermark(1, (1 << 40) + 500, 1)),),
+            ),
+            [DECIDED],
+            "rows of s.t that are applied will be read again",
+        ),
     ],
 )
 def test_what_is_open_is_the_reason_for_a_refusal(
     saved: Checkpoint, decided: list[DecisionRecord], reason: str
 ) -> None:
     with pytest.raises(FatalError, match=reason) as caught:
-        refuse_moves(saved, [MOVE], decided)
+        refuse_unfinished(saved, "routes", [str(MOVE)], decided)
     assert "s.t2 went to s.t, now to s.u" in caught.value.message
-    refuse_moves(saved, [], decided)
+    refuse_unfinished(saved, "routes", [], decided)
 
 
 def test_a_member_takes_the_version_of_its_new_target() -> None:

@@ -165,6 +165,25 @@ def test_a_rotated_log_file_is_begun_anew(tmp_path: Path) -> None:
     assert [r["event"] for r in lines(path.read_text())] == ["a.after"]
 
 
+def test_a_log_file_is_rotated_by_its_size_and_five_older_ones_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "task.log"
+    configure("info", path, stream=io.StringIO(), most_bytes=1000)
+    for number in range(100):
+        structlog.get_logger().info("task.progress", number=number, filler="x" * 80)
+    names = ["task.log", *(f"task.log.{n}" for n in range(1, 6))]
+    found = {file.name: file for file in tmp_path.iterdir()}
+    assert set(found) in (set(names), set(names[1:]))
+    numbers = [
+        json.loads(line)["number"]
+        for name in reversed(names)
+        if name in found
+        for line in found[name].read_text().splitlines()
+    ]
+    assert numbers == [*range(numbers[0], 100)]
+    assert 30 < len(numbers) < 100
+    assert all(file.stat().st_size < 1300 for file in found.values())
+
+
 def test_an_output_that_takes_nothing_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with open("/dev/full", "w") as full:
         configure(stream=full)
@@ -182,7 +201,11 @@ def test_a_warning_about_how_things_are_is_told_once() -> None:
         log.warning("route.unused", source="a", message="route x matches nothing")
         log.warning("source.lost", source="a")
     log.warning("route.unused", source="b", message="route x matches nothing")
+    for position in ("f.1:4", "f.1:9", "f.1:4", "f.1:9"):
+        # A source that is read again comes to the same statements.
+        log.warning("ddl.not-executed", source=position, statement="TRUNCATE t", position=position)
     found = [(r["event"], r["source"]) for r in lines(out.getvalue())]
+    assert [at for event, at in found if event == "ddl.not-executed"] == ["f.1:4", "f.1:9"]
     assert found.count(("route.unused", "a")) == 1
     assert found.count(("route.unused", "b")) == 1
     assert found.count(("source.lost", "a")) == 112

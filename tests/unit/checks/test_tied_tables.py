@@ -14,6 +14,12 @@ from replicator.checks.schema.tied_tables import (
     meeting_values,
 )
 from replicator.mysql.names import Member, TableName
+from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.routing.columns.member_columns import (
+    AS_THEY_ARE,
+    ExtractedColumn,
+    MemberColumns,
+)
 
 P, C, G, X = (TableName("m", name) for name in "pcgx")
 ID = (frozenset({"id"}),)
@@ -25,7 +31,7 @@ def key(parent: TableName, on_delete: str = "CASCADE") -> ForeignKey:
 
 def shard(name: str, *parents: TableName, action: str = "CASCADE") -> KeyedShard:
     keys = tuple((key(TableName("s", f"{of.table}_1"), action), of) for of in parents)
-    return KeyedShard(Member("a", TableName("s", name)), keys, True, False, False)
+    return KeyedShard(Member("a", TableName("s", name)), keys, True, AS_THEY_ARE, False, False)
 
 
 SHARDS = {P: [shard("p_1")], C: [shard("c_1", P)], X: [shard("x_1")]}
@@ -50,8 +56,21 @@ def test_keys_without_an_action_tie_what_they_connect_with_it() -> None:
     assert not find_ties(only_plain, targets, holds_rows=False).referenced
 
 
+def mapped(found: KeyedShard, column: str, upper: int) -> KeyedShard:
+    return replace(found, rules=MemberColumns(mapped=MappedColumn(column, upper)))
+
+
+def extracted(found: KeyedShard, value: str) -> KeyedShard:
+    return replace(found, rules=MemberColumns((ExtractedColumn("Src", value),)))
+
+
 @pytest.mark.parametrize(
-    "unfit", [replace(shard("c_1", P), has_key=False), replace(shard("c_1", P), ruled=True)]
+    "unfit",
+    [
+        replace(shard("c_1", P), has_key=False),
+        replace(shard("c_1", P), filtered=True),
+        mapped(shard("c_1", P), "P", 1 << 51),
+    ],
 )
 def test_a_shard_that_does_not_suit(unfit: KeyedShard) -> None:
     shards = {**SHARDS, C: [unfit]}
@@ -79,6 +98,45 @@ def test_shards_or_a_target_with_other_keys() -> None:
     missing = {P: TARGETS[P]}
     assert "does not exist" in find_ties(SHARDS, missing, holds_rows=False).obstacles[C][0]
     assert P in find_ties(SHARDS, TARGETS, holds_rows=True).obstacles
+
+
+def test_keys_that_are_mapped_alike_are_apart() -> None:
+    shards = {
+        P: [mapped(shard("p_1"), "ID", 1 << 51), mapped(shard("p_2"), "id", 2 << 51)],
+        C: [mapped(shard("c_1", P), "P", 1 << 51)],
+    }
+    ties = find_ties(shards, TARGETS, holds_rows=False)
+    assert ties.referenced == {P: frozenset({"id"}), C: frozenset()}
+    assert not meeting_values(ties, TARGETS, shards, keeps_duplicates=True)
+    [one, two] = shards[P]
+    same = {**shards, P: [one, replace(two, rules=one.rules)]}
+    assert C in meeting_values(ties, TARGETS, same, keeps_duplicates=True)
+    otherwise = {**shards, C: [mapped(shard("c_1", P), "p", 2 << 51)]}
+    obstacle, _ = find_ties(otherwise, TARGETS, holds_rows=False).obstacles[C]
+    assert "maps p of a: s.c_1 otherwise than the id of a: s.p_1" in obstacle
+
+
+def test_extracted_columns_in_a_key_of_the_target_keep_shards_apart() -> None:
+    shards = {
+        P: [extracted(shard("p_1"), "1"), extracted(shard("p_2"), "2")],
+        C: [extracted(shard("c_1", P), "1")],
+    }
+    wider = ForeignKey(("p", "src"), P, ("id", "src"), "CASCADE", "RESTRICT")
+    targets = {
+        P: TargetKeys(frozenset(), (frozenset({"id", "src"}),)),
+        C: TargetKeys(frozenset({wider}), ID),
+    }
+    ties = find_ties(shards, targets, holds_rows=False)
+    assert ties.referenced == {P: frozenset({"id", "src"}), C: frozenset()}
+    assert not meeting_values(ties, targets, shards, keeps_duplicates=True)
+    # Without the column, a row of one shard would take those of the other along.
+    narrow = {**targets, C: TARGETS[C]}
+    assert C in meeting_values(ties, narrow, shards, keeps_duplicates=False)
+    other = {**shards, C: [extracted(shard("c_1", P), "2")]}
+    assert "lacks" in find_ties(other, targets, holds_rows=False).obstacles[C][0]
+    nulls = {**targets, C: TargetKeys(frozenset({replace(wider, on_delete="SET NULL")}), ID)}
+    unset = {**shards, C: [extracted(shard("c_1", P, action="SET NULL"), "1")]}
+    assert "lacks" in find_ties(unset, nulls, holds_rows=False).obstacles[C][0]
 
 
 def test_a_parent_that_is_not_replicated() -> None:

@@ -43,8 +43,28 @@ def test_what_rules_say_of_a_table() -> None:
         f"id | {UPPER}, c = '1', o = '1'",
         "insert-value-expr: v > 'ä'; delete-value-expr: v IS NULL",
         "delete events are left out",
+        "Ignore /DROP/ statements",
     )
-    assert said(RULES, "u") == MemberRules("", "", "")
+    assert said(RULES, "u") == MemberRules("", "", "", "")
+
+
+def test_rules_about_rows_alone_say_nothing_of_statements() -> None:
+    [rule] = RULES.filters
+    for events, texts, wanted in (
+        (("all dml",), (), ""),
+        (
+            ("delete", "drop column", "create table"),
+            (),
+            "Ignore create table, drop column statements",
+        ),
+        (("all",), ("x",), "Ignore all, /x/ statements"),
+    ):
+        filters = (replace(rule, events=events, statements=texts),)
+        assert said(replace(RULES, filters=filters)).statements == wanted
+        passing = replace(RULES, filters=(replace(filters[0], action=FilterAction.DO),))
+        assert said(passing).statements == (wanted or "Ignore no statements").replace(
+            "Ignore", "Do"
+        )
 
 
 def test_saved_rules_are_the_same() -> None:
@@ -63,7 +83,7 @@ def test_rules_that_a_name_does_not_suit_say_so() -> None:
     [
         replace(RULES, routes=tuple(reversed(RULES.routes))),
         replace(RULES, mappings=(replace(RULES.mappings[0], name="x", schema_pattern="s_1"),)),
-        replace(RULES, filters=(replace(RULES.filters[0], statements=()),)),
+        replace(RULES, filters=(replace(RULES.filters[0], name="x"),)),
         replace(RULES, expressions=(replace(RULES.expressions[0], name="x"),)),
     ],
 )

@@ -12,10 +12,14 @@ from replicator.schema.structure.structure import Column, Table
 
 def table(definition: str) -> Table:
     sql = f"CREATE TABLE `t` (\n  `id` int(11) NOT NULL,\n  `c` {definition},\n  KEY `c` (`c`)\n)"
-    return Table("s", "t", (Column("id", "int"), Column("c", "int")), (), sql)
+    kind = definition.split(" ", 1)[0]
+    return Table("s", "t", (Column("id", "int"), Column("c", kind)), (), sql)
 
 
 SAME = [
+    ("float NOT NULL DEFAULT 0.5", "double NOT NULL DEFAULT 0.5"),
+    ("float DEFAULT NULL", "double DEFAULT NULL"),
+    ("float DEFAULT 0.1", "float DEFAULT 0.1"),
     ("int(11) DEFAULT 7", "bigint(20) DEFAULT 7 COMMENT 'DEFAULT 9'"),
     ("varchar(9) DEFAULT '7'", "int(11) DEFAULT 7"),
     ("int NOT NULL", "bigint NOT NULL COMMENT 'x'"),
@@ -25,6 +29,9 @@ SAME = [
     ("json DEFAULT (json_array(1,2)) CHECK (json_valid(`c`))", "json DEFAULT (json_array(1,2))"),
 ]
 OTHER = [
+    ("float NOT NULL DEFAULT 0.1", "double NOT NULL DEFAULT 0.1"),
+    ("double DEFAULT 1e300", "float DEFAULT 1e300"),
+    ("float GENERATED ALWAYS AS (`id` / 3)", "double GENERATED ALWAYS AS (`id` / 3)"),
     ("int DEFAULT 9", "int DEFAULT 7"),
     ("int DEFAULT NULL", "int NOT NULL"),
     ("int DEFAULT NULL", "int NOT NULL DEFAULT 0"),
