@@ -58,6 +58,14 @@ class StatementRules(Protocol):
 
         Raises FatalError where that can't be told.
         """
+        ...
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Whether a statement that the target has refused is to be ruled anew."""
+        ...
+
+    async def executed(self, item: DdlItem) -> None:
+        """Note that what was ruled is on the target, and recorded as done."""
 
 
 class DdlRunner:
@@ -81,7 +89,7 @@ class DdlRunner:
         """The targets of which a statement is being executed."""
         self.waiting: dict[TableName, str] = {}
         """By target, what a statement waits for that can't be executed just now."""
-        self._rules = rules
+        self.rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -89,7 +97,17 @@ class DdlRunner:
         others have locked the target and there are targets that need not wait for them."""
 
         async def attempt() -> None:
-            await self._execute(item, await self._change(item))
+            change = await self._change(item)
+            try:
+                await self._execute(item, change)
+            except FatalError as error:
+                refusal = error.__cause__
+                if not isinstance(refusal, DdlRefusedError):
+                    raise
+                if not await self.rules.refused(item, refusal):
+                    raise
+                await self._execute(item, change)
+            await self.rules.executed(item)
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 
@@ -161,7 +179,7 @@ class DdlRunner:
             own=item.effect.own,
         )
         if item.recorded:
-            execution = await self._rules.ruled(item, change, execution)
+            execution = await self.rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)

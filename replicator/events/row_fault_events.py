@@ -287,6 +287,16 @@ DDL_FAULTS = (
         "the column out of the target.",
     ),
     fault(
+        "ddl.strict",
+        "task",
+        "A schema change can't be taken beside the other shards, and the task file says "
+        "`strict-optimistic-shard-mode: true`",
+        "The shard gives a column another name, or another type, default or key than the "
+        "structures of the others have room for. The message says which.",
+        "Leave `strict-optimistic-shard-mode` out of the task file, `stop` and `run`: then only "
+        "this shard is held, and `replicator show-ddl-locks` tells the remedies of its statement.",
+    ),
+    fault(
         "ddl.unclear",
         "target",
         "Without coordination, a shard brings a change that the target may already have made by a "

@@ -26,7 +26,7 @@ from actors.writing.ddl_runner import (
     other_values_fault,
 )
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
@@ -93,6 +93,13 @@ class DuplicateDdl:
         else:
             entry = load_entry(saved)
         return execution if entry.ran else replace(execution, instead=())
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Never: what the target refuses blocks it."""
+        return False
+
+    async def executed(self, item: DdlItem) -> None:
+        """Nothing: the histories are read for each statement."""
 
     async def _refuse_uneven(self, item: DdlItem) -> None:
         """Raise FatalError where shards that move together have not brought the same changes.
