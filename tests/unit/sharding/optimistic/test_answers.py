@@ -97,9 +97,10 @@ def test_the_target_is_never_narrower_than_a_shard() -> None:
 
 def test_a_name_is_given_when_all_shards_have_it() -> None:
     found = history_of("A", "B")
-    renamed = {"renamed": "b", "named": "c", "added": "c"}
-    assert objection(bring(found, "A", (("c", "smallint", ""),), **renamed)) is Objection.NAME
-    last = bring(found, "B", (("c", "smallint", ""),), **renamed)
+    behind = (("c", "smallint", ""),)
+    first = bring(found, "A", behind, renamed="b", named="c", added="c")
+    assert objection(first) is Objection.NAME
+    last = bring(found, "B", behind, renamed="b", named="c", added="c")
     assert last.own
     assert last.granted == ("A",)
     opened = found.state.members["A"].open
