@@ -27,6 +27,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
@@ -340,6 +341,7 @@ class OptimisticAnswers:
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
+            strict=bool((execution.context.sql_mode or 0) & STRICT),
             action=opened.action if opened is not None else None,
         )
         self._changes.setdefault(target, {})[member] = put

@@ -203,6 +203,11 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
     match opened.objection:
         case Objection.NAME:
             yield Way("run the statement on the other shards: the last one resolves it")
+            yield unlock(
+                Action.EXEC,
+                "the target gets the new column beside the old one, until no shard has that; give"
+                " the shard's rows that are on the target the values that they have in the shard",
+            )
         case Objection.TYPE:
             yield Way("make the column of the other shards like this one")
             yield unlock(

@@ -101,7 +101,7 @@ class OptimisticGroup(GroupActor):
         """What is forwarded of the effects of a statement; adds and removes members."""
         statement = message.statement
         assert statement is not None
-        effects = [e for e in message.effects if Member(self.source, e.table) not in self._held]
+        effects = [e for e in message.effects if not self._waits(e)]
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
         others = [e for e in effects if e not in renames and e not in going]
@@ -117,6 +117,12 @@ class OptimisticGroup(GroupActor):
         item = items[-1]
         self._asked.append((Member(self.source, item.effect.table), statement.transaction))
         return item
+
+    def _waits(self, effect: Effect) -> bool:
+        """Whether a statement of a member stands behind its open one: all but the end of a table
+        of which no rows are held."""
+        member = Member(self.source, effect.table)
+        return member in self._held and (effect.kind not in _GOING or self.rows_held[member] > 0)
 
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:
@@ -148,6 +154,7 @@ class OptimisticGroup(GroupActor):
             if number is not None:
                 self.registry.leave(number)
                 self.registry.learn(number, statement.transaction, GONE)
+            self._held.pop(Member(self.source, effect.table), None)
             self._tell(effect, statement)
         return [self._item(replace(going[0], instead=()), statement)]
 

@@ -22,9 +22,16 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable
+from replicator.sharding.optimistic.column_order import comparable, kind, loses, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.shapes import NoJoinError, Shape, items_of, join, shape_of
+from replicator.sharding.optimistic.shapes import (
+    NoJoinError,
+    Shape,
+    items_of,
+    join,
+    joined_names,
+    shape_of,
+)
 from replicator.watermark import Place
 
 
@@ -64,11 +71,14 @@ class Standing:
     """A member: its taken structure (None where it is not known), and what is special about it.
 
     ``stale``: columns that it has dropped while others have them; its older rows keep their values.
+    ``rounded``: columns whose values it has changed on their way into a narrower type, while the
+    target keeps the wider one with the values that they had.
     ``ceded``: columns that it has otherwise than the target, as the operator has said.
     """
 
     taken: Table | None
     stale: frozenset[str] = frozenset()
+    rounded: frozenset[str] = frozenset()
     ceded: frozenset[str] = frozenset()
     open: OpenStatement | None = None
 
@@ -96,7 +106,8 @@ class Objection(StrEnum):
     FILL = "fill"
     """Its rows get another value in a new column than those on the target have got."""
     STALE = "stale"
-    """It adds a column again of which the target still has the shard's former values."""
+    """It adds a column again, or makes it wider again, of which the target still has the shard's
+    former values."""
     ROWS = "rows"
     """Its rows could not be told from those of others, or nobody knows what it does."""
     REFUSED = "refused"
@@ -115,7 +126,8 @@ class Change(Generic[Name]):
     """A member's statement as it is put to the rule. ``text``: its normalised form.
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``action``: what the operator has said of it, where it was open before.
+    ``strict``: its server refuses values that do not fit. ``action``: what the operator has said of
+    it, where it was open before.
     """
 
     member: Name
@@ -127,6 +139,7 @@ class Change(Generic[Name]):
     touched: Touched
     timestamp: int = 0
     identified: bool = True
+    strict: bool = True
     action: Action | None = None
 
 
@@ -281,17 +294,17 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     )
     before = joined([*others.values(), former])
     objections = _Objections(change.action)
-    if len(same) == len(others):
+    if len(same) == len(others) and not _comes_back(state, change):
         # All have it, or there are no others: it is executed as it is.
         behind = {name: _behind(others[name]) for name in same}
         standing, together = _beside(behind, Standing(change.after), objections)
-        fills = _kept(_fills(state, change), together)
+        fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
             StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
         )
     objections.look(_other_values(former, change))
-    objections.look(_other_rows(state, others, former, change))
+    objections.look(_other_rows(state, former, change))
     return _judged(state, others, former, change, before, objections)
 
 
@@ -312,7 +325,17 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    standing, together = _beside(others, Standing(change.after, stale, kept), objections)
+    rounded = _rounded(former, change)
+    own_standing = Standing(change.after, stale, rounded, kept)
+    standing, together = _beside(others, own_standing, objections)
+    rounded = rounded_still(standing, together)
+    standing = replace(standing, rounded=rounded)
+    if rounded and not (together.identifies and change.identified):
+        raise _OpenError(
+            Objection.ROWS,
+            "the target has no key, so its rows are told apart by all of their columns: with other"
+            f" values in {', '.join(sorted(rounded))} the shard's older rows would not be found",
+        )
     if stale and not (together.identifies and change.identified):
         raise _OpenError(
             Objection.ROWS,
@@ -320,21 +343,37 @@ def _judged(
             f" {', '.join(sorted(stale))} the shard's rows can't be told from those of others",
         )
     fills = _fills(state, change)
+    alone = _renames_alone(others, former, change) if change.action is Action.EXEC else None
+    if alone:
+        # Rows of others have got the fill that the column was added with, by its former name.
+        fills[alone[1]] = fills.pop(alone[0], fills[alone[1]])
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
-    own = not ceding and _is_own(state, before, together, change)
+    own = bool(alone) or _is_own(state, before, together, change)
     return JoinVerdict(
         StatementAnswer.TAKEN,
         standing,
         before,
         together,
-        own,
-        _kept(fills, together),
+        own and not ceding and not exec_fills,
+        _kept(fills, before, together),
         ceding=ceding,
         converted=ceding | exec_fills,
+    )
+
+
+def rounded_still(standing: Standing, shape: Shape) -> frozenset[str]:
+    """The rounded columns of a member that the target does not have as narrow by now."""
+    if standing.taken is None or not standing.rounded:
+        return frozenset()
+    own = {folded(column.name): column for column in standing.taken.columns}
+    return frozenset(
+        name
+        for name in standing.rounded & own.keys()
+        if name in shape.columns and loses(shape.columns[name].column, own[name], strict=False)
     )
 
 
@@ -392,7 +431,12 @@ class _Objections:
 
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.REFUSED}),
+    Action.EXEC: frozenset(
+        {
+            *(Objection.NAME, Objection.TYPE, Objection.FILL, Objection.STALE),
+            Objection.REFUSED,
+        }
+    ),
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
 }
 """What an answer of the operator can settle."""
@@ -404,8 +448,39 @@ def _behind(standing: Standing) -> Standing:
     return Standing(standing.open.structure)
 
 
-def _kept(fills: Mapping[str, Fill], shape: Shape) -> Mapping[str, Fill]:
-    return {name: fill for name, fill in fills.items() if name in shape.columns}
+def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
+    """The fills of the target's columns: also of one that only a shard had which has left."""
+    dropped = () if before is None else before.columns.keys() - after.columns.keys()
+    return {name: fill for name, fill in fills.items() if name not in dropped}
+
+
+def _renames_alone(
+    others: Mapping[Name, Standing], former: Standing, change: Change[Name]
+) -> tuple[str, str] | None:
+    """The names, before and after, of a column that this member alone has, where a statement does
+    nothing but give it another name.
+
+    The target could follow that at once; but the other shards may be about to add the column and
+    to rename it, too, and then had no column to rename.
+    """
+    assert change.after is not None
+    touched, old = change.touched, change.before
+    if old is None or len(touched.renamed) != 1 or touched.added != touched.named:
+        return None
+    if touched.dropped or touched.converted or touched.other:
+        return None
+    before = {folded(column.name): column for column in old.columns}
+    after = {folded(column.name): column for column in change.after.columns}
+    gone, come = before.keys() - after.keys(), after.keys() - before.keys()
+    if len(gone) != 1 or len(come) != 1:
+        return None
+    [name], [new] = gone, come
+    if kind(before[name]) != kind(after[new]) or before[name].nullable != after[new].nullable:
+        return None
+    theirs = joined_names(s.taken for s in others.values())
+    special = {name, new} & frozenset().union(*(s.stale | s.ceded for s in others.values()))
+    mine = {name, new} & (former.stale | former.ceded | former.rounded)
+    return None if {name, new} & theirs or special or mine else (name, new)
 
 
 def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
@@ -415,7 +490,7 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
         return _OpenError(
-            Objection.NAME, f"it gives {names} another name, and other shards have the old one"
+            Objection.NAME, f"it gives {names} another name, and other shards have not done that"
         )
     if anew := touched.dropped & touched.added:
         return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it anew")
@@ -439,27 +514,58 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
 
 
 def _other_rows(
-    state: TargetState[Name],
-    others: Mapping[Name, Standing],
-    former: Standing,
-    change: Change[Name],
+    state: TargetState[Name], former: Standing, change: Change[Name]
 ) -> _OpenError | None:
     """Whether rows that were there get something else in a new column than on the target."""
     assert change.after is not None
     if change.before is None:
         return None
-    there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
     for column in change.after.columns:
-        name = folded(column.name)
-        if change.before.column(column.name) is None:
-            found = _other_fill(state, former, change.after, column, shared=name in there)
-            if found is not None:
-                return found
+        old = change.before.column(column.name)
+        if old is None:
+            found = _other_fill(state, former, change.after, column)
+        else:
+            found = _rounded_before(former, old, column)
+        if found is not None:
+            return found
     return None
 
 
+def _comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
+    """Whether it adds a column that the target has: of a shard that has left, whose rows stay."""
+    return change.before is not None and any(
+        folded(column.name) in state.fills and change.before.column(column.name) is None
+        for column in (() if change.after is None else change.after.columns)
+    )
+
+
+def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError | None:
+    name = folded(column.name)
+    if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
+        return None
+    return _OpenError(
+        Objection.STALE,
+        f"it makes {column.name} wider again ({old.type} to {column.type}), after it has changed"
+        " values on their way into the narrower type: its older rows on the target still have their"
+        " former values there",
+        [name],
+    )
+
+
+def _rounded(former: Standing, change: Change[Name]) -> frozenset[str]:
+    """The columns whose values this member has changed by making them narrower."""
+    assert change.after is not None
+    found = set()
+    for column in change.after.columns:
+        name = folded(column.name)
+        old = None if change.before is None else change.before.column(column.name)
+        if name in former.rounded or (old and loses(old, column, strict=change.strict)):
+            found.add(name)
+    return frozenset(found)
+
+
 def _other_fill(
-    state: TargetState[Name], former: Standing, after: Table, column: Column, *, shared: bool
+    state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
     if name in former.stale:
@@ -474,7 +580,7 @@ def _other_fill(
             Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
         )
     fill, recorded = fill_of(after, column), state.fills.get(name)
-    if not shared or recorded is None or column.generated or fill.text == recorded.text:
+    if recorded is None or column.generated or fill.text == recorded.text:
         return None
     if fill.constant and recorded.constant:
         return _OpenError(

@@ -136,3 +136,17 @@ def _way(column: Column) -> str:
 def comparable(one: Column, other: Column) -> bool:
     """Whether one of two columns takes all values of the other as they are."""
     return takes(one, other) or takes(other, one)
+
+
+_ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timestamp"})
+"""The families whose values a server rounds without an error, however strict it is."""
+
+
+def loses(old: Column, new: Column, *, strict: bool) -> bool:
+    """Whether a server may give values another form as it makes ``old`` the narrower ``new``.
+
+    A ``strict`` one refuses what is too long or out of range, and NULL; it still rounds.
+    """
+    if strict and old.sql_type.family not in _ROUNDED:
+        return False
+    return not takes(new, old) or (not strict and old.nullable and not new.nullable)

@@ -23,6 +23,8 @@ from replicator.sharding.optimistic.answers import (
     Standing,
     StatementAnswer,
     TargetState,
+    joined,
+    rounded_still,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.watermark import Place
@@ -120,7 +122,7 @@ class TargetHistory(Generic[Name]):
                 self._releases[entry.source] = entry.release
                 for name in entry.granted:
                     members[name] = _released(members[name])
-        self.state = TargetState(_unstaled(members), fills)
+        self.state = TargetState(_unrounded(_unstaled(members)), fills)
 
     def release(self, source: str) -> Release[Name] | None:
         """The newest release of a source's rows."""
@@ -187,7 +189,7 @@ def begin_of(release: Release[Name] | None, member: Name) -> Place:
 def _granted(standing: Standing) -> Standing:
     assert standing.open is not None
     taken, opened = standing.open.structure, replace(standing.open, granted=True)
-    return replace(standing, taken=taken, stale=frozenset(), open=opened)
+    return replace(standing, taken=taken, stale=frozenset(), rounded=frozenset(), open=opened)
 
 
 def _released(standing: Standing) -> Standing:
@@ -212,3 +214,13 @@ def _unstaled(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
         for column in standing.taken.columns
     }
     return {name: replace(s, stale=s.stale & there) for name, s in members.items()}
+
+
+def _unrounded(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
+    """Without rounded columns that no member has wider any more: the target has rounded them."""
+    if not any(standing.rounded for standing in members.values()):
+        return members
+    shape = joined(members.values())
+    if shape is None:
+        return members
+    return {n: replace(s, rounded=rounded_still(s, shape)) for n, s in members.items()}

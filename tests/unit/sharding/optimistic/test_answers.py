@@ -37,7 +37,7 @@ def bring(
     """A member's statement that leaves it with these columns: answered, and taken in."""
     standing = found.state.members[member]
     parts = {name: {column_part(column)} for name, column in touched.items()}
-    text = f"{touched}"
+    text = f"{touched} {columns}"
     before = standing.taken
     after: Table = table(columns)
     change = Change(member, Place(1, 0), text, text, before, after, Touched(**parts))
@@ -129,3 +129,47 @@ def test_a_release_carries_over_what_the_former_had_not_reached() -> None:
     second = found.next_release("A", {"A2": Place(7, 0)}, (0, Place(9, 1)))
     assert dict(second.members) == {"A1": Place(5, 0), "A2": Place(7, 0)}
     assert second.at == Place(9, 1)
+
+
+def test_the_fill_of_a_column_stays_when_the_shard_that_brought_it_leaves() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 0")), added="c")
+    found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
+    bring(found, "B", (B, ("d", "int", "")), added="d")
+    other = bring(found, "B", (B, ("d", "int", ""), ("c", "int", " DEFAULT -1")), added="c")
+    assert objection(other) is Objection.FILL
+
+
+def test_values_that_were_rounded_do_not_come_back() -> None:
+
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(5,2)", "")
+    assert not bring(found, "A", (B, coarse), converted="c").step
+    assert found.state.members["A"].rounded == {"c"}
+    assert objection(bring(found, "A", (B, fine), converted="c")) is Objection.STALE
+    assert bring(found, "B", (B, coarse), converted="c").step
+    assert found.state.members["A"].rounded == frozenset()
+    assert bring(found, "A", (B, fine), converted="c").step
+
+
+def test_exec_renames_a_column_that_only_one_shard_has() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 4")), added="c")
+    behind = (B, ("d", "int", ""))
+    named = bring(found, "A", behind, renamed="c", named="d", added="d")
+    assert objection(named) is Objection.NAME
+    assert bring(found, "A", behind, Action.EXEC, renamed="c", named="d", added="d").own
+    assert found.state.fills["d"].sql == "4"
+    assert objection(bring(found, "B", behind, added="d")) is Objection.FILL
+
+
+def test_exec_gives_the_target_the_new_name_beside_the_old_one() -> None:
+    found = history_of("A", "B")
+    behind = (("c", "smallint", ""),)
+    bring(found, "A", behind, renamed="b", named="c", added="c")
+    settled = bring(found, "A", behind, Action.EXEC, renamed="b", named="c", added="c")
+    assert settled.step
+    assert not settled.own
+    assert found.state.members["A"].stale == {"b"}
