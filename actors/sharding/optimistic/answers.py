@@ -223,9 +223,20 @@ class OptimisticAnswers:
             reach(Failpoint.ANSWER_EXECUTED)
             self.history(target).take(entry)
             self._tell(target, entry)
+            if entry.run and self._changes.get(target):
+                await self._look_for_keys(target)
         self._refusals.pop(key, None)
         self._given.setdefault(key, anyio.Event()).set()
         self._look_again()
+
+    async def _look_for_keys(self, target: TableName) -> None:
+        """Note for open statements whether the target, as it is now, has a key."""
+        present = await read_table(self._target, target)
+        identified = present is None or present.row_key is not None
+        changes = self._changes[target]
+        self._changes[target] = {
+            member: replace(put, identified=identified) for member, put in changes.items()
+        }
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import GONE, SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.answers import Release
-from replicator.sharding.optimistic.history import begin_of
+from replicator.sharding.optimistic.history import begin_of, renamed_release
 from replicator.watermark import Place, Watermark
 
 _GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)
@@ -49,7 +50,8 @@ class OptimisticGroup(GroupActor):
         self.rows_held: Counter[Member] = Counter()
         self._release = release
         self._answers = answers
-        self._held: dict[Member, int] = {}
+        self._held: set[Member] = set()
+        self._moved: set[Member] = set()
         self._asked: list[tuple[Member, int]] = []
 
     @property
@@ -79,9 +81,7 @@ class OptimisticGroup(GroupActor):
         target = self.registry.target_name(self.target)
         for member, at in self._asked:
             if await self._answers.given(target, member, at):
-                number = self.registry.number(member)
-                assert number is not None
-                self._held[member] = number
+                self._held.add(member)
         self._asked = []
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
@@ -101,6 +101,7 @@ class OptimisticGroup(GroupActor):
         """What is forwarded of the effects of a statement; adds and removes members."""
         statement = message.statement
         assert statement is not None
+        self._follow_names(message.effects, statement)
         effects = [e for e in message.effects if not self._waits(e)]
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
@@ -122,7 +123,28 @@ class OptimisticGroup(GroupActor):
         """Whether a statement of a member stands behind its open one: all but the end of a table
         of which no rows are held."""
         member = Member(self.source, effect.table)
-        return member in self._held and (effect.kind not in _GOING or self.rows_held[member] > 0)
+        if member not in self._held:
+            return False
+        return effect.kind not in _GOING or member in self._moved or self.rows_held[member] > 0
+
+    def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
+        """Hold the rows of a held member by its new name, too: the statement that gives it waits
+        behind the open one. Raises FatalError where a member that flows takes part in it."""
+        held = set()
+        waiting = flowing = False
+        for effect in effects:
+            if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
+                old = Member(self.source, effect.table)
+                new = Member(self.source, effect.renamed_to)
+                waits = old in self._held
+                waiting |= waits or new in self._held
+                flowing |= not waits
+                held |= {old, new}
+        if waiting and flowing:
+            raise self._several(statement)
+        if waiting:
+            self._held |= held
+            self._moved |= held
 
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:
@@ -154,7 +176,7 @@ class OptimisticGroup(GroupActor):
             if number is not None:
                 self.registry.leave(number)
                 self.registry.learn(number, statement.transaction, GONE)
-            self._held.pop(Member(self.source, effect.table), None)
+            self._held.discard(Member(self.source, effect.table))
             self._tell(effect, statement)
         return [self._item(replace(going[0], instead=()), statement)]
 
@@ -169,6 +191,12 @@ class OptimisticGroup(GroupActor):
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.inherit(new, at, old[effect.table])
+        if self._release is not None:
+            pairs = [(e.table, e.renamed_to) for e in renames if e.renamed_to is not None]
+            self._release = renamed_release(
+                self._release,
+                [(Member(self.source, one), Member(self.source, two)) for one, two in pairs],
+            )
         return self._item(replace(renames[0], instead=()), statement)
 
     def _inherit(self, effect: Effect, at: int) -> None:

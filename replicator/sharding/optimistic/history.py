@@ -7,7 +7,7 @@ the saved positions, which are older and would bring columns back that were drop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic
@@ -19,6 +19,7 @@ from replicator.sharding.optimistic.answers import (
     Action,
     Change,
     JoinVerdict,
+    Objection,
     Release,
     Standing,
     StatementAnswer,
@@ -95,6 +96,7 @@ class TargetHistory(Generic[Name]):
     def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
         self.state: TargetState[Name] = TargetState()
         self._releases: dict[str, Release[Name]] = {}
+        self._refused: set[Name] = set()
         for entry in entries:
             self.take(entry)
 
@@ -115,6 +117,8 @@ class TargetHistory(Generic[Name]):
                 for old, new in entry.renamed:
                     if old in members:
                         members[new] = members.pop(old)
+                for source, release in self._releases.items():
+                    self._releases[source] = renamed_release(release, entry.renamed)
             case EntryKind.SAID:
                 members[entry.member] = _said(members[entry.member], entry.action)
             case EntryKind.RELEASED:
@@ -122,7 +126,19 @@ class TargetHistory(Generic[Name]):
                 self._releases[entry.source] = entry.release
                 for name in entry.granted:
                     members[name] = _released(members[name])
+        self._note_refusal(entry)
         self.state = TargetState(_unrounded(_unstaled(members)), fills)
+
+    def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
+        """Note whose change the target, as it is, has refused: to put it to the rule again would
+        give the same answer."""
+        if entry.run or entry.kind is EntryKind.LEFT:
+            self._refused.clear()
+        opened = entry.standing.open if entry.standing is not None else None
+        if opened is not None and opened.objection is Objection.REFUSED:
+            self._refused.add(entry.member)
+        else:
+            self._refused.discard(entry.member)
 
     def release(self, source: str) -> Release[Name] | None:
         """The newest release of a source's rows."""
@@ -147,7 +163,7 @@ class TargetHistory(Generic[Name]):
             opened = standing.open if standing is not None else None
             if opened is None or opened.released:
                 continue
-            put = changes.get(member)
+            put = changes.get(member) if member not in self._refused else None
             known = opened.granted or opened.action is not None
             if known or (put is not None and put.at == opened.at and self.state.takeable(put)):
                 found[member] = opened.at
@@ -184,6 +200,14 @@ def begin_of(release: Release[Name] | None, member: Name) -> Place:
     if release is None:
         return _BEFORE_ALL
     return dict(release.members).get(member, release.at)
+
+
+def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]) -> Release[Name]:
+    """A release whose members have got other names: their rows by these begin where they did by the
+    former ones."""
+    begins = dict(release.members)
+    begins |= {new: begins[old] for old, new in renamed if old in begins}
+    return replace(release, members=tuple(sorted(begins.items())))
 
 
 def _granted(standing: Standing) -> Standing:

@@ -14,8 +14,15 @@ from replicator.sharding.optimistic.answers import (
     Standing,
     StatementAnswer,
     answer,
+    left_open,
 )
-from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
+from replicator.sharding.optimistic.history import (
+    EntryKind,
+    HistoryEntry,
+    TargetHistory,
+    begin_of,
+    entry_of,
+)
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 
@@ -173,3 +180,27 @@ def test_exec_gives_the_target_the_new_name_beside_the_old_one() -> None:
     assert settled.step
     assert not settled.own
     assert found.state.members["A"].stale == {"b"}
+
+
+def test_what_the_target_has_refused_is_put_to_the_rule_again_when_the_target_has_changed() -> None:
+    found = history_of("A", "B")
+    standing = found.state.members["A"]
+    assert standing.taken is not None
+    after = table((B, ("c", "int", "")))
+    change = Change("A", Place(1, 0), "x", "x", standing.taken, after, Touched())
+    refused = left_open(found.state, change, Objection.REFUSED, "the target refuses it")
+    found.take(entry_of("A", refused, ()))
+    assert found.due(["A"], {"A": change}) == {}
+    bring(found, "B", (B, ("d", "int", "")), added="d")
+    assert found.due(["A"], {"A": change}) == {}
+    found.take(HistoryEntry(EntryKind.LEFT, "B", gone=("B",)))
+    assert found.due(["A"], {"A": change}) == {"A": Place(1, 0)}
+
+
+def test_rows_that_were_held_begin_at_the_open_statement_by_a_new_name_too() -> None:
+    found = history_of("A1", "A2")
+    release = found.next_release("A", {"A1": Place(5, 0)}, (0, Place(9, 1)))
+    found.take(HistoryEntry(EntryKind.RELEASED, "A1", source="A", release=release))
+    found.take(HistoryEntry(EntryKind.RENAMED, "A1", renamed=(("A1", "A9"),)))
+    assert begin_of(found.release("A"), "A9") == Place(5, 0)
+    assert begin_of(found.release("A"), "A2") == Place(9, 1)
