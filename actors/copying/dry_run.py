@@ -119,7 +119,7 @@ async def _preview(target: Connection, name: TableName, shards: _Shards) -> Targ
             refuse_engine(name, table)
         return await _with_rows(found, table, shards.members)
     except FatalError as error:
-        return replace(found, problem=f"{error.message} ({error.where})", remedies=error.remedies)
+        return replace(found, problem=f"{error.message} ({error.where})")
 
 
 def _like(name: TableName, setup: SourceSetup, like: CopyMember) -> Table:

@@ -12,7 +12,7 @@ from replicator.pipeline.copy.copy_preview import ShardPreview, TargetPreview
 from replicator.printable_text import shown_line
 from replicator.terminal.figures import number
 from replicator.terminal.fitting_table import FittingTable, TextColumn
-from replicator.terminal.remedies import command_line, remedies_list
+from replicator.terminal.remedies import command_line
 
 
 def render_preview(targets: Sequence[TargetPreview]) -> RenderableType:
@@ -39,8 +39,6 @@ def _target(target: TargetPreview) -> Iterator[RenderableType]:
     if target.problem:
         line = Text.assemble(("✗ ", "bold red"), target.problem)
         yield Padding(line, (0, 0, 0, 2), expand=False)
-        if target.remedies:
-            yield remedies_list(target.remedies, margin=4)
     yield _shards(target.shards, planned=target.planned)
     if target.create:
         yield Text("it is created:", "dim")

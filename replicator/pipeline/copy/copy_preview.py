@@ -40,7 +40,7 @@ class TargetPreview:
 
     ``planned``: a run would copy it. ``create``: the statements that make what is missing of it.
     ``columns`` and ``rows``: those of its first shard that has some, each value as a literal.
-    ``problem``: why there is no plan, with its ``remedies``.
+    ``problem``: why there is no plan.
     """
 
     target: TableName
@@ -50,7 +50,6 @@ class TargetPreview:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     problem: str = ""
-    remedies: tuple[str, ...] = ()
 
 
 def first_rows(stream: SourceStream, copy: TableCopy, most: int) -> list[tuple[str, ...]]:
