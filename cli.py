@@ -21,6 +21,7 @@ from actors.control.exit_codes import (
     DEMO_CODES,
     ENCRYPT_CODES,
     REMOVE_CODES,
+    REPORT_CODES,
     RUN_CODES,
     STATUS_CODES,
     WRONG_USAGE,
@@ -28,6 +29,7 @@ from actors.control.exit_codes import (
     innermost,
 )
 from actors.reading.commands import inject, list_overrides, replace, skip
+from actors.reporting.commands import report
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
@@ -100,6 +102,7 @@ app.command(epilog=COMPARE_CODES)(with_messages(compare))
 app.command(epilog=STATUS_CODES)(with_messages(status))
 for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
+app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
 # The demo has a terminal of its own, and messages of its own.

@@ -54,6 +54,8 @@ class UncoordinatedMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """By the histories of the targets: what a target has had already is not executed again."""
         histories = ChangeHistories(registry, meta, target)
@@ -111,7 +113,7 @@ class Uncoordinated:
     async def before_restart(self) -> None:
         """No source is ever restarted."""
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """Nothing is kept."""
 
     def open_items(self, source: str) -> Collection[Place]:
