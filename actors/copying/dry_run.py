@@ -153,12 +153,8 @@ async def _with_rows(
             names = tuple(column.name for column in copy.columns)
             found = replace(found, columns=names, rows=tuple(rows))
         except (MySQLError, BinlogError) as error:
-            raise FatalError(
-                "copy.refused",
-                f"the first rows of a shard can't be read: {error_text(error)}",
-                where=f"{setup.source}: {member.name}, target {member.target}",
-                remedies=(),
-            ) from error
+            reason = f"the first rows of {setup.source}: {member.name} can't be read"
+            return replace(found, problem=f"{reason}: {error_text(error)}")
         finally:
             plans.close()
             stream.close()
