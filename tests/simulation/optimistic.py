@@ -244,6 +244,7 @@ class OptimisticWorld:
             for part in self.ready(source):
                 self.batch.append((source, part))
                 for given in part.given or ():
+                    self.check_planned(given)
                     places[source.name, bucket_of(given)] = None
         self.commits = [*places]
 
@@ -369,7 +370,7 @@ class OptimisticWorld:
         assert ddl.after is not None
         for name in new:
             self.kept.defaults[name] = value_of(ddl.after, name)
-        if own and "default" in ddl.text:
+        if own and ddl.text.startswith(("default", "widen")):
             for column in ddl.after.columns:
                 self.kept.defaults[folded(column.name)] = value_of(ddl.after, column.name)
         self.check_keys()
@@ -445,6 +446,14 @@ class OptimisticWorld:
 
     # What must hold.
 
+    def check_planned(self, given: Given) -> None:
+        """A row that is not below a watermark has a place for each of its values."""
+        assert isinstance(given.event, Write)
+        assert self.kept.shape is not None
+        lacking = [c for c, _ in given.event.values if c not in self.kept.shape.columns]
+        if lacking:
+            raise BrokenError(f"{given} can't be planned: the target lacks {lacking}")
+
     def apply(self, source: str, given: Given) -> None:
         """A row comes to the target."""
         event = given.event
@@ -467,7 +476,11 @@ class OptimisticWorld:
             fills = {c: self.fill(c) for c in columns if c not in own and c != "id"}
             self.kept.rows[event.key] = own | fills
         else:
+            former = dict(self.kept.rows[event.key])
             self.update(event.key, own)
+            changed = [c for c, v in self.kept.rows[event.key].items() if former.get(c) != v]
+            if not own.keys() >= set(changed):
+                raise BrokenError(f"{name} changes {changed}, and its shard has {sorted(own)}")
         self.check_keys()
 
     def update(self, key: str, own: Values) -> None:

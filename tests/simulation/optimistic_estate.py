@@ -72,6 +72,7 @@ class Shard:
     unique: bool = False
     rows: dict[str, Values] = field(default_factory=dict)
     writes: int = 0
+    former: list[str] = field(default_factory=list)
     alive: bool = True
 
     @property
@@ -136,7 +137,9 @@ class OptimisticEstate:
         touched: dict[str, set[str]] = {}
         renamed = None
         if kind == "add" and free:
-            new = (choose.choice(free), choose.choice(TYPES[:3]), choose.choice(DEFAULTS))
+            again = [name for name in shard.former if name in free]
+            name = again[-1] if again and choose.random() < 0.5 else choose.choice(free)
+            new = (name, choose.choice(TYPES[:3]), choose.choice(DEFAULTS))
             if not self.converging and choose.random() < 0.1:
                 new = (new[0], TYPES[3], "")
             shard.columns = (*shard.columns, new)
@@ -147,6 +150,7 @@ class OptimisticEstate:
         elif kind == "drop" and [name for name in names if name != "b"]:
             gone = choose.choice([name for name in names if name != "b"])
             shard.columns = tuple(c for c in shard.columns if c[0] != gone)
+            shard.former.append(gone)
             for values in shard.rows.values():
                 del values[gone]
             touched["dropped"] = {gone}

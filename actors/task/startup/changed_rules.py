@@ -241,7 +241,7 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     )
     return FatalError(
         "task.rules-changed",
-        "the rows on the target were written by other rules than those of the task file:"
+        "the rows on the target were written under rules that differ from those of the task file:"
         f" {'; '.join(parts)}. These rows stay as they are, so later changes would not find them,"
         " or would overwrite rows of other shards",
         where=f"source {next(iter(found))}",
