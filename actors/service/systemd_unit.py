@@ -112,7 +112,7 @@ def systemd_unit(
 
     ``command`` and ``folder`` have absolute paths; ``environment``: variables beside those that
     every task gets; ``secrets``: names of those with passwords, which no unit may hold, since
-    everybody can read it. Raises ValueError for a word with a control character, which no unit can hold.
+    everybody can read it. Raises ValueError for a word with a control character.
     """
     for text in (*command, folder, *environment.values()):
         if shown_line(text) != text:
