@@ -23,6 +23,7 @@ from actors.control.exit_codes import (
     REMOVE_CODES,
     REPORT_CODES,
     RUN_CODES,
+    SERVICE_CODES,
     STATUS_CODES,
     WRONG_USAGE,
     exit_code,
@@ -30,6 +31,7 @@ from actors.control.exit_codes import (
 )
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.reporting.commands import report
+from actors.service.commands import service
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
@@ -103,6 +105,7 @@ app.command(epilog=STATUS_CODES)(with_messages(status))
 for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REPORT_CODES)(with_messages(report))
+app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
 # The demo has a terminal of its own, and messages of its own.

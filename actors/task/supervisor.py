@@ -21,6 +21,7 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.service.systemd_notify import ServiceManager
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
@@ -218,6 +219,7 @@ class TaskSupervisor:
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
+            tasks.start_soon(ServiceManager(os.environ).keep, self.status)
             if self._until is not None:
                 tasks.start_soon(self._end_when_reached, self._until)
             tasks.start_soon(self._keep_lease)

@@ -6,9 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
 from tests.support.tasks.processes import TaskProcess, task_process
+
+pytestmark = pytest.mark.slow
 
 QUICK_HEARTBEAT = (
     "-c",
