@@ -51,7 +51,7 @@ class OptimisticGroup(GroupActor):
         self._release = release
         self._answers = answers
         self._held: set[Member] = set()
-        self._moved: set[Member] = set()
+        self._renamed: set[Member] = set()
         self._asked: list[tuple[Member, int]] = []
 
     @property
@@ -125,7 +125,7 @@ class OptimisticGroup(GroupActor):
         member = Member(self.source, effect.table)
         if member not in self._held:
             return False
-        return effect.kind not in _GOING or member in self._moved or self.rows_held[member] > 0
+        return effect.kind not in _GOING or member in self._renamed or self.rows_held[member] > 0
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
         """Hold the rows of a held member by its new name, too: the statement that gives it waits
@@ -144,7 +144,7 @@ class OptimisticGroup(GroupActor):
             raise self._several(statement)
         if waiting:
             self._held |= held
-            self._moved |= held
+            self._renamed |= held
 
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:

@@ -195,12 +195,19 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
         group.members.append(plan.member)
     elif line == row.first and plan.target_columns == row.first_plan.target_columns:
         pass  # Changed and changed back, or moved as it was: the row is on the target already.
-    elif plan.target.replace:
+    elif plan.target.replace and not _narrower(row.first_plan, plan):
         group.overwrites.append(line)
     else:
         group.deletes.append(key)
         group.inserts.append(line)
         group.members.append(plan.member)
+
+
+def _narrower(first: TablePlan, last: TablePlan) -> bool:
+    """Whether a row has moved to a shard that lacks columns in which it had values: it has there
+    what every new row of that shard has, not what it had in the other one."""
+    moved = first.member != last.member and not last.covers
+    return moved and first.target_columns != last.target_columns
 
 
 def _count(

@@ -13,7 +13,7 @@ takes: no step waits for another source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
@@ -22,15 +22,16 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable, kind, loses, takes
+from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
-    items_of,
+    definitions,
     join,
     joined_names,
     shape_of,
+    still_rounded,
 )
 from replicator.watermark import Place
 
@@ -325,26 +326,17 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    rounded = _rounded(former, change)
+    rounded = former.rounded & shape.columns.keys()
+    if change.before is not None:
+        rounded |= narrowed(change.before, change.after, strict=change.strict)
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(others, own_standing, objections)
-    rounded = rounded_still(standing, together)
+    rounded = still_rounded(standing.taken, standing.rounded, together)
     standing = replace(standing, rounded=rounded)
-    if rounded and not (together.identifies and change.identified):
-        raise _OpenError(
-            Objection.ROWS,
-            "the target has no key, so its rows are told apart by all of their columns: with other"
-            f" values in {', '.join(sorted(rounded))} the shard's older rows would not be found",
-        )
-    if stale and not (together.identifies and change.identified):
-        raise _OpenError(
-            Objection.ROWS,
-            "the target has no key, so its rows are told apart by all of their columns: without"
-            f" {', '.join(sorted(stale))} the shard's rows can't be told from those of others",
-        )
+    if (stale or rounded) and not (together.identifies and change.identified):
+        raise _without_key(stale | rounded)
     fills = _fills(state, change)
-    alone = _renames_alone(others, former, change) if change.action is Action.EXEC else None
-    if alone:
+    if alone := _renames_alone(others, former, change):
         # Rows of others have got the fill that the column was added with, by its former name.
         fills[alone[1]] = fills.pop(alone[0], fills[alone[1]])
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
@@ -365,15 +357,11 @@ def _judged(
     )
 
 
-def rounded_still(standing: Standing, shape: Shape) -> frozenset[str]:
-    """The rounded columns of a member that the target does not have as narrow by now."""
-    if standing.taken is None or not standing.rounded:
-        return frozenset()
-    own = {folded(column.name): column for column in standing.taken.columns}
-    return frozenset(
-        name
-        for name in standing.rounded & own.keys()
-        if name in shape.columns and loses(shape.columns[name].column, own[name], strict=False)
+def _without_key(columns: Iterable[str]) -> _OpenError:
+    return _OpenError(
+        Objection.ROWS,
+        "the target has no key, so its rows are told apart by all of their columns: by what the"
+        f" shard has, or lacks, in {', '.join(sorted(columns))} they can't be told from others",
     )
 
 
@@ -465,9 +453,8 @@ def _renames_alone(
     """
     assert change.after is not None
     touched, old = change.touched, change.before
-    if old is None or len(touched.renamed) != 1 or touched.added != touched.named:
-        return None
-    if touched.dropped or touched.converted or touched.other:
+    other = touched.dropped or touched.converted or touched.other
+    if old is None or other or len(touched.renamed) != 1 or touched.added != touched.named:
         return None
     before = {folded(column.name): column for column in old.columns}
     after = {folded(column.name): column for column in change.after.columns}
@@ -552,18 +539,6 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
     )
 
 
-def _rounded(former: Standing, change: Change[Name]) -> frozenset[str]:
-    """The columns whose values this member has changed by making them narrower."""
-    assert change.after is not None
-    found = set()
-    for column in change.after.columns:
-        name = folded(column.name)
-        old = None if change.before is None else change.before.column(column.name)
-        if name in former.rounded or (old and loses(old, column, strict=change.strict)):
-            found.add(name)
-    return frozenset(found)
-
-
 def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
@@ -623,8 +598,3 @@ def _is_own(
         for name, s in state.members.items()
         if name != change.member
     )
-
-
-def definitions(table: Table) -> Sequence[tuple[str, ...]]:
-    """A table's definitions in one way of writing, as two compare that one server wrote."""
-    return [tuple(token.name for token in item) for item, _ in items_of(table.create_sql)]

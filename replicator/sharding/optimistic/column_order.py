@@ -15,8 +15,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
-from replicator.schema.structure.structure import Column, labels_of
+from replicator.schema.structure.structure import Column, Table, labels_of
 
 _ORDERED = frozenset(
     {
@@ -150,3 +151,12 @@ def loses(old: Column, new: Column, *, strict: bool) -> bool:
     if strict and old.sql_type.family not in _ROUNDED:
         return False
     return not takes(new, old) or (not strict and old.nullable and not new.nullable)
+
+
+def narrowed(before: Table, after: Table, *, strict: bool) -> frozenset[str]:
+    """The folded names of columns whose values may have changed: ``after`` has them narrower."""
+    return frozenset(
+        folded(column.name)
+        for column in after.columns
+        if (old := before.column(column.name)) and loses(old, column, strict=strict)
+    )

@@ -25,9 +25,9 @@ from replicator.sharding.optimistic.answers import (
     StatementAnswer,
     TargetState,
     joined,
-    rounded_still,
 )
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.shapes import still_rounded
 from replicator.watermark import Place
 
 
@@ -247,4 +247,6 @@ def _unrounded(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
     shape = joined(members.values())
     if shape is None:
         return members
-    return {n: replace(s, rounded=rounded_still(s, shape)) for n, s in members.items()}
+    return {
+        n: replace(s, rounded=still_rounded(s.taken, s.rounded, shape)) for n, s in members.items()
+    }

@@ -17,7 +17,7 @@ from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import formula_atoms
 from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.optimistic.column_order import charset, joined_column, kind
+from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses
 
 Key = frozenset[str]
 """The columns of a unique key, folded; their order makes no row unique."""
@@ -238,3 +238,18 @@ def index_texts(table: Table) -> dict[str, str]:
             if named is not None:
                 found[folded(named.name)] = text
     return found
+
+
+def definitions(table: Table) -> Sequence[tuple[str, ...]]:
+    """A table's definitions in one way of writing, as two compare that one server wrote."""
+    return [tuple(token.name for token in item) for item, _ in items_of(table.create_sql)]
+
+
+def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:
+    """Those of a member's rounded columns that the target, of this shape, has wider than it."""
+    own = {} if taken is None else {folded(column.name): column for column in taken.columns}
+    return frozenset(
+        name
+        for name in own.keys() & set(rounded)
+        if name in shape.columns and loses(shape.columns[name].column, own[name], strict=False)
+    )

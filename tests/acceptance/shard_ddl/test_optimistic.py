@@ -241,3 +241,54 @@ async def test_strictly_an_open_statement_pauses_the_task(estate: ShardedEstate)
     async with estate.merging():
         await opened(estate, "B1")
         await flows(estate, "A1", "{}, 3")
+
+
+async def test_a_row_that_moves_to_a_narrower_shard_gets_its_fill(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2", table=TWO)
+    async with estate.merging():
+        estate.ddl("B1", "ADD z INT DEFAULT 4")
+        await flows(estate, "B1", "{}, 1, 9")
+        one, two = estate.name("B1"), estate.name("B2")
+        copied = f"INSERT INTO {two} SELECT id, b FROM {one}"
+        estate.server("B1").execute("BEGIN", copied, f"DELETE FROM {one}", "COMMIT")
+        for shard in ("B2", "A1"):
+            await flows(estate, shard, "{}, 2")
+            estate.ddl(shard, "ADD z INT DEFAULT 4")
+        await estate.settled()
+
+
+async def test_rounded_values_and_a_fill_of_a_shard_that_has_left(estate: ShardedEstate) -> None:
+    estate.create("A1", "A2", "B1", table="(id INT PRIMARY KEY, b DECIMAL(12,4))")
+    async with estate.merging():
+        await flows(estate, "A1", "{}, 1.2345")
+        estate.ddl("A1", "MODIFY b DECIMAL(5,2)", "MODIFY b DECIMAL(12,4)")
+        [lock] = await opened(estate, "A1")
+        assert "former values" in lock.reason
+        estate.run("A1", "DROP TABLE {t}")
+        await flows(estate, "B1", "{}, 2")
+        estate.ddl("A2", "ADD x INT DEFAULT 0")
+        await flows(estate, "A2", "{}, 3, 5")
+        estate.run("A2", "DROP TABLE {t}")
+        await flows(estate, "B1", "{}, 4")
+        estate.ddl("B1", "ADD x INT DEFAULT -1")
+        [lock] = await opened(estate, "B1")
+        assert "-1" in lock.reason
+
+
+async def test_a_held_shard_gets_another_name(estate: ShardedEstate) -> None:
+    estate.create("A1", "A2", "B1", table=TWO)
+    async with estate.merging():
+        estate.ddl("A1", "CHANGE b c INT")
+        estate.put("A1", "{}, 7")
+        old, new = estate.name("A1"), f"{estate.db}.t7"
+        estate.server("A1").execute(f"RENAME TABLE {old} TO {new}")
+        estate.server("A1").execute(f"INSERT INTO {new} VALUES (-1, 3)")
+        await flows(estate, "A2", "{}, 1")
+        await opened(estate, "A1")
+    async with estate.merging():
+        estate.ddl("A2", "CHANGE b c INT")
+        estate.ddl("B1", "CHANGE b c INT")
+        await flows(estate, "B1", "{}, 1")
+        estate.server("A1").execute(f"RENAME TABLE {new} TO {old}")
+        await flows(estate, "A1", "{}, 1")
+        await estate.settled()
