@@ -13,7 +13,7 @@ import typer
 
 from actors.commands import encrypt
 from actors.comparing.commands import compare
-from actors.control.commands import pause, resume, status, stop
+from actors.control.commands import pause, recopy, resume, status, stop
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
@@ -21,13 +21,17 @@ from actors.control.exit_codes import (
     DEMO_CODES,
     ENCRYPT_CODES,
     REMOVE_CODES,
+    REPORT_CODES,
     RUN_CODES,
+    SERVICE_CODES,
     STATUS_CODES,
     WRONG_USAGE,
     exit_code,
     innermost,
 )
 from actors.reading.commands import inject, list_overrides, replace, skip
+from actors.reporting.commands import report
+from actors.service.commands import service
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from actors.validating.commands import validation
@@ -98,8 +102,10 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 app.command(epilog=COMPARE_CODES)(with_messages(compare))
 app.command(epilog=STATUS_CODES)(with_messages(status))
-for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock, validation):
+for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
+app.command(epilog=REPORT_CODES)(with_messages(report))
+app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
 # The demo has a terminal of its own, and messages of its own.

@@ -78,23 +78,25 @@ class FilteredColumns:
             "`replicator binlog skip`; the target does not get the statement, which an event filter"
             " of the task file leaves out"
             if effect.filtered
-            else "`replicator binlog replace` by the statement itself"
+            else "`replicator binlog replace` it with the same statement"
         )
         remedies = [
-            "make the target's rows of this shard those that the filter lets pass by the new"
-            f" values (add those that it has left out until now, delete the others), then {then}",
+            "correct the target by hand, so that of this shard it has exactly the rows that pass"
+            " the filter with the new values (add those that it has left out until now, delete"
+            f" those that no longer pass), then {then}",
         ]
         if self._copies:
             remedies.append(
                 "copy the target anew: put the expression into brackets in the task file, so that"
-                f" it is another text, then `replicator stop {self._task}` and `replicator run"
+                f" its text differs, then `replicator stop {self._task}` and `replicator run"
                 " TASK.yaml --on-changed-rules recopy`"
             )
         return FatalError(
             "ddl.filtered-column",
-            f"a statement changes {before.name} ({before.type}, now {after.type}), by which the"
-            f" task file filters rows ({texts}). Rows that were left out may pass now, and others"
-            " that are on the target would be left out: no event tells which\n"
+            f"a statement changes {before.name} ({before.type}, now {after.type}), which an"
+            f" expression filter of the task file uses ({texts}). With the new values, the filter"
+            " may pass rows that it left out, and leave out rows that are on the target; the binlog"
+            " does not tell which rows these are\n"
             f"  statement: {effect.sql[:2000]}",
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),

@@ -49,7 +49,7 @@ def refusal(
     elif code in MISSING_PRIVILEGE:
         way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
     else:
-        way = "mend at the server what the error names"
+        way = "fix at the server what the error names"
     where = "target" if source is None else f"source {source}"
     scope = None if source is None else of_source(source)
     if of is not None and code in OF_ONE_TABLE:
@@ -66,7 +66,7 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
     ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
     """
     if code == ErrorCode.CR_SSL_CONNECTION_ERROR:
-        finding, way = message, "mend what the message says (`replicator check` has the remedy)"
+        finding, way = message, "fix what the message says (`replicator check` has the remedy)"
     else:
         finding, way = explain(address, pymysql.err.OperationalError(code, message))
     return FatalError(
@@ -75,8 +75,8 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
         where="target",
         remedies=(
             f"{way}; then `replicator resume`{_NEW_FILE}",
-            "if `replicator check` logs in from this host: let the account come from the hosts of"
-            " the executors, too, and look at their clocks; then `replicator resume`",
+            "if `replicator check` logs in from this host: let the account log in from the hosts of"
+            " the executors, too, and check their clocks; then `replicator resume`",
         ),
     )
 
@@ -87,9 +87,9 @@ def refuse_engine(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "target.not-transactional",
-        f"the storage engine of the target {name} can't roll back, so rows and the record of them"
-        " can't be written in one transaction: after a lost connection rows would be there twice,"
-        " or half of them",
+        f"the storage engine of the target {name} can't roll back, so the task can't commit rows"
+        " and its progress in one transaction: after a lost connection, rows could be there twice,"
+        " or only some of them",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
@@ -130,8 +130,8 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
             " `replicator resume` tries at once",
             "end the session that has the lock: SHOW FULL PROCESSLIST,"
             " information_schema.INNODB_TRX (TiDB: information_schema.TIDB_TRX) and"
-            " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO, of"
-            " a plugin) show it",
+            " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO,"
+            " with the plugin metadata_lock_info) show it",
         ),
         recovery=Recovery.RETRY,
     )

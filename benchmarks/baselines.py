@@ -7,13 +7,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pymysql.cursors import Cursor
+
 from benchmarks.errors import BenchmarkError
-from benchmarks.estate import SCHEMA, Backlog, Table
+from benchmarks.estate import SCHEMA, Backlog, Estate, Table, columns_of, cursors_of
 from benchmarks.processes import tree_seconds
 from replicator.sandbox.server import DatabaseServer
 
@@ -108,6 +110,62 @@ def dump_and_load(source: DatabaseServer, target: DatabaseServer) -> Baseline:
     dump = [client("mariadb-dump"), "--no-defaults", "--single-transaction", *login(source)]
     dump += ["--default-character-set=utf8mb4", SCHEMA]
     return piped(dump, [client("mariadb"), "--no-defaults", *login(target), SCHEMA])
+
+
+CHUNK_ROWS = 100_000
+
+
+def chunk_checksums(
+    estate: Estate, table: Table, target: DatabaseServer, function: str
+) -> Baseline:
+    """Checksums of chunks over one connection to each server, as sync_diff_inspector makes them.
+
+    Chunk by chunk of the target's key, its checksum and those of all shards. Newer versions take
+    the
+    MD5 of each row (``GetCountAndMD5Checksum``), older ones took the CRC-32: ``function``.
+    """
+    shards = estate.shards_of(table)
+    with ExitStack() as resources, _timed() as taken:
+        cursors = cursors_of((*estate.servers, target), resources)
+        cursor = cursors[target.port]
+        columns = columns_of(cursor, table.merged)
+        digest = _digest(columns, function)
+        lower, differing = -1, 0
+        while True:
+            cursor.execute(
+                f"SELECT id FROM {table.merged} WHERE id>{lower} ORDER BY id"
+                f" LIMIT 1 OFFSET {CHUNK_ROWS - 1}"
+            )
+            found = cursor.fetchall()
+            upper = found[0][0] if found else None
+            where = f"id>{lower}" + (f" AND id<={upper}" if found else "")
+            ours = _checksum(cursor, table.merged, digest, where)
+            theirs = [_checksum(cursors[s.server.port], s.name, digest, where) for s in shards]
+            rows, checksum = 0, 0
+            for count, of_shard in theirs:
+                rows, checksum = rows + count, checksum ^ of_shard
+            differing += ours != (rows, checksum)
+            if upper is None:
+                break
+            lower = upper
+    if differing:
+        raise BenchmarkError(f"{differing} chunks of {table.merged} differ")
+    return taken
+
+
+def _digest(columns: str, function: str) -> str:
+    nulls = ",".join(f"ISNULL({column})" for column in columns.split(","))
+    row = f"{function}(CONCAT_WS(',',{columns},CONCAT({nulls})))"
+    if function == "CRC32":
+        return f"CAST({row} AS UNSIGNED)"
+    halves = (f"CAST(CONV(SUBSTRING({row},{at},16),16,10) AS UNSIGNED)" for at in (1, 17))
+    return "^".join(halves)
+
+
+def _checksum(cursor: Cursor, table: str, digest: str, where: str) -> tuple[int, int]:
+    cursor.execute(f"SELECT COUNT(*),BIT_XOR({digest}) FROM {table} WHERE {where}")
+    ((rows, checksum),) = cursor.fetchall()
+    return int(rows), int(checksum)
 
 
 def piped(reader: list[str], writer: list[str]) -> Baseline:

@@ -92,7 +92,7 @@ class Estate:
             cursors = cursors_of((*self.servers, target), resources)
             for table in self.tables:
                 shards = self.shards_of(table)
-                columns = _columns(cursors[shards[0].server.port], shards[0].name)
+                columns = columns_of(cursors[shards[0].server.port], shards[0].name)
                 held = _total(_sums(cursors[s.server.port], s.name, columns) for s in shards)
                 merged = _sums(cursors[target.port], table.merged, columns)
                 if merged != held:
@@ -140,7 +140,8 @@ def _create(server: DatabaseServer, shards: list[Shard]) -> None:
     )
 
 
-def _columns(cursor: Cursor, table: str) -> str:
+def columns_of(cursor: Cursor, table: str) -> str:
+    """The columns of a table, with commas."""
     cursor.execute(
         "SELECT column_name FROM information_schema.columns"
         " WHERE table_schema=%s AND table_name=%s ORDER BY ordinal_position",

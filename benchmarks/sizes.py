@@ -22,6 +22,7 @@ class Sizes:
     wide_rows: int = 300_000
     blobs: int = 500
     copied_rows: int = 20_000_000
+    compared_rows: int = 10_000_000
     commits: int = 200
     """Single commits that latency is measured with, idle and under load."""
     growth_rows: int = 3_000_000
@@ -45,6 +46,7 @@ SMALL = Sizes(
     wide_rows=50_000,
     blobs=150,
     copied_rows=3_000_000,
+    compared_rows=1_600_000,
     growth_rows=200_000,
     growth_transactions=20_000,
     targets=(1, 200),
@@ -66,6 +68,7 @@ TINY = Sizes(
     wide_rows=200,
     blobs=4,
     copied_rows=2_000,
+    compared_rows=3_200,
     commits=3,
     growth_rows=2_000,
     growth_transactions=40,

@@ -148,7 +148,6 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("heartbeat-report-interval", _LAG),
     NoEffect("ansi-quotes", _SQL_MODE),
     NoEffect("clean-dump-file", "no dump files are written"),
-    NoEffect("strict-optimistic-shard-mode", "shard DDL is not coordinated optimistically"),
     NoEffect(
         "collation_compatible", "tables are always made with the collations that the shards have"
     ),
@@ -254,12 +253,6 @@ _WHERE = (
 )
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported(
-        "shard-mode",
-        "optimistic coordination of shard DDL",
-        "use `pessimistic`, or leave `shard-mode` empty",
-        ("optimistic",),
-    ),
     Unsupported(
         "sources.*.enable",
         "a source that is switched off",

@@ -21,7 +21,7 @@ from config.processing import (
     Writer,
 )
 from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
-from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
+from config.values import Flag, Moment, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""
@@ -82,11 +82,17 @@ class Meta(Section):
     """Offset in the file."""
     binlog_gtid: str = ""
     """GTID set."""
+    start_time: Moment | None = None
+    """Instead of a place: the first transaction of this time or later, by the clock of the source,
+    such as `2026-11-20 10:00:00` (in UTC, or with an offset as `+02:00`)."""
 
     @model_validator(mode="after")
     def _some_start(self) -> Meta:
-        if not self.binlog_name and not self.binlog_gtid:
-            raise ValueError("needs `binlog-name` (with `binlog-pos`) or `binlog-gtid`")
+        place = bool(self.binlog_name or self.binlog_gtid)
+        if place == (self.start_time is not None):
+            raise ValueError(
+                "needs one of `binlog-name` (with `binlog-pos`), `binlog-gtid` and `start-time`"
+            )
         return self
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, Strict, WithJsonSchema
@@ -40,6 +40,21 @@ def parse_mebibytes(value: object) -> object:
         return parse_size(value)
     if isinstance(value, str | int) and not isinstance(value, bool):
         return int(value) << 20
+    return value
+
+
+def parse_moment(value: object) -> object:
+    """A time from ``2026-11-20 10:00:00``, in UTC unless it names another offset.
+
+    Raises ValueError for other text.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError as error:
+            raise ValueError(f"`{value}` is no time; write it as 2026-11-20 10:00:00") from error
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     return value
 
 
@@ -139,3 +154,6 @@ def _with_one_group(rule: str) -> str:
 
 TableRule = Annotated[str, AfterValidator(_with_one_group)]
 """A regular expression for names of tables, with a group for another table's name."""
+
+Moment = Annotated[datetime, BeforeValidator(parse_moment)]
+"""A time, in UTC."""

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import pairwise
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
@@ -33,14 +34,22 @@ class LogFile(WatchedFileHandler):
     tries anew. ``tell_lost`` is called with the reason when that begins, ``tell_back`` with the
     number of lost records when it ends; it may log. A file that it makes is for its owner and group
     alone: it tells of tables, statements and keys. Raises OSError where the file can't be opened.
+
+    With ``most_bytes`` it is renamed when it has so many, and the names of older ones count up:
+    `KEPT_FILES` are kept.
     """
 
     def __init__(
-        self, path: Path, tell_lost: Callable[[str], None], tell_back: Callable[[int], None]
+        self,
+        path: Path,
+        tell_lost: Callable[[str], None],
+        tell_back: Callable[[int], None],
+        most_bytes: int = 0,
     ) -> None:
         super().__init__(path, encoding="utf-8")
         self._tell_lost, self._tell_back = tell_lost, tell_back
         self._lost = 0
+        self._most = most_bytes
 
     def _open(self) -> TextIOWrapper:
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
@@ -73,6 +82,16 @@ class LogFile(WatchedFileHandler):
             line = f"\n{line}"
         self.stream.write(line)
         self.stream.flush()
+        if self._most and os.fstat(self.stream.fileno()).st_size >= self._most:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        """Rename the file, and those before it; the next record begins a new one."""
+        names = [self.baseFilename, *(f"{self.baseFilename}.{n}" for n in range(1, KEPT_FILES + 1))]
+        for newer, older in reversed([*pairwise(names)]):
+            # One that can't be renamed only grows: no record is lost by that.
+            with suppress(OSError):
+                os.replace(newer, older)
 
     def _is_torn(self) -> bool:
         """Whether a full disk has left a part of a line at the end."""
@@ -92,6 +111,9 @@ class LogFile(WatchedFileHandler):
         if first:
             self._tell_lost(error.strerror or str(error))
 
+
+KEPT_FILES = 5
+"""Older log files that a rotation by size keeps: ``FILE.1`` is the newest of them."""
 
 _SECRET_WORDS = ("password", "passwd", "secret", "token", "private_key")
 _BLOT = "***"
@@ -130,21 +152,22 @@ def configure(
     *,
     task: str = "",
     stream: TextIO | None = None,
+    most_bytes: int = 0,
 ) -> None:
     """Send the records of structlog and of the standard library to the places asked for.
 
     ``level``: ``debug``, ``info``, ``warning`` or ``error``. ``stream`` (default: the standard
     error output) gets a rendering for people if it is a terminal, JSON lines otherwise;
-    ``log_file`` is appended to, always in JSON lines. ``task``: put into every record, whichever
-    thread it comes from. A later call replaces the first. Raises LogFileError when the file can't
-    be opened.
+    ``log_file`` is appended to, always in JSON lines, and rotated as `LogFile` says where there are
+    ``most_bytes``. ``task``: put into every record, whichever thread it comes from. A later call
+    replaces the first. Raises LogFileError when the file can't be opened.
     """
     out = sys.stderr if stream is None else stream
     console = _Console(_PresentStderr() if stream is None else stream)
     console.setFormatter(_formatter(task, readable=out.isatty()))
     handlers: list[logging.Handler] = [console]
     if log_file is not None:
-        handlers.append(_file_handler(log_file, task, console))
+        handlers.append(_file_handler(log_file, task, console, most_bytes))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -186,7 +209,9 @@ class _PresentStderr(io.TextIOBase):
         sys.stderr.flush()
 
 
-def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Handler:
+def _file_handler(
+    path: Path, task: str, console: logging.Handler, most_bytes: int
+) -> logging.Handler:
     # It can't tell of itself in itself.
     apart = logging.getLogger("replicator.logs.file")
     apart.propagate = False
@@ -200,7 +225,7 @@ def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Ha
         structlog.get_logger().warning("log.file-back", file=str(path), lost_records=records)
 
     try:
-        handler = LogFile(path, tell_lost, tell_back)
+        handler = LogFile(path, tell_lost, tell_back, most_bytes)
     except OSError as error:
         raise LogFileError(
             f"the log file {path} can't be written: {error.strerror or error}. "

@@ -166,7 +166,7 @@ class LockStatus:
     ``target``, as its item number ``version``. ``owner``: the first source of which all shards
     have it, empty while there is none. ``since``: the earliest of these statements, by its
     source's clock; None where that is not known. ``rows_held``: row events that are read again
-    when it is resolved.
+    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it.
     """
 
     id: str
@@ -180,6 +180,7 @@ class LockStatus:
     sources: tuple[LockSource, ...] = ()
     conflict: LockConflict | None = None
     remedies: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _section(name: str, function: Callable[..., Any] | None, epilog: str = "") -
 
 def _row(option: Parameter) -> str:
     default = option.default.value if isinstance(option.default, Enum) else option.default
-    shown = "" if default in (None, False) else f"`{default}`"
+    shown = "" if default in (None, False, inspect.Parameter.empty) else f"`{default}`"
     return f"| `{option.usage}` | {shown} | {option.info.help} |"
 
 

@@ -37,8 +37,7 @@ class Verdict(Enum):
 
     LOADS = "loads"
     WARNS = "loads with warnings"
-    OUT_OF_SCOPE = "out of scope"
-    FAILS = "in scope and does not load"
+    FAILS = "does not load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +68,18 @@ def classify_all(folder: Path) -> list[Finding]:
 def report(findings: Sequence[Finding], folder: Path) -> Iterator[str]:
     """The findings in lines: the counts, the keys that are warned about, what does not load."""
     counts = Counter(finding.verdict for finding in findings)
-    in_scope = len(findings) - counts[Verdict.OUT_OF_SCOPE]
     loading = counts[Verdict.LOADS] + counts[Verdict.WARNS]
-    yield f"{len(findings)} task files, {in_scope} in scope, {loading} of these load"
+    yield f"{len(findings)} task files, {loading} of these load"
     yield from (f"  {counts[verdict]:4} {verdict.value}" for verdict in Verdict)
     yield f"  {sum(f.made_up for f in findings):4} with a source that is made up"
     warned = Counter(key for f in findings if f.verdict is Verdict.WARNS for key in set(f.notes))
     yield "keys that are warned about, in so many files:"
     yield from (f"  {count:4} {key}" for key, count in warned.most_common())
-    for verdict in (Verdict.OUT_OF_SCOPE, Verdict.FAILS):
-        yield f"{verdict.value}:"
-        for finding in findings:
-            if finding.verdict is verdict:
-                yield f"  {finding.path.relative_to(folder)}"
-                yield from (f"      {note}" for note in finding.notes)
+    yield f"{Verdict.FAILS.value}:"
+    for finding in findings:
+        if finding.verdict is Verdict.FAILS:
+            yield f"  {finding.path.relative_to(folder)}"
+            yield from (f"      {note}" for note in finding.notes)
 
 
 def _yaml(path: Path) -> object:
@@ -106,8 +103,7 @@ def _classify(path: Path, data: Mapping[str, object], known: Mapping[str, list[P
             warnings = load_task(task).warnings
         except TaskFileError as error:
             reasons = tuple(f"{problem.key}: {problem.message}" for problem in error.problems)
-            scope = Verdict.OUT_OF_SCOPE if _out_of_scope(data) else Verdict.FAILS
-            return Finding(path, scope, reasons, made_up)
+            return Finding(path, Verdict.FAILS, reasons, made_up)
     verdict = Verdict.WARNS if warnings else Verdict.LOADS
     return Finding(path, verdict, tuple(map(_warned_key, warnings)), made_up)
 
@@ -127,11 +123,6 @@ def _source_files(
             made = folder / f"source{number}.yaml"
             made.write_text(_MADE_UP.format(source_id))
             yield made
-
-
-def _out_of_scope(data: Mapping[str, object]) -> bool:
-    """Whether a file wants what is not among the aims: optimistic coordination of shard DDL."""
-    return data.get("shard-mode") == "optimistic"
 
 
 def _warned_key(warning: str) -> str:

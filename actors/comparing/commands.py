@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
@@ -16,10 +18,9 @@ from replicator.printable_text import shown_json
 from replicator.terminal.consoles import err, show, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.comparing.comparing import CompareOptions
     from config import Task
+    from replicator.mysql.names import TableName
     from replicator.pipeline.compare.findings import TargetComparison
 
 
@@ -28,6 +29,26 @@ class CompareMode(StrEnum):
 
     CHECKSUM = "checksum"
     ROWS = "rows"
+
+
+MaxLoad = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Pause while a server's status shows more; several with commas, or an empty text for"
+        " none.",
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on where the last comparison of this kind broke off."),
+]
+RepairNow = Annotated[
+    bool,
+    typer.Option(
+        "--repair-now", help="Make rows right as they are found, kept apart from the task."
+    ),
+]
 
 
 def compare(
@@ -49,77 +70,121 @@ def compare(
     chunk_rows: Annotated[
         int, typer.Option(min=1, help="The number of rows of the target to compare at a time.")
     ] = 100_000,
+    max_load: MaxLoad = "Threads_running=25",
+    resume: Resume = False,
     repair: Annotated[
         Path | None,
         typer.Option(help="Write the SQL that makes the targets equal to this file."),
+    ] = None,
+    repair_now: RepairNow = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write the outcome to this file, as a page.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare each target with its shards, also while the task runs, and name the rows that differ.
 
     While the task runs, the command looks at a row that differs again, until the task has applied
-    what its source had. It writes nothing to a server.
+    what its source had. Without --repair-now it writes nothing to a server.
     """
     from actors.comparing.comparing import CompareOptions
+    from actors.comparing.source_load import load_limits
     from config import load_task
     from replicator import logs
     from replicator.memory import set_largest_event
-    from replicator.terminal.comparison import comparison_line, render_comparison
 
     task = load_task(task_file)
     logs.configure("warning", task=task.name)
     set_largest_event(task.limits.largest_event)
-    options = CompareOptions(tuple(tables or ()), mode is CompareMode.CHECKSUM, where, chunk_rows)
-
-    def finished(result: TargetComparison) -> None:
-        if err.is_terminal and not as_json:
-            err.print(comparison_line(result))
-
-    results = _compared(task, options, repair, finished)
-    if as_json:
-        tell(shown_json(json.loads(_as_json(task.name, results)), indent=2))
-    else:
-        show(render_comparison(results, repair))
+    try:
+        options = CompareOptions(
+            tables=tuple(tables or ()),
+            checksums=mode is CompareMode.CHECKSUM,
+            where=where,
+            chunk_rows=chunk_rows,
+            max_load=load_limits([max_load]),
+            repair=repair,
+            repair_now=repair_now,
+            resume=resume,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    for path in (repair, html):
+        _try_to_write(path)
+    results = anyio.run(_compared, task, options, as_json)
+    _tell(task.name, results, options, html, as_json=as_json)
     if not results:
         raise typer.BadParameter("no target of the task has this name")
-    if any(result.unequal for result in results):
+    if any(result.structure or result.repaired < result.differing for result in results):
         raise typer.Exit(FAILED)
     if any(result.incomplete for result in results):
         raise typer.Exit(INCOMPLETE)
 
 
-def _compared(
-    task: Task,
+def _tell(
+    task: str,
+    results: list[TargetComparison],
     options: CompareOptions,
-    repair: Path | None,
-    finished: Callable[[TargetComparison], None],
-) -> list[TargetComparison]:
-    file: BinaryIO | None = None
-    if repair is not None:
-        try:
-            file = repair.open("wb")
-        except OSError as error:
-            raise typer.BadParameter(f"{repair} can't be written: {error}") from error
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from replicator.terminal.comparison import render_comparison
+    from replicator.terminal.comparison_page import comparison_page
+
+    if html is not None:
+        html.write_text(comparison_page(task, results, datetime.now(UTC)), encoding="utf-8")
+    if as_json:
+        tell(shown_json(json.loads(_as_json(task, results)), indent=2))
+    else:
+        show(render_comparison(results, options.repair))
+
+
+def _try_to_write(path: Path | None) -> None:
+    """Fail at once where a file can't be written at the end."""
+    if path is None:
+        return
     try:
-        return anyio.run(_with_spark, task, options, file, finished)
-    finally:
-        if file is not None:
-            file.close()
+        path.open("ab").close()
+    except OSError as error:
+        raise typer.BadParameter(f"{path} can't be written: {error}") from error
 
 
-async def _with_spark(
-    task: Task,
-    options: CompareOptions,
-    repair: BinaryIO | None,
-    finished: Callable[[TargetComparison], None],
-) -> list[TargetComparison]:
+async def _compared(task: Task, options: CompareOptions, as_json: bool) -> list[TargetComparison]:
     from actors.comparing.comparing import TargetComparer
+    from actors.comparing.target_run import ComparisonView
     from actors.task.resources.spark import TaskSpark
+    from replicator.terminal.comparison import ComparisonBar, comparison_line
+
+    class TerminalView(ComparisonView):
+        def __init__(self) -> None:
+            self.bar = ComparisonBar(err)
+
+        def begun(self, target: TableName, rows_expected: int) -> None:
+            self.bar.begin(str(target), rows_expected)
+
+        def went_on(self, result: TargetComparison, doubted: int) -> None:
+            self.bar.show(result, doubted)
+
+        def paused(self, why: str) -> None:
+            self.bar.pause(why)
+
+        def finished(self, result: TargetComparison) -> None:
+            self.bar.close()
+            err.print(comparison_line(result))
+
+    class PipeView(ComparisonView):
+        def paused(self, why: str) -> None:
+            if why:
+                err.print(why)
 
     spark = TaskSpark(task)
+    view = TerminalView() if err.is_terminal and not as_json else PipeView()
     try:
-        return await TargetComparer(task, options, spark.context, repair).run(finished)
+        return await TargetComparer(task, options, spark.context, view).run()
     finally:
+        if isinstance(view, TerminalView):
+            view.bar.close()
         await spark.close()
 
 
@@ -129,20 +194,18 @@ def _as_json(task: str, results: list[TargetComparison]) -> str:
             "target": str(result.target),
             "rows": result.rows,
             "shards": result.by_shard,
-            "ranges": result.ranges,
+            "ranges": len(result.ranges),
             "missing": result.missing,
             "extra": result.extra,
             "different": result.different,
             "held": result.held,
             "unsettled": result.unsettled,
+            "repaired": result.repaired,
             "seconds": round(result.seconds, 3),
             "left_out": [{"column": out.column, "why": out.why} for out in result.left_out],
             "failure": result.failure,
             "structure": result.structure,
-            "examples": [
-                {"kind": kind, "shard": shard, "key": key, "columns": columns}
-                for kind, shard, key, columns in result.examples
-            ],
+            "examples": [asdict(example) for example in result.examples],
         }
         for result in results
     ]

@@ -165,6 +165,30 @@ def resume(task: TaskName, target: Targets = None, source: Sources = None) -> No
     out.print(f"task {name} goes on", markup=False, highlight=False)
 
 
+def recopy(
+    task: TaskName,
+    target: Targets = None,
+    truncate: Annotated[
+        bool, typer.Option("--truncate", help="Yes, empty these targets first.")
+    ] = False,
+) -> None:
+    """Empty targets of a running task and copy them anew; all others go on meanwhile.
+
+    For a task with task-mode all. Who reads such a target misses its rows until they are copied.
+    """
+    from actors.control.requests import command
+
+    if not target:
+        raise typer.BadParameter("name the targets: --target SCHEMA.TABLE")
+    if not truncate:
+        raise typer.BadParameter(
+            f"this empties {', '.join(target)} and copies its shards again: say --truncate, too"
+        )
+    name = name_of(task)
+    anyio.run(command, name, "recopy", {"targets": target, "sources": []})
+    out.print(f"task {name} copies {', '.join(target)} anew", markup=False, highlight=False)
+
+
 def stop(task: TaskName) -> None:
     """Stop a running task once its batch is finished and saved, and wait until its process ends."""
     from actors.control.requests import stop_task

@@ -25,10 +25,15 @@ REMOVE_CODES = (
     "Exit codes: 0 the task is removed, or nothing was saved; 1 it runs, or the target refuses;"
     f" {_USAGE}."
 )
+REPORT_CODES = (
+    "Exit codes: 0 done; 1 the log tells nothing of the task, or the page can't be written; 2 the"
+    " command is wrong, or the log can't be read."
+)
+SERVICE_CODES = f"Exit codes: 0 done; {_USAGE}."
 ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
 COMPARE_CODES = (
-    "Exit codes: 0 all targets are equal; 1 rows or structures differ; 2 something could not be"
-    " compared, or the command or the task file is wrong."
+    "Exit codes: 0 all targets are equal, or were made so; 1 rows or structures differ; 2 something"
+    " could not be compared, or the command or the task file is wrong."
 )
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 

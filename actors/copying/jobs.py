@@ -173,8 +173,9 @@ class CopyJobs:
                     f"if {target} had rows before the copy, and they may go: TRUNCATE TABLE"
                     f" {target.quoted}; on the target, then `replicator resume`: the task copies"
                     " all its shards again",
-                    "to let the last row win, or the first: set on-duplicate-logical of the loader"
-                    " to replace or ignore; `replicator stop`, `replicator run`",
+                    "to keep the last row with the key: set on-duplicate-logical of the loader to"
+                    " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
+                    " run`",
                 ),
             )
         if failed.outcome is CopyOutcome.NO_ROOM:
@@ -244,13 +245,13 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
         return (
             "`replicator check` tells which server lets the account in no more, and the remedy;"
             " then `replicator resume`",
-            "if it logs in everywhere from this host: let the accounts come from the hosts of"
-            " Spark's executors, too, and look at their clocks; then `replicator resume`",
+            "if it logs in everywhere from this host: let the accounts log in from the hosts of"
+            " Spark's executors, too, and check their clocks; then `replicator resume`",
         )
     limit = _LIMITS.get(failed.code, "")
     if not limit or (failed.code == ErrorCode.ER_UNKNOWN_ERROR and _MEMORY not in failed.message):
         return (
-            "mend what the server says (the target's columns must take every value of the"
+            "fix what the server names (the target's columns must take every value of the"
             " shards'), then `replicator resume`",
         )
     remedies = [f"set the target's {limit} to more, then `replicator resume`"]

@@ -124,13 +124,13 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
     if columns:
         raise FatalError(
             "target.not-created",
-            f"the target {name} does not exist, and needs columns that no shard has, filled from"
-            f" the names of the shards: {', '.join(columns)}. The shards do not tell whether these"
-            " belong to its key",
+            f"the target {name} does not exist. It needs columns that no shard has, which the task"
+            f" fills from the names of the shards: {', '.join(columns)}. The structure of the"
+            " shards does not tell whether these columns belong to the target's key",
             where=f"target {name}, like {member}",
             remedies=(
-                f"create {name} by hand, with the columns of the shards and these, in a text type"
-                f" such as {EXTRACTED_TYPE}; `replicator check` shows a statement that does, then"
+                f"create {name} by hand, with the columns of the shards, and with these in a text"
+                f" type such as {EXTRACTED_TYPE} (`replicator check` shows the statement); then"
                 " `replicator resume`",
             ),
             scope=of_target(name),

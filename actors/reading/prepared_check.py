@@ -96,11 +96,11 @@ def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Seg
         where=f"source {source}, after {segment.end}",
         scope=of_source(source),
         remedies=(
-            "where a transaction was committed there, bring its rows over by hand: the shard has"
-            " them, and the target does not",
-            "then tell the binlog its end: prepare one with the same name at the source and roll it"
-            " back (XA START name; any change of a table; XA END name; XA PREPARE name; XA ROLLBACK"
-            " name), and `replicator resume`",
+            "if the source has committed such a transaction: carry its rows over to the target by"
+            " hand, since the shard has them and the target does not",
+            "then write an end for each name to the binlog: at the source, prepare a transaction"
+            " with the same name and roll it back (XA START name; any change of a table; XA END"
+            " name; XA PREPARE name; XA ROLLBACK name), and `replicator resume`",
         ),
     )
 

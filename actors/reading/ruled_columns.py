@@ -78,7 +78,7 @@ def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: Membe
             raise DdlError(
                 f"{member} gets a column {column} that {what} {name}, whose values the task file"
                 " maps: the target would compute it from other values than the shard. `replicator"
-                " binlog replace` by the same statement with the shard's own value,"
+                " binlog replace` with the same statement, but with the shard's own value,"
                 f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; where another shard has"
                 " brought the column so, `replicator binlog skip`"
             )

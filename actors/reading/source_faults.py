@@ -38,10 +38,9 @@ def source_fault(
             where=where,
             scope=of_source(source),
             remedies=(
-                "where another server answers under the source's address: point the address at the"
+                "if another server answers under the source's address: point the address at the"
                 " former one, then `replicator resume`",
-                f"where the binlog was begun anew, what was written in between is not known:"
-                f" {COPY_ANEW}",
+                f"if the binlog was reset, nobody knows what was written in between: {COPY_ANEW}",
             ),
         )
     if isinstance(error, PurgedError):
@@ -110,14 +109,14 @@ def other_names(source: str, message: str, where: str) -> FatalError:
     """The fault that a server takes other names of tables for one than before."""
     return FatalError(
         "source.name-case",
-        f"{message}. The statements in its binlog name tables in the former way up to the change"
-        " and in the new one behind it, so their tables could be mistaken",
+        f"{message}. Statements in its binlog write names of tables in the former way before the"
+        " change, and in the new way after it, so the task could take one table for another",
         where=where,
         scope=of_source(source),
         remedies=(
             f"set lower_case_table_names of source {source} back, then `replicator resume`",
-            "to keep the new value: with the former one let the task come to the end of the binlog"
-            " and `replicator stop`; then change it, and start behind the change with"
+            "to keep the new value: set the former one, let the task read to the end of the binlog,"
+            " and `replicator stop`; then change the value, and start after the change with"
             " `replicator run --remove-meta`, `task-mode: incremental` and meta: of all instances",
         ),
     )

@@ -42,23 +42,23 @@ def uncopied_members(
     )
     return FatalError(
         "member.not-copied",
-        f"{met}: {shown}{more}. The routes take it, it was not there for the full copy of source"
-        f" {source}, and no statement that creates it was read since: the account could not see it,"
-        " or the routes or the block-allow-list were others then. The rows that it had are not on"
-        " the target, and would be missing",
+        f"{met}: {shown}{more}. The routes take it, but it was not there for the full copy of"
+        f" source {source}, and the task has read no statement since that creates it: the account"
+        " could not see it, or the routes or the block-allow-list were different then. The rows"
+        " that it had are not on the target, and would be missing",
         where=where,
         scope=of_source(source),
         remedies=(
-            f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
-            " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"
-            " targets, `replicator run`",
-            "to have it copied alone, where it has a key: a task of another `name:` that takes"
-            " nothing else copies it, then this one takes it in with safe-mode: the steps are in"
-            " docs/how-to/add-a-shard.md",
+            f"to copy it together with all others: let the account see it ({schemas} `replicator"
+            " check` tells what it can't see); then `replicator stop`, `replicator remove`"
+            " TASK.yaml, empty the targets, `replicator run`",
+            "to copy it alone, if it has a key: a second task with another `name:` copies only this"
+            " table, then the first task follows it in safe-mode; docs/how-to/add-a-shard.md has"
+            " the steps",
             "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
-            "if its rows are on the target already, all that it had before what the task reads"
+            "if the target already has all rows that it had before the event that the task reads"
             f" next: let the account see it, `replicator schema set TASK --source {quoted(source)}"
             f" --table {quoted(str(names[0]))} --from-source`, then `replicator resume TASK`",
         ),

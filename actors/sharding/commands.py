@@ -12,6 +12,7 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
+from replicator.mysql.names import TableName
 from replicator.terminal.consoles import out, show, tell
 
 
@@ -43,8 +44,10 @@ def unlock_ddl_lock(
     owner: Annotated[
         str,
         typer.Option(
+            "--owner",
+            "--source",
             help="The source whose statement counts; by default the owner of the lock. Required"
-            " if shards have brought different statements: without it, the command lists them."
+            " if shards have brought different statements: without it, the command lists them.",
         ),
     ] = "",
     shard: Annotated[
@@ -54,6 +57,10 @@ def unlock_ddl_lock(
             help="The shard of --owner whose statement counts, if shards of this source differ.",
         ),
     ] = "",
+    database: Annotated[
+        str, typer.Option(help="With --table: the same as --shard, in two parts.")
+    ] = "",
+    table: Annotated[str, typer.Option(help="With --database: the shard's table.")] = "",
     action: Annotated[
         UnlockAction, typer.Option(help="Execute the statement on the target, or skip it.")
     ] = UnlockAction.EXEC,
@@ -66,6 +73,10 @@ def unlock_ddl_lock(
     from actors.control.requests import command
 
     skip = action is UnlockAction.SKIP
+    if bool(database) != bool(table):
+        raise typer.BadParameter("--database and --table name a shard together")
+    if table:
+        shard = str(TableName(database, table))
     if shard and not owner:
         raise typer.BadParameter("--shard needs --owner: the source that the shard is in")
     arguments = {"lock": lock, "owner": owner, "shard": shard, "skip": skip}

@@ -51,18 +51,32 @@ class Unit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A remedy of a lock; ``text`` says what it does. ``action``: of `unlock-ddl-lock`, for the
+    ``shard`` of its ``owner``; empty where it is done elsewhere."""
+
+    text: str
+    action: str = ""
+    owner: str = ""
+    shard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenLock:
     """A lock for those who report it.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows behind it.
+    same of each source that holds rows behind it. ``reason``: why it is open, where that is not
+    only that shards lack it; ``ways``: then, what helps.
     """
 
     id: str
     view: LockView[TableName, ShardStatement]
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    ways: tuple[Way, ...] = ()
 
 
 class Coordination(Protocol):
@@ -84,7 +98,7 @@ class Coordination(Protocol):
         Not for long: what a source is to read again for waits as well.
         """
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
 
     def open_items(self, source: str) -> Collection[Place]:
@@ -149,6 +163,10 @@ class ShardMode(Protocol):
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """What was decided about the schema changes of targets; empty where nothing is."""
 
+    def has_places(self, entry: str) -> bool:
+        """Whether what is saved of a statement (`entry` of its record) names places of binlogs that
+        are not known by the server that takes a source over."""
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
@@ -164,8 +182,13 @@ class ShardMode(Protocol):
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
-        """What the writer asks before it executes a statement and plans rows."""
+        """What the writer asks before it executes a statement and plans rows.
+
+        ``strict``: a schema change that could be left open pauses the task.
+        """
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination of a run, from its saved state."""

@@ -24,6 +24,7 @@ from replicator.terminal.consoles import err, out, show, tell
 from replicator.terminal.remedies import command_line
 
 if TYPE_CHECKING:
+    from actors.task.until import Until
     from config import Task
     from replicator.checks.result import CheckResult
     from replicator.checks.source.estimates import TargetEstimate
@@ -46,11 +47,59 @@ class OnError(StrEnum):
     EXIT = "exit"
 
 
+LogMaxSize = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Rotate the log file when it has this size, such as 100MiB, and keep five older"
+        " ones beside it. Without it, rotate it by renaming: no signal is needed.",
+    ),
+]
+
+StartTime = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Begin each source that nothing is saved of with its first transaction of this"
+        " time or later, such as '2026-11-20 10:00:00' (UTC), instead of its meta: in the task"
+        " file. For task-mode incremental.",
+    ),
+]
+
+UntilEnd = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="END",
+        help="End with 0 when all is applied up to END: `now`, a time, or SOURCE=FILE:OFFSET,"
+        " several times for several sources. What comes behind it may be applied, too.",
+    ),
+]
+
+MetricsAddress = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS:PORT",
+        help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
+        " metrics.listen of the task file.",
+    ),
+]
+
+OnChangedRulesOption = Annotated[
+    OnChangedRules,
+    typer.Option(
+        help="If other rules of the task file wrote the rows on the target: stop with a fault,"
+        " keep those rows as they are, or empty the targets that the change concerns and copy"
+        " them again."
+    ),
+]
+
+
 def run(
     task_file: TaskFile,
     log_file: Annotated[
         Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
     ] = None,
+    log_max_size: LogMaxSize = "",
     log_level: Annotated[LogLevel, typer.Option(help="The least level to log.")] = LogLevel.INFO,
     on_error: Annotated[
         OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
@@ -58,22 +107,10 @@ def run(
     remove_meta: Annotated[
         bool, typer.Option("--remove-meta", help="Forget all saved progress and start anew.")
     ] = False,
-    on_changed_rules: Annotated[
-        OnChangedRules,
-        typer.Option(
-            help="If other rules of the task file wrote the rows on the target: stop with a fault,"
-            " keep those rows as they are, or empty the targets that the change concerns and copy"
-            " them again."
-        ),
-    ] = OnChangedRules.STOP,
-    metrics: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS:PORT",
-            help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
-            " metrics.listen of the task file.",
-        ),
-    ] = "",
+    on_changed_rules: OnChangedRulesOption = OnChangedRules.STOP,
+    start_time: StartTime = "",
+    until: UntilEnd = None,
+    metrics: MetricsAddress = "",
 ) -> None:
     """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
@@ -85,7 +122,8 @@ def run(
 
     task = load_task(task_file)
     _keep_from_children(task)
-    logs.configure(log_level.value, log_file, task=task.name)
+    most_bytes = _log_size(log_max_size) if log_max_size else 0
+    logs.configure(log_level.value, log_file, task=task.name, most_bytes=most_bytes)
     if task.warnings:
         keys, findings = task.keys_without_effect, task.warnings
         structlog.get_logger().warning("task-file.no-effect", keys=keys, findings=findings)
@@ -94,6 +132,9 @@ def run(
         structlog.get_logger().warning("task-file.open-to-others", finding=finding)
     if metrics:
         task = _with_metrics(task, metrics)
+    if start_time:
+        task = _with_start_time(task, start_time)
+    end = _until(task, until) if until else None
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
@@ -104,6 +145,7 @@ def run(
             task_file,
             exit_on_error=on_error is OnError.EXIT,
             on_changed_rules=on_changed_rules,
+            until=end,
         )
     )
 
@@ -188,6 +230,18 @@ def remove(
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
 
 
+def _log_size(given: str) -> int:
+    from config.values import parse_size
+
+    try:
+        size = parse_size(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"--log-max-size: {error}") from error
+    if not isinstance(size, int) or size < 1 << 16:
+        raise typer.BadParameter(f"--log-max-size {given}: it has to be 64KiB or more")
+    return size
+
+
 def _with_metrics(task: Task, address: str) -> Task:
     """The task with its metrics at another address. Raises BadParameter."""
     from config.processing import Metrics, host_and_port
@@ -197,6 +251,35 @@ def _with_metrics(task: Task, address: str) -> Task:
     except ValueError as error:
         raise typer.BadParameter(f"--metrics {address}: {error}") from error
     return task.model_copy(update={"metrics": Metrics(listen=address)})
+
+
+def _with_start_time(task: Task, given: str) -> Task:
+    """The task with each of its sources beginning at a time. Raises BadParameter."""
+    from config.models import Meta
+    from config.values import parse_moment
+
+    if task.task_mode != "incremental":
+        raise typer.BadParameter(
+            f"--start-time is for task-mode incremental, and this task has {task.task_mode}, which"
+            " goes on from where its copy began"
+        )
+    try:
+        meta = Meta.model_validate({"start-time": parse_moment(given)})
+    except ValueError as error:
+        raise typer.BadParameter(f"--start-time: {error}") from error
+    instances = [i.model_copy(update={"meta": meta}) for i in task.mysql_instances]
+    return task.model_copy(update={"mysql_instances": tuple(instances)})
+
+
+def _until(task: Task, given: list[str]) -> Until:
+    from actors.task.until import parse_until
+
+    if task.task_mode == "full":
+        raise typer.BadParameter("--until: a task with task-mode full ends by itself")
+    try:
+        return parse_until(given, [i.source_id for i in task.mysql_instances])
+    except ValueError as error:
+        raise typer.BadParameter(f"--until: {error}") from error
 
 
 def _keep_to_memory(task: Task) -> None:
@@ -232,7 +315,12 @@ def _keep_from_children(task: Task) -> None:
 
 
 def _run(
-    task: Task, task_file: Path, *, exit_on_error: bool, on_changed_rules: OnChangedRules
+    task: Task,
+    task_file: Path,
+    *,
+    exit_on_error: bool,
+    on_changed_rules: OnChangedRules,
+    until: Until | None,
 ) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
@@ -254,7 +342,12 @@ def _run(
         gc.freeze()
         gc.enable()
         return run_in_foreground(
-            task, spark, err, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
+            task,
+            spark,
+            err,
+            exit_on_error=exit_on_error,
+            on_changed_rules=on_changed_rules,
+            until=until,
         )
     except Exception as error:
         from actors.task.outcome import remedies_of

@@ -10,6 +10,7 @@ from rich.console import Console
 from actors.control.arguments import OnChangedRules
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
+from actors.task.until import Until
 from config.models import Task
 from replicator.terminal.copy_progress import CopyBar, copy_line
 
@@ -24,6 +25,7 @@ def run_in_foreground(
     *,
     exit_on_error: bool,
     on_changed_rules: OnChangedRules,
+    until: Until | None = None,
 ) -> int:
     """Run a task until it ends; its exit code.
 
@@ -31,7 +33,11 @@ def run_in_foreground(
     are only the lines of the log. Raises what `TaskSupervisor.run` raises.
     """
     supervisor = TaskSupervisor(
-        task, spark, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
+        task,
+        spark,
+        exit_on_error=exit_on_error,
+        on_changed_rules=on_changed_rules,
+        until=until,
     )
     code = anyio.run(_run, supervisor, console)
     copy = supervisor.status().copy

@@ -26,7 +26,7 @@ from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.changed_rules import accept_rules
 from actors.task.startup.copy_overlap import hand_over
-from actors.task.startup.recopy import copy_emptied, empty_targets
+from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.startup.ties_at_start import ties_at_start
 from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, StoppedSource, wire
@@ -58,7 +58,8 @@ class Generation:
     followed, also beside a copy in the background; both stay as they were in the end. What is done
     is added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
     and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
-    nor do ``away`` sources, to which it adds. ``on_changed_rules``: what becomes of rows that were
+    nor do ``away`` sources, to which it adds. ``recopy`` are targets to be emptied and copied anew;
+    what is noted as such is taken out of it. ``on_changed_rules``: what becomes of rows that were
     written by other rules.
     """
 
@@ -74,6 +75,7 @@ class Generation:
         on_changed_rules: OnChangedRules = OnChangedRules.STOP,
     ) -> None:
         self.copy: FullCopy | None = None
+        self.recopy: set[TableName] = set()
         self._running: RunningTask | None = None
         self._task = task
         self._spark = spark
@@ -158,6 +160,9 @@ class Generation:
                 self._on_changed_rules,
                 copies=task.task_mode == "all",
             )
+            if self.recopy:
+                await recopy_targets(resources.meta, self.recopy)
+                self.recopy.clear()
             await empty_targets(resources.meta, resources.ddl, self.blocked.targets)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)

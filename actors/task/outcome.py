@@ -137,7 +137,7 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
     goes_on = before is not None and before.event == "task.restart"
     following = now() + timedelta(seconds=wait)
     remedies = (
-        "mend or wait: the task goes on by itself as soon as it can;"
+        "fix the cause, or wait: the task goes on by itself as soon as it can;"
         f" next attempt at {following:%H:%M:%S} UTC",
     )
     since = before.since if before is not None and goes_on else now()
@@ -154,8 +154,8 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
             return (*found, f"`replicator check {file}` shows all findings")
         case AlreadyRunningError():
             return (
-                f"if that process is to run the task there is nothing to do: `replicator status"
-                f" {name}` shows it",
+                f"if that process should run the task, do nothing: `replicator status {name}`"
+                " shows it",
                 f"`replicator stop {name}`, then start the task again",
             )
         case LeaseHeldError():
@@ -170,7 +170,7 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
         case RouteError():
             return ("correct `routes:` in the task file, then start the task again",)
         case ControlError():
-            return ("mend what the error names, then start the task again",)
+            return ("fix what the error names, then start the task again",)
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
             return (f"`replicator check {file}` tells which server can't be used, and why",)
     return ("report it with this record of the log: nobody expected this error",)

@@ -50,13 +50,13 @@ class Recurrence:
 def _unexpected(text: str, where: str) -> FatalError:
     return FatalError(
         "task.unexpected",
-        f"the same unexpected error again, with nothing done in between: {text}. Nothing was"
-        " written of the rows concerned",
+        f"the same unexpected error again, with no progress in between: {text}. None of the rows"
+        " concerned was written",
         where=where,
         remedies=(
             "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
             " log, the tables' structures and the first events behind the saved positions",
-            "`replicator resume` tries again, as after a mended installation",
+            "if you have fixed the cause (such as the installation): `replicator resume`",
             "leave the table out (block-allow-list) and start the task anew",
         ),
     )
@@ -65,13 +65,13 @@ def _unexpected(text: str, where: str) -> FatalError:
 def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
     return FatalError(
         "spark.failing",
-        f"Spark failed {SPARK_LOSSES} runs of the task in a row, with nothing done in any of them;"
+        f"Spark failed {SPARK_LOSSES} runs of the task in a row, with no progress in any of them;"
         f" the last time: {error}",
         where=where,
         remedies=(
-            "look at the machine's memory (the kernel's log names processes that it ended for"
-            " lack of it): give more, then `replicator resume`; or give less to a job with `writer:"
-            " {batch-bytes: …}`, then `replicator stop` and `replicator run`",
+            "check the machine's memory (the kernel's log names processes that it killed because"
+            " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
+            " `writer: {batch-bytes: …}`, then `replicator stop` and `replicator run`",
             "otherwise report it, with what the log says before and after `batch.spark-failed` or"
             " `copy.spark-failed`",
         ),

@@ -39,17 +39,22 @@ def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | N
     """
     if source not in running.units:
         return max(0.0, time.time() - counts.read_until) if counts.read_until else None
-    reader = running.units[source].reader
-    lag = reader.progress.lag()
-    waiting = [
-        running.writer.tracker(source).oldest,
-        reader.held.oldest_row,
-        *(lock.holding.get(source, 0) for lock in running.coordination.open_locks()),
-    ]
-    oldest = min(filter(None, waiting), default=0)
+    lag = running.units[source].reader.progress.lag()
+    oldest = oldest_waiting(running, source)
     if not oldest:
         return lag
     return max(lag or 0.0, time.time() - oldest)
+
+
+def oldest_waiting(running: RunningTask, source: str) -> int:
+    """When the oldest row of a source that is followed was written which is not on the target: it
+    is queued, held by a lock, or of a blocked target. 0 where there is none."""
+    waiting = [
+        running.writer.tracker(source).oldest,
+        running.units[source].reader.held.oldest_row,
+        *(lock.holding.get(source, 0) for lock in running.coordination.open_locks()),
+    ]
+    return min(filter(None, waiting), default=0)
 
 
 WINDOW = 5.0

@@ -20,13 +20,15 @@ from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import FatalError, LostCommitsError, Recovery, TransientError
+from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
+from actors.service.systemd_notify import ServiceManager
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.task.operator.fault_answers import FaultAnswers
+from actors.task.operator.recopy_request import recopy_wanted
 from actors.task.outcome import (
     Failed,
     Outcome,
@@ -45,8 +47,9 @@ from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, task_status
+from actors.task.until import EndOfTask, Until
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import address_of
+from actors.task_setup import address_of, source_setups
 from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from config.processing import host_and_port
@@ -88,7 +91,8 @@ class TaskSupervisor:
 
     A transient failure (a server away, Spark failing) starts a new generation from the saved
     state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a new
-    generation, or pauses the task; with ``exit_on_error`` it ends the process instead.
+    generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops by
+    itself where ``until`` is reached.
     """
 
     def __init__(
@@ -98,8 +102,10 @@ class TaskSupervisor:
         *,
         exit_on_error: bool = False,
         on_changed_rules: OnChangedRules = OnChangedRules.STOP,
+        until: Until | None = None,
     ) -> None:
         self._task = task
+        self._until = until
         self._exit_on_error = exit_on_error
         self._on_changed_rules = on_changed_rules
         self._phase = Phase("starting", now())
@@ -115,6 +121,7 @@ class TaskSupervisor:
         self._whole: Block | None = None
         self._nothing_left = False
         self._known_targets: frozenset[TableName] = frozenset()
+        self._recopy: set[TableName] = set()
         self._generation: Generation | None = None
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
@@ -185,6 +192,17 @@ class TaskSupervisor:
         self._leave()
         self._wished.set()
 
+    def request_recopy(self, arguments: Mapping[str, Any]) -> None:
+        """Empty the targets that the operator names and copy them anew, beside all others.
+
+        Returns at once. Raises ValueError.
+        """
+        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, self._targets)
+        self._parts.release(Parts(targets))
+        self._recopy |= targets
+        self._leave()
+        self._wished.set()
+
     async def run(self) -> int:
         """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
 
@@ -201,6 +219,9 @@ class TaskSupervisor:
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
+            tasks.start_soon(ServiceManager(os.environ).keep, self.status)
+            if self._until is not None:
+                tasks.start_soon(self._end_when_reached, self._until)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
@@ -317,6 +338,7 @@ class TaskSupervisor:
             self._learned,
             self._on_changed_rules,
         )
+        generation.recopy = self._recopy
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
@@ -374,6 +396,11 @@ class TaskSupervisor:
                 self._log.info("task.signal", signal=signal.Signals(number).name)
                 self.request("stop")
 
+    async def _end_when_reached(self, until: Until) -> None:
+        end = EndOfTask(until, source_setups(self._task), self._counts)
+        await end.reached(lambda: self._generation if self._phase.state == "running" else None)
+        self.request("stop")
+
     async def _answer(self, request: Request) -> Reply:
         if request.command == "status":
             return Reply(ok=True, body=self.status().to_dict())
@@ -389,7 +416,9 @@ class TaskSupervisor:
         if request.command in ("binlog", "schema"):
             return await self._answers.take(request)
         try:
-            if request.arguments:
+            if request.command == "recopy":
+                self.request_recopy(request.arguments)
+            elif request.arguments:
                 self.request_parts(request.command, request.arguments)
             else:
                 self.request(request.command)

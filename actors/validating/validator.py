@@ -30,8 +30,9 @@ from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.apply.batch import BatchResult
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
-from replicator.pipeline.compare.compare_rows import CompareServers, RowDifference
+from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.doubts import RowDifference
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.pipeline.spark.cluster import is_local
@@ -439,13 +440,13 @@ def differing_columns(comparison: ComparisonPlan, found: RowDifference, *, value
     """The columns in which a row differs, with ``values`` those of the shard and the target."""
     if found.on_target is None or found.in_shard is None:
         return ""
-    pairs = zip(found.in_shard.split(b"\t"), found.on_target.split(b"\t"), strict=True)
+    here, there = found.in_shard.split(b"\t"), found.on_target.split(b"\t")
     return ", ".join(
-        f"{column.name}: {_shown(here)} in the shard, {_shown(there)} on the target"
+        f"{comparison.columns[at].name}: {_shown(here[at])} in the shard, {_shown(there[at])} on"
+        " the target"
         if values
-        else column.name
-        for column, (here, there) in zip(comparison.columns, pairs, strict=True)
-        if here != there
+        else comparison.columns[at].name
+        for at in found.columns
     )
 
 

@@ -225,10 +225,10 @@ class BatchPlanner:
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
             "rows.structure-unknown",
-            f"the task does not know for certain the structure that rows of {name} were written"
-            f" with: {doubt}. The events do not tell names, signs, labels and charsets"
-            " (binlog_row_metadata is not FULL). By a guess, values could end up in other columns,"
-            " or as other values",
+            f"the task does not know for certain with which structure rows of {name} were written:"
+            f" {doubt}. The events don't contain the names, signs (UNSIGNED), labels (ENUM, SET)"
+            " and charsets of columns, since binlog_row_metadata is not FULL. If the task guessed,"
+            " values could end up in other columns, or change",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
             remedies=(

@@ -58,6 +58,14 @@ class StatementRules(Protocol):
 
         Raises FatalError where that can't be told.
         """
+        ...
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Whether a statement that the target has refused is to be ruled anew."""
+        ...
+
+    async def executed(self, item: DdlItem) -> None:
+        """Note that what was ruled is on the target, and recorded as done."""
 
 
 class DdlRunner:
@@ -81,7 +89,7 @@ class DdlRunner:
         """The targets of which a statement is being executed."""
         self.waiting: dict[TableName, str] = {}
         """By target, what a statement waits for that can't be executed just now."""
-        self._rules = rules
+        self.rules = rules
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -89,7 +97,17 @@ class DdlRunner:
         others have locked the target and there are targets that need not wait for them."""
 
         async def attempt() -> None:
-            await self._execute(item, await self._change(item))
+            change = await self._change(item)
+            try:
+                await self._execute(item, change)
+            except FatalError as error:
+                refusal = error.__cause__
+                if not isinstance(refusal, DdlRefusedError):
+                    raise
+                if not await self.rules.refused(item, refusal):
+                    raise
+                await self._execute(item, change)
+            await self.rules.executed(item)
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 
@@ -161,7 +179,7 @@ class DdlRunner:
             own=item.effect.own,
         )
         if item.recorded:
-            execution = await self._rules.ruled(item, change, execution)
+            execution = await self.rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)
@@ -238,17 +256,17 @@ class DdlRunner:
         except HalfExecutedError as error:
             raise FatalError(
                 "ddl.refused",
-                "the target refused one of the single changes of a statement that it does not take"
-                f" as one: {self._shown(error)}\n  statement: {text[:2000]}\n"
+                "the target can't execute a statement as a whole, and refused one of its single"
+                f" changes: {self._shown(error)}\n  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(
-                    f"{_mended(error)}, then `replicator resume`: it goes on with what was not"
-                    " executed",
-                    "`replicator binlog replace` by what the target is to get instead of that, or"
-                    " `binlog skip`; what was executed stays",
+                    f"{_mended(error)}, then `replicator resume`: the task goes on with what"
+                    " was not executed",
+                    "`replicator binlog replace` with the statements that the target should get"
+                    " instead of what was not executed, or `binlog skip`; what was executed stays",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -263,8 +281,8 @@ class DdlRunner:
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(
-                    f"{_mended(error)}, then `replicator resume`: the statement is tried again"
-                    " (of several, all of them)",
+                    f"{_mended(error)}, then `replicator resume`: the task executes the"
+                    " statement again (if there are several, all of them)",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -364,8 +382,8 @@ def nondeterministic_defaults_fault(
             " give the target's rows the values that they have in their shards; then `replicator"
             " binlog skip`. In a target without a key, rows that their shard has changed since"
             " can't be found: copy the tables anew",
-            "if older rows may have other values than in the shards: `replicator binlog replace` by"
-            " the statement itself, or `replicator binlog skip` if the target has the column",
+            "if older rows may have other values than in the shards: `replicator binlog replace` it"
+            " with the same statement, or `replicator binlog skip` if the target has the column",
         ),
         about=DdlEvent(
             member.source,
@@ -382,8 +400,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds, exchanges or computes a column that the target already has, and the rows"
-        f" of its shard have other values than on the target: {difference}\n"
+        "a statement adds, exchanges or computes a column that the target already has, and in it"
+        f" the shard's rows have values that differ from those on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),

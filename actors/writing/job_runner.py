@@ -174,7 +174,7 @@ class JobRunner:
         ways = {
             WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
-                "mend the cause at the source, so that later rows can be read; the event stays as"
+                "fix the cause at the source, so that later rows can be read; the event stays as"
                 f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
             ),
             WriteOutcome.NO_ROOM: (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.row import Row
 from benchmarks.rows import (
     alters,
+    comparing,
     full_copy,
     growth,
     hot_keys,
@@ -27,6 +28,7 @@ ROWS: tuple[Row, ...] = (
     large_rows.WIDE,
     large_rows.BLOBS,
     full_copy.ROW,
+    comparing.ROW,
     latency.ROW,
     validation.ROW,
     growth.TARGETS,

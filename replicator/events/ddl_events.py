@@ -124,6 +124,85 @@ DDL_EVENTS = (
         ),
     ),
     LogEvent(
+        "ddl.open",
+        "warning",
+        (
+            "A shard brings a schema change that can't be taken beside the structures of the "
+            "others (`shard-mode: optimistic`). `replicator show-ddl-locks` tells the remedies"
+        ),
+        fields=fields_of("source", "target", "member", "statement", "reason"),
+        no_row_lost=(
+            "The task holds the rows of this shard behind the statement, and reads them again "
+            "when it is resolved"
+        ),
+    ),
+    LogEvent(
+        "ddl.no-join",
+        "warning",
+        (
+            "A shard differs from the others at the start in columns for which no type takes the "
+            "values of all (`shard-mode: optimistic`). The target follows the others"
+        ),
+        fields=fields_of("source", "target", "member", columns="the columns"),
+        no_row_lost=(
+            "A value that would change in the target's column is refused: `rows.no-plan` blocks "
+            "the target"
+        ),
+    ),
+    LogEvent(
+        "ddl.taken",
+        "info",
+        (
+            "A schema change of a shard is taken (`shard-mode: optimistic`). `statement` is what "
+            "the target gets for it, empty where it needs nothing"
+        ),
+        fields=fields_of("source", "target", "member", "statement"),
+    ),
+    LogEvent(
+        "ddl.stays-wider",
+        "warning",
+        (
+            "The target refuses to become as narrow as its shards are by now "
+            "(`shard-mode: optimistic`): it stays as it is, and takes the rows of all"
+        ),
+        fields=fields_of("source", "target", "member", "reason"),
+        no_row_lost="The target takes every row of its shards as it is",
+    ),
+    LogEvent(
+        "ddl.other-old-rows",
+        "warning",
+        (
+            "A shard adds a column whose default is another value at each moment "
+            "(`shard-mode: optimistic`). Rows that were there have other values on the target "
+            "than in the shard"
+        ),
+        fields=fields_of("source", "target", "member", "statement", "reason"),
+        no_row_lost="Rows behind the statement carry the values of the shard",
+    ),
+    LogEvent(
+        "ddl.refused-again",
+        "info",
+        (
+            "A schema change that an earlier run had begun is refused by the target. The task "
+            "decides anew when it reads the statement again"
+        ),
+        fields=fields_of("target", "reason"),
+    ),
+    LogEvent(
+        "lock.released",
+        "info",
+        (
+            "Rows of shards that were held flow again: the source is read again from its saved "
+            "position"
+        ),
+        fields=fields_of(
+            "source",
+            "target",
+            version="the number of the release, which its rows have from now on",
+            members="the shards whose open statements are resolved",
+        ),
+    ),
+    LogEvent(
         "ddl.started",
         "info",
         "The task begins a schema change on the target",

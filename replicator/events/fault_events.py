@@ -11,7 +11,7 @@ TASK_FAULTS = (
         "A server refuses the login or a statement of the task",
         "A password or a privilege has changed at the server. The message names the server and the "
         "account.",
-        "Mend it at the server; `replicator check` tells what is needed. Then resume.",
+        "Fix it at the server; `replicator check` tells what is needed. Then resume.",
         "If the task file has to change: change it, `stop`, then `run`.",
     ),
     fault(
@@ -32,9 +32,9 @@ TASK_FAULTS = (
     fault(
         "spark.failing",
         "task",
-        "Spark failed run after run, and nothing was done in between",
+        "Spark failed run after run, with no progress in between",
         "Spark's workers or its JVM died in five runs in a row. Most often the machine lacks "
-        "memory; the log of its kernel tells.",
+        "memory; its kernel log shows that.",
         "Give the machine more memory, then resume.",
         "Or set `writer: {batch-bytes: …}` to less; `stop`, then `run`.",
     ),
@@ -44,7 +44,7 @@ TASK_FAULTS = (
         "Another process has taken over the task. This process ends",
         "The process was suspended or cut off from the target, and did not renew its lease. It has "
         "written nothing since, and ends with exit code 1. The message names the other process.",
-        "If the other process is to run the task, do nothing.",
+        "If the other process should run the task, do nothing.",
         "Otherwise `stop` it there, and `run` the task here.",
     ),
     fault(
@@ -52,8 +52,8 @@ TASK_FAULTS = (
         "task",
         "Some meta tables of the task are missing",
         "Some meta tables are missing while others have rows, or a copy is recorded without the "
-        "checkpoint to follow from. Somebody dropped them, restored a part of them, or broke "
-        "`remove` off. A start from such a state would lose or double rows.",
+        "checkpoint to follow from. Somebody dropped them, restored a part of them, or "
+        "interrupted `remove`. A start from such a state would lose or double rows.",
         "`stop`, [`remove`](../how-to/move-backup-remove.md#remove-a-task), empty the targets, "
         "then `run`.",
         "Or restore what is missing from a backup of the same moment as the targets, then resume.",
@@ -64,15 +64,15 @@ TASK_FAULTS = (
         "A table with the name of a meta table has other columns",
         "Another program made the table (TiDB DM has a `<task>_onlineddl`, too), or another "
         "version of this one.",
-        "Of another program: set another `name` or `meta-schema` in the task file, `stop`, then "
-        "`run`.",
-        "Of another version: go on with that version. Or drop the task's meta tables, empty the "
-        "targets, and `run`.",
+        "If another program made it: set another `name` or `meta-schema` in the task file, "
+        "`stop`, then `run`.",
+        "If another version made it: go on with that version. Or drop the task's meta tables, "
+        "empty the targets, and `run`.",
     ),
     fault(
         "task.other-sources",
         "task",
-        "The meta tables belong to other sources than those of the task file",
+        "The meta tables belong to sources that are not in the task file",
         "None of the sources that are saved under the task's name is in the task file.",
         "Give the task another `name`, or the sources their former `source-id`; `stop`, then "
         "`run`.",
@@ -91,9 +91,9 @@ TASK_FAULTS = (
         "task.unexpected",
         "task",
         "An executor failed twice with the same unexpected error",
-        "Nothing was done in between, so that trying again does not help. The log has the "
+        "There was no progress in between, so trying again does not help. The log has the "
         "traceback (`batch.spark-failed`, `copy.spark-failed`).",
-        "If the installation is to blame, mend it, then resume.",
+        "If the installation is the cause, fix it, then resume.",
         "Otherwise report the error with its traceback. To go on without the table, leave it out "
         "(`block-allow-list`).",
     ),
@@ -103,39 +103,40 @@ TASK_FAULTS = (
         "The task file has another `shard-mode` than the checkpoint",
         "The modes count schema changes differently.",
         "Put the former mode back.",
-        "Or change it when nothing is open: let the former mode come to the end of the binlogs "
-        "with no lock open, `stop`, then `run --remove-meta` with the new mode, `task-mode: "
-        "incremental`, and `meta:` at the saved positions.",
+        "Or change it when nothing is open: with the former mode, let the task read to the end of "
+        "the binlogs until no lock is open, and `stop`. Then `run --remove-meta` with the new "
+        "mode, `task-mode: incremental`, and `meta:` at the saved positions.",
     ),
     fault(
         "task.routes-changed",
         "task",
         "The routes, or filters of statements, changed while schema changes of the shards are open",
-        "`routes` or `block-allow-list` send a shard elsewhere than before, or with coordination "
-        "`filters` are about other statements, while schema changes of its source are open or rows "
-        "will be read again.",
+        "`routes` or `block-allow-list` send a shard elsewhere than before, or (with coordination) "
+        "`filters` apply to other statements than before. Meanwhile, schema changes of the source "
+        "are open, or rows will be read again.",
         "Put the former rules back, let the task work until no lock is open, nothing is blocked "
-        "and the lag is 0, `stop` it, and change them then.",
+        "and the lag is 0, `stop` it, and then change them.",
     ),
     fault(
         "task.rules-changed",
         "task",
-        "The rows on the target were written by other rules: other routes, allow lists, mappings, "
-        "extracted columns or expression filters",
-        "The message names shards, rules and targets. Rows that are there would stay as they are, "
-        "beside those that follow. [Change rules](../how-to/change-rules.md) explains the choice.",
+        "The rows on the target were written under other rules: other routes, allow lists, "
+        "mappings, extracted columns or expression filters",
+        "The message names shards, rules and targets. The rows that are there would stay as they "
+        "are, next to later rows under the new rules. [Change rules](../how-to/change-rules.md) "
+        "explains the choice.",
         "Put the former rules back, then `run`.",
         "Or say what becomes of the rows: `run --on-changed-rules recopy` or `keep`.",
     ),
     fault(
         "target.same-table",
         "task",
-        "Two targets differ only in case, and their server takes both for one",
+        "The names of two targets differ only in case, and their server treats them as one table",
         "The target's server ignores the case of names (`lower_case_table_names` 1 or 2, TiDB), "
         "and each of the two would count schema changes and rows of its own.",
-        "Spell both alike in `target-schema` and `target-table`. What has no route goes under its "
-        "own name: give it a route (for a database, one without `table-pattern`). `stop`, then "
-        "`run`.",
+        "Spell both alike in `target-schema` and `target-table`. A table or database without a "
+        "route keeps its name: give it a route (for a database, one without `table-pattern`). "
+        "`stop`, then `run`.",
     ),
 )
 
@@ -160,8 +161,8 @@ SOURCE_FAULTS = (
         "source",
         "The source is another server than that of the checkpoint, or than before the connection "
         "was lost",
-        "The server has another `server_id` or `server_uuid`. Positions of two servers do not "
-        "compare. With `enable-gtid: true` the task goes on by itself "
+        "The server has another `server_id` or `server_uuid`. A position on one server means "
+        "nothing on the other. With `enable-gtid: true` the task goes on by itself "
         "([Failover](failover.md)).",
         "Point the task at the former server, then resume.",
         "Or, where the new server has its GTIDs: set `enable-gtid: true`, `stop`, then `run`.",
@@ -173,11 +174,11 @@ SOURCE_FAULTS = (
         "Another server has taken over a source, and lacks transactions that the task read from "
         "the former one",
         "The message lists their GTIDs. The server lost them, or applied them without logging them "
-        "(`log_slave_updates`). Some may be on the target. A replica that is still applying is "
-        "waited for instead (`source.unavailable`).",
+        "(`log_slave_updates`). Some may be on the target. If a replica is only still "
+        "applying them, the task waits for it (`source.unavailable`).",
         "Point the task at the former server, then resume.",
-        "Or bring the transactions over with their GTIDs before anything else is written, then "
-        "resume.",
+        "Or apply the transactions, with their GTIDs, to the new server before anything else is "
+        "written there, then resume.",
         "Or copy anew.",
     ),
     fault(
@@ -194,8 +195,8 @@ SOURCE_FAULTS = (
         "source",
         "Another server has taken over a source, and it is not certain where a saved position is "
         "in its binlog",
-        "Only a part of a transaction above 4 MiB was applied, or GTIDs were not known, as those "
-        "of a source that was followed by file and position.",
+        "Only a part of a transaction above 4 MiB was applied, or GTIDs were not known, for "
+        "example of a source that was followed by file and position.",
         "Point the task at the former server, then resume. With `enable-gtid: true` the task "
         "learns the GTIDs of the saved position there.",
         "Or copy anew.",
@@ -204,8 +205,9 @@ SOURCE_FAULTS = (
         "source.failover-in-copy",
         "source",
         "Another server has taken over a source before its copy was complete",
-        "It took over while the tables were copied (also for a moment: each connection that reads "
-        "rows looks who answers), or before the binlog was followed to the end of the copy.",
+        "It took over while the tables were copied (each connection that reads rows checks which "
+        "server answers, so a short takeover counts, too), or before the task had followed the "
+        "binlog to the end of the copy.",
         "Point the task at the former server, then resume.",
         "Or copy anew.",
     ),
@@ -213,10 +215,11 @@ SOURCE_FAULTS = (
         "source.name-case",
         "source",
         "The `lower_case_table_names` of a source has changed",
-        "Statements name tables in the former way up to the change, and in the new way behind it.",
+        "Statements write names of tables in the former way before the change, and in the new way "
+        "after it.",
         "Set it back, then resume.",
-        "To keep the new value: with the former one, let the task come to the end of the binlog, "
-        "and `stop`. Change the value, and start behind the change.",
+        "To keep the new value: set the former one, let the task read to the end of the binlog, "
+        "and `stop`. Then change the value, and start behind the change.",
     ),
     fault(
         "source.reset",
@@ -233,7 +236,7 @@ SOURCE_FAULTS = (
         "source.missed-ddl",
         "source",
         "A source is back in the task file, but the task decided schema changes without it",
-        "Older rows of the source would be lost behind these schema changes.",
+        "Rows that the source wrote before these schema changes would be lost.",
         "Take the source out of the task file again.",
         "Or copy anew.",
     ),
@@ -257,7 +260,7 @@ SOURCE_FAULTS = (
         "incident; an XA transaction that was prepared before anything was read, or that the "
         "source no longer has; a partial rollback; partial JSON; an event that is larger than "
         "`limits.largest-event`, or than it says.",
-        "Access and server ids: mend them at the server, then resume. If the task file has to "
+        "Access and server ids: fix them at the server, then resume. If the task file has to "
         "change (a new password): `stop`, then `run`; `resume` does not read it again.",
         "A large event: raise `limits.largest-event` and the memory, `stop`, then `run`.",
         "An event that can't be carried over: do by hand on the target what it did, and start "
@@ -275,8 +278,8 @@ SOURCE_FAULTS = (
         "member.not-copied",
         "source",
         "A replicated shard existed at the full copy, and the task did not copy it",
-        "The account could not see it, or routes and allow lists were others. Its older rows are "
-        "not on the target; everything that the task read before is.",
+        "The account could not see it, or routes and allow lists were different then. Its older "
+        "rows are not on the target; everything that the task read before this event is.",
         "Copy it by a task of its own: [Add a shard](../how-to/add-a-shard.md).",
         "Or let the account see it, `stop`, [`remove`](../how-to/move-backup-remove.md"
         "#remove-a-task), empty the targets, then `run`.",

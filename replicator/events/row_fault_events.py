@@ -13,8 +13,8 @@ ROW_FAULTS = (
         "the key and the positions of the row events.",
         "Delete or change one of the two rows in its shard, then resume. This helps if the change "
         "gets into the same batch.",
-        "If it does not: delete the row on the target, resume, and put the target right when both "
-        "changes have passed.",
+        "If it does not: delete the row on the target, resume, and correct the target when both "
+        "changes have been applied.",
         "If rows may overwrite one another: set `safe-mode: true`.",
         "If the message names a lock: the row may have moved from a shard whose deletion waits "
         "behind the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
@@ -36,8 +36,8 @@ ROW_FAULTS = (
         "The task can't read a row event",
         "For example, some session has a `binlog_row_image` other than FULL. The event stays in "
         "the binlog, and rows of the same batch before it may be missing on the target, so a start "
-        "behind it would lose them.",
-        "Mend the cause at the source, then copy anew.",
+        "behind the event would lose them.",
+        "Fix the cause at the source, then copy anew.",
     ),
     fault(
         "rows.no-room",
@@ -45,8 +45,8 @@ ROW_FAULTS = (
         "A row event has a value that column mapping has no room for",
         "The value of the mapped column is negative or not below 2^44. The event stays in the "
         "binlog, and rows of the same batch before it may be missing on the target.",
-        "Copy anew when the row has another value in the shard, or with an extracted column in the "
-        "key in place of the mapping.",
+        "Copy anew: either after the row has got another value in the shard, or with an extracted "
+        "column in the key instead of the mapping.",
     ),
     fault(
         "rows.unfiltered",
@@ -62,10 +62,10 @@ ROW_FAULTS = (
         "rows.filter-unfit",
         "target",
         "An expression filter does not fit the table of the rows",
-        "The table lacks a column that the filter names, the column has a type on which the filter "
-        "has no exact answer, or its collation is not known: a schema change made it, the target "
-        "lacks collations of the source, and row events don't tell theirs. The message has the "
-        "place in the text.",
+        "The table lacks a column that the filter names; or the column has a type on which the "
+        "filter has no exact answer; or its collation is not known, since a schema change made the "
+        "column, the target lacks collations of the source, and row events don't contain them. The "
+        "message names the place in the expression.",
         "Change the rule in the task file, `stop`, then `run --on-changed-rules keep` "
         "([Change rules](../how-to/change-rules.md)).",
     ),
@@ -74,9 +74,9 @@ ROW_FAULTS = (
         "target or task",
         "The structures of shard and target do not fit each other",
         "The target lacks a column, the values of the shard can't be converted to a type of the "
-        "target (the message says why), or somebody changed the shard unseen (`sql_log_bin=0`, a "
-        "start older than the table). Or the name of a shard does not suit a rule about columns "
-        "(`extract-table`, `column-mappings`).",
+        "target (the message says why), or somebody changed the shard unseen (`sql_log_bin=0`, or "
+        "a start at a position before the table existed). Or the name of a shard does not suit a "
+        "rule about columns (`extract-table`, `column-mappings`).",
         "Make the target fit, then resume. Where a SET or another type differs, the message has "
         "the statement that gives the target the values of both.",
         "If a rule is wrong: correct it, and start the task again.",
@@ -86,7 +86,7 @@ ROW_FAULTS = (
     fault(
         "rows.structure-unknown",
         "target",
-        "The structure of rows is not certain, and their events do not tell it",
+        "The structure of rows is not certain, and their events do not contain it",
         "`binlog_row_metadata` is not FULL, and: the target's server could not try out a DDL of "
         "the shard; the shard was made LIKE a table that is not replicated; it was dropped before "
         "the task first looked; or the start lies before a later change. The message says which.",
@@ -98,7 +98,7 @@ ROW_FAULTS = (
     fault(
         "rows.moved-unknown",
         "target",
-        "The task can't look tracked keys up, because the key of the target has changed",
+        "The task can't look up tracked keys, because the key of the target has changed",
         "The key was changed while the task tracked keys that several shards may have. Rows that "
         "moved between shards may be missing.",
         "Copy anew.",
@@ -153,11 +153,11 @@ ROW_FAULTS = (
     fault(
         "target.keys-differ",
         "target",
-        "Foreign keys change rows of a shard without logging it, and the target can't change its "
-        "rows likewise, or the shard lost such keys while the task was stopped",
+        "Foreign keys change rows of a shard without logging it, and the target can't make the "
+        "same changes; or the shard lost such keys while the task was stopped",
         "The target or a shard no longer has the keys that the task followed, or the task file no "
         "longer lets the target follow them.",
-        "Put right what the message names (it has the statement where the target lacks a key), "
+        "Correct what the message names (it has the statement where the target lacks a key), "
         "then resume.",
         "Or, if the application changes the rows of the child itself: set `ignore-checking-items: "
         "[foreign_keys]`.",
@@ -167,12 +167,12 @@ ROW_FAULTS = (
         "target",
         "Another session has locked a target. The task sets the target aside, and tries it again "
         "by itself",
-        "The session has locked rows, or uses the table while its structure is to change, and did "
-        "not let go. The data has no fault, so the target goes on by itself "
+        "The session holds locks on rows, or uses the table while its structure is to change, and "
+        "has not released them in time. The data is not at fault, so the target goes on by itself "
         "([What recovers by itself](what-needs-nobody.md)).",
         "Wait.",
-        "Or end that session (the message says where to look) and resume, which does not wait for "
-        "the next attempt.",
+        "Or end that session (the message says where to look) and resume: the task then tries at "
+        "once.",
         level="warning",
         no_row_lost="The task holds the rows of the target, and later reads them again",
     ),
@@ -192,13 +192,13 @@ DDL_FAULTS = (
         "source or target",
         "The task can't carry over a schema change",
         "One of these: DML logged as a statement (`binlog_format` is not ROW in some session), "
-        "also of a table that is not replicated but may have written to others "
+        "even on a table that is not replicated, if it may have written to others "
         "([why](../how-to/prepare-servers.md#statements-instead-of-rows)); an exchange of "
-        "partitions (`CONVERT PARTITION … TO TABLE` of a table that is not replicated is none: it "
-        "counts as DROP PARTITION); an import of a tablespace; an engine that may have its rows "
+        "partitions (but `CONVERT PARTITION … TO TABLE` into a table that is not replicated counts "
+        "as DROP PARTITION); an import of a tablespace; an engine that may have its rows "
         "elsewhere (FEDERATED, CONNECT, SPIDER, BLACKHOLE, MERGE, or an unknown one); `CREATE "
         "TABLE … SELECT` in a session without `binlog_format=ROW`; a rename of a table that is not "
-        "replicated to one that is; ALTER with RENAME and changes in one; a MERGE table that is "
+        "replicated to one that is; an ALTER with both RENAME and changes; a MERGE table that is "
         "replicated or stands over tables that are.",
         "Do by hand on the target what the statement means there and `binlog skip`; or `binlog "
         "replace` it.",
@@ -210,8 +210,8 @@ DDL_FAULTS = (
         "A statement changes several tables of one target",
         "With coordination, one RENAME gives several shards of a target other names. Without it, "
         "shards that change places among several targets are skipped in one statement.",
-        "`binlog replace` it by several statements. Each gives one table a name that is free then "
-        "and goes to the same target.",
+        "`binlog replace` it with several statements. Each renames one table, to a name that is "
+        "free at that point and that is routed to the same target.",
     ),
     fault(
         "ddl.move-in",
@@ -227,7 +227,7 @@ DDL_FAULTS = (
     fault(
         "ddl.history",
         "target",
-        "A DDL of a shard differs from the one that the target executed in its place",
+        "A DDL of a shard differs from the one that the target executed instead of it",
         "Another shard's statement was executed under the same number.",
         "`binlog skip`: the statement counts as the executed one.",
     ),
@@ -239,12 +239,12 @@ DDL_FAULTS = (
         "Or, without coordination, a table that does not fit the target replaces one of several "
         "shards (CREATE OR REPLACE). The message says where they differ. Resume if a DDL of "
         "another shard, still to be read, brings the structure.",
-        "To keep the structure: make the target fit and `binlog skip`, and the shard joins as it "
-        "is. Or `binlog replace` by the ALTER that makes the other shards like it, and run that on "
-        "them: it is a schema change that waits for all shards.",
-        "To have the shard like the others: drop it, create it like them, and `binlog skip` the "
-        "first CREATE, which stays in the binlog. Rows that it got before must fit the target by "
-        "column name; give the target their columns until they have passed.",
+        "To keep the structure: make the target fit and `binlog skip`; the shard then joins as it "
+        "is. Or `binlog replace` with the ALTER that makes the other shards like it, and run that "
+        "ALTER on them: it is a schema change that waits for all shards.",
+        "To give the shard the structure of the others: drop it, create it like them, and `binlog "
+        "skip` the first CREATE, which stays in the binlog. Rows that it got before must fit the "
+        "target by column name; give the target their columns until these rows have been applied.",
         "If the message says that a structure is not certain (a table made LIKE one that is not "
         "replicated): `binlog skip`, too, and `schema set` when its first rows come "
         "(`rows.structure-unknown`).",
@@ -254,7 +254,7 @@ DDL_FAULTS = (
         "target",
         "A shard turns a plain column into a generated one, in which another shard stores values "
         "of its own",
-        "The target would replace these values by computed ones.",
+        "The target would replace these values with computed ones.",
         "`binlog skip`: the column of the target stays a plain one, and takes the "
         "values of all shards, computed or not, until the last shard has made the change.",
     ),
@@ -265,8 +265,9 @@ DDL_FAULTS = (
         "earlier rows differently",
         "The column gets another type or collation, or is dropped and added again, and an "
         "`insert-value-expr` uses it. A statement that only widens it is no fault.",
-        "Make the target's rows of this shard those that pass by the new values, `binlog replace` "
-        "by the statement itself (`binlog skip` if an event filter leaves it out).",
+        "Correct the target by hand, so that of this shard it has exactly the rows that pass the "
+        "filter with the new values. Then `binlog replace` it with the same statement "
+        "(`binlog skip` if an event filter leaves it out).",
         "If the task copies: put the expression into brackets in the task file, `stop`, then `run "
         "--on-changed-rules recopy`.",
     ),
@@ -276,32 +277,43 @@ DDL_FAULTS = (
         "A shard adds a column with another default or formula than that of the target, without "
         "coordination or after an unlock; or its rows are in a column that the target created "
         "again",
-        "Older rows of the shard have other values than on the target. The same holds where one "
-        "statement gives the rows of two shards different defaults (a TIMESTAMP in other time "
-        "zones), and where, after an unlock, a shard drops or renames a column of which the target "
-        "has another one by now.",
+        "Older rows of the shard have other values than on the target. This is also the fault if "
+        "one statement gives the rows of two shards different defaults (a TIMESTAMP in different "
+        "time zones), or if, after an unlock, a shard drops or renames a column, and another "
+        "column of the target has that name by now.",
         "Give the shard's rows on the target the values that they have in the shard, and `binlog "
         "skip`.",
-        "A formula: the target can have only one. Change it in the shard, or leave the column out "
-        "of the target.",
+        "If the formulas differ: the target can have only one. Change it in the shard, or leave "
+        "the column out of the target.",
+    ),
+    fault(
+        "ddl.strict",
+        "task",
+        "A schema change can't be taken beside the other shards, and the task file says "
+        "`strict-optimistic-shard-mode: true`",
+        "The shard gives a column another name, or another type, default or key than the "
+        "structures of the others have room for. The message says which.",
+        "Leave `strict-optimistic-shard-mode` out of the task file, `stop` and `run`: then only "
+        "this shard is held, and `replicator show-ddl-locks` tells the remedies of its statement.",
     ),
     fault(
         "ddl.unclear",
         "target",
-        "Without coordination, a shard brings a statement that the target may already have in "
-        "other words",
-        "The statement drops, renames or converts a column of which the target has a newer or "
-        "another state than the shard. The message names the change that the shard has not made.",
-        "If the target has the change in other words, or is not to have it: `binlog skip`.",
-        "If it is a change of its own: `binlog replace` by the statement itself.",
+        "Without coordination, a shard brings a change that the target may already have made by a "
+        "different statement",
+        "The statement drops, renames or converts a column, and the target's column is newer than "
+        "the shard's, or differs from it. The message names the change that the shard has not "
+        "made.",
+        "If the target has already made the change, or must not make it: `binlog skip`.",
+        "If it is a further change: `binlog replace` it with the same statement.",
     ),
     fault(
         "ddl.refused",
         "target",
         "The target refused a schema change",
-        "Or it refused one of the single changes of a statement that it does not take as a whole; "
-        "the message says which ones it executed. An error that says that the target is that way "
-        "already is no fault, if it is.",
+        "Or it can't execute a statement as a whole, and refused one of its single changes; the "
+        "message says which ones it executed. If the error only says that the target already has "
+        "the change, and it has, there is no fault.",
         "Remove what the message names, then resume: the task tries the statement again, or goes "
         "on with what was not executed.",
         "Or `binlog skip`, `replace` or `inject`, then resume. What was executed stays.",
@@ -312,10 +324,10 @@ DDL_FAULTS = (
         "An AUTO_INCREMENT column would number the rows of the target anew",
         "A statement adds or modifies a column with AUTO_INCREMENT, and the rows of the target "
         "would get other numbers than in their shards.",
-        "Do the same by hand on the target without AUTO_INCREMENT (a new column: one that may be "
-        "NULL), give the rows the numbers that they have in their shards behind the statement, "
-        'and `binlog skip`. With `shard-mode: ""`, each further shard is '
-        "`ddl.other-values` then: `binlog skip`, too.",
+        "Do the same by hand on the target without AUTO_INCREMENT (a new column must allow NULL), "
+        "give the rows the numbers that they have in their shards after the statement, and `binlog "
+        'skip`. With `shard-mode: ""`, each further shard then causes `ddl.other-values`: `binlog '
+        "skip` again.",
         "Or copy anew.",
     ),
     fault(
@@ -325,10 +337,10 @@ DDL_FAULTS = (
         "The default has another value at each execution (`uuid()`, `rand()`, `user()` …), and the "
         'target has rows; or a further shard brings such a column, with `shard-mode: ""` or after '
         "an unlock.",
-        "Add the column to the target by hand, without this default and so that it may be NULL; "
+        "Add the column to the target by hand, without this default and allowing NULL; "
         "give the rows the values of their shards, and `binlog skip`. In a target without "
         "a key, rows that were changed since can't be found: copy anew.",
-        "If the values of older rows don't matter: `binlog replace` by the statement itself, or "
+        "If the values of older rows don't matter: `binlog replace` it with the same statement, or "
         "`skip` if the target has the column.",
     ),
     fault(

@@ -12,6 +12,12 @@ SOURCE_EVENTS = (
         fields=fields_of("source", "position"),
     ),
     LogEvent(
+        "source.start-found",
+        "info",
+        "The task has found where a source's binlog stands at the time that it is to begin with",
+        fields=fields_of("source", "position", time="the time"),
+    ),
+    LogEvent(
         "source.lost",
         "warning",
         (

@@ -52,6 +52,12 @@ TASK_EVENTS = (
         ),
     ),
     LogEvent(
+        "task.until-reached",
+        "info",
+        "All is applied up to the end that `--until` names, and the task ends",
+        fields=fields_of(positions="by source, the places that were to be reached"),
+    ),
+    LogEvent(
         "task.step",
         "info",
         "A start begins its next step. A start after a fault begins at `saved state`",

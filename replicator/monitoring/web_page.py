@@ -6,11 +6,18 @@ It loads nothing and runs nothing; a browser gets it anew every few seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and reads none
 
-from replicator.printable_text import printable_text
+from replicator.monitoring.page_elements import (
+    add_remedies,
+    add_table,
+    add_text,
+    as_document,
+    clock,
+    empty_page,
+)
 from replicator.status import (
     CopyStatus,
     Fault,
@@ -25,7 +32,6 @@ from replicator.status import (
     needs_operator,
 )
 from replicator.terminal.figures import number, seconds, size
-from replicator.terminal.remedies import parts_of
 
 REFRESH_SECONDS = 3
 """Seconds after which a browser asks again."""
@@ -33,45 +39,13 @@ REFRESH_SECONDS = 3
 MOST_TARGETS = 100
 """Targets that are told, those in front that something happens to."""
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #d0d7de; --dim: #59636e; --bad: #cf222e; --warn: #9a6700;
-  --good: #1a7f37; --box: #f6f8fa; --curve: #0969da; }
-@media (prefers-color-scheme: dark) { :root { --line: #3d444d; --dim: #9198a1; --bad: #ff7b72;
-  --warn: #e3b341; --good: #3fb950; --box: #161b22; --curve: #58a6ff; }
-  body { background: #0d1117; color: #e6edf3; } }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1.2rem auto;
-  padding: 0 1rem; }
-h1 { font-size: 1.3rem; margin: 0 0 .2rem; } h2 { font-size: 1rem; margin: 0 0 .3rem; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
-.dim { color: var(--dim); } .good { color: var(--good); } .bad { color: var(--bad); }
-.warn { color: var(--warn); }
-section { border: 1px solid var(--line); border-left: .3rem solid var(--bad); border-radius: .3rem;
-  background: var(--box); padding: .6rem .9rem; margin: .8rem 0; overflow-wrap: anywhere; }
-section.lock { border-left-color: var(--warn); }
-section p { margin: .2rem 0; } code { font-family: ui-monospace, monospace; font-size: .93em; }
-.scroll { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; } th { color: var(--dim); font-weight: normal; }
-.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { display: inline-block; margin: .6rem 2rem .2rem 0; } figcaption { color: var(--dim); }
-svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-width: 1.5; }
-"""
-
 _CURVE = (240, 36)
 """Width and height of a curve in pixels."""
 
 
 def status_page(status: TaskStatus) -> str:
     """The status as a page of its own."""
-    html = ET.Element("html", lang="en")
-    head = ET.SubElement(html, "head")
-    ET.SubElement(head, "meta", charset="utf-8")
-    ET.SubElement(head, "meta", {"http-equiv": "refresh", "content": str(REFRESH_SECONDS)})
-    ET.SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
-    _text(head, "title", f"{condition(status)}: {status.task}")
-    # Nothing of the status goes in here: browsers take it as it is.
-    ET.SubElement(head, "style").text = _STYLE
-    body = ET.SubElement(html, "body")
+    html, body = empty_page(f"{condition(status)}: {status.task}", refresh_seconds=REFRESH_SECONDS)
     _head(body, status)
     for what, fault in faults_of(status):
         _fault(body, what, fault)
@@ -84,32 +58,26 @@ def status_page(status: TaskStatus) -> str:
         _copy(body, status.copy)
     _sources(body, status.sources)
     _targets(body, status.targets)
-    return "<!DOCTYPE html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
-
-
-def _text(parent: ET.Element, tag: str, text: str, kind: str = "") -> ET.Element:
-    made = ET.SubElement(parent, tag, {"class": kind} if kind else {})
-    made.text = printable_text(text)
-    return made
+    return as_document(html)
 
 
 def _head(body: ET.Element, status: TaskStatus) -> None:
-    title = _text(body, "h1", f"{status.task} ")
+    title = add_text(body, "h1", f"{status.task} ")
     kind = "bad" if needs_operator(status) else "warn" if condition(status) != "running" else "good"
-    _text(title, "span", condition(status), kind)
+    add_text(title, "span", condition(status), kind)
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     lag = seconds(largest_lag(status))
-    told = f"{status.state} for {age}, process {status.pid}, lag {lag}. As of {_clock(_now())}"
-    _text(body, "div", told, "dim")
+    told = f"{status.state} for {age}, process {status.pid}, lag {lag}. As of {clock(_now())}"
+    add_text(body, "div", told, "dim")
 
 
 def _fault(body: ET.Element, what: str, fault: Fault) -> None:
     box = ET.SubElement(body, "section")
-    _text(_text(box, "h2", f"{what} "), "code", fault.event, "bad")
-    _text(box, "p", fault.message)
+    add_text(add_text(box, "h2", f"{what} "), "code", fault.event, "bad")
+    add_text(box, "p", fault.message)
     where = f"where: {fault.where}; " if fault.where else ""
-    _text(box, "p", f"{where}since {_clock(fault.since)}", "dim")
-    _remedies(box, fault.remedies)
+    add_text(box, "p", f"{where}since {clock(fault.since)}", "dim")
+    add_remedies(box, fault.remedies)
 
 
 def _parts_without_fault(body: ET.Element, status: TaskStatus) -> None:
@@ -117,35 +85,25 @@ def _parts_without_fault(body: ET.Element, status: TaskStatus) -> None:
         if part.error is None:
             box = ET.SubElement(body, "section")
             why = f"waits for {part.waits_for}" if part.waits_for else "is paused"
-            _text(box, "h2", f"{part.kind} {part.name} {why}")
-            _text(box, "p", f"since {_clock(part.since)}", "dim")
-            _remedies(box, part.remedies)
+            add_text(box, "h2", f"{part.kind} {part.name} {why}")
+            add_text(box, "p", f"since {clock(part.since)}", "dim")
+            add_remedies(box, part.remedies)
 
 
 def _lock(body: ET.Element, lock: LockStatus) -> None:
     box = ET.SubElement(body, "section", {"class": "" if lock.state == "conflict" else "lock"})
-    _text(box, "h2", f"lock {lock.id}: {lock.state}")
-    _text(_text(box, "p", ""), "code", lock.ddl)
+    add_text(box, "h2", f"lock {lock.id}: {lock.state}")
+    add_text(add_text(box, "p", ""), "code", lock.ddl)
     missing = [f"{s.source}: {', '.join(s.missing)}" for s in lock.sources if s.missing]
     if missing:
-        _text(box, "p", f"waits for {'; '.join(missing)}")
+        add_text(box, "p", f"waits for {'; '.join(missing)}")
     if lock.conflict:
         for claim in (lock.conflict.ours, lock.conflict.theirs):
-            told = _text(box, "p", f"{claim.source} {claim.member} has ")
-            _text(told, "code", "; ".join(claim.statements))
-    since = f"since {_clock(lock.since)}; " if lock.since else ""
-    _text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
-    _remedies(box, lock.remedies)
-
-
-def _remedies(box: ET.Element, remedies: Sequence[str]) -> None:
-    if not remedies:
-        return
-    ways = ET.SubElement(box, "ul")
-    for remedy in remedies:
-        way = ET.SubElement(ways, "li")
-        for part in parts_of(remedy):
-            _text(way, "code" if part.command else "span", f"{part.text} ")
+            told = add_text(box, "p", f"{claim.source} {claim.member} has ")
+            add_text(told, "code", "; ".join(claim.statements))
+    since = f"since {clock(lock.since)}; " if lock.since else ""
+    add_text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
+    add_remedies(box, lock.remedies)
 
 
 def _trend(body: ET.Element, trend: Trend) -> None:
@@ -161,7 +119,7 @@ def _trend(body: ET.Element, trend: Trend) -> None:
             continue
         figure = ET.SubElement(body, "figure")
         shown = f"{title} {unit(known[-1])}, at most {unit(max(known))} in {minutes:.0f} min"
-        _text(figure, "figcaption", shown)
+        add_text(figure, "figcaption", shown)
         _curve(figure, values)
 
 
@@ -189,7 +147,7 @@ def _writer(body: ET.Element, status: TaskStatus) -> None:
     ]
     if writer.checkpoint_age_seconds is not None:
         told.append(f"saved {seconds(writer.checkpoint_age_seconds)} ago")
-    _text(body, "p", ", ".join(told))
+    add_text(body, "p", ", ".join(told))
 
 
 def _copy(body: ET.Element, copy: CopyStatus) -> None:
@@ -203,7 +161,7 @@ def _copy(body: ET.Element, copy: CopyStatus) -> None:
         told.append(f"{seconds(copy.seconds_left)} left")
     if copy.waiting:
         told.append(copy.waiting)
-    _text(body, "p", ", ".join(told))
+    add_text(body, "p", ", ".join(told))
 
 
 def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
@@ -217,7 +175,7 @@ def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
         "read#",
         "reconnects#",
     )
-    _table(
+    add_table(
         body,
         heads,
         (
@@ -234,7 +192,7 @@ def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:
 def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
     heads = ("target", "shards#", "inserted#", "overwritten#", "deleted#", "missing#", "rows/s#")
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
-    _table(
+    add_table(
         body,
         (*heads, "schema change"),
         (
@@ -247,29 +205,8 @@ def _targets(body: ET.Element, targets: Sequence[TargetStatus]) -> None:
         ),
     )
     if len(targets) > MOST_TARGETS:
-        _text(body, "p", f"and {number(len(targets) - MOST_TARGETS)} more targets", "dim")
-
-
-def _table(body: ET.Element, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, if it has a row; columns of figures have a ``#`` at the end of their heading."""
-    cells = list(rows)
-    if not cells:
-        return
-    kinds = ["n" if head.endswith("#") else "" for head in heads]
-    frame = ET.SubElement(body, "div", {"class": "scroll"})
-    table = ET.SubElement(frame, "table")
-    row = ET.SubElement(table, "tr")
-    for head, kind in zip(heads, kinds, strict=True):
-        _text(row, "th", head.removesuffix("#"), kind)
-    for values in cells:
-        row = ET.SubElement(table, "tr")
-        for value, kind in zip(values, kinds, strict=True):
-            _text(row, "td", value, kind)
+        add_text(body, "p", f"and {number(len(targets) - MOST_TARGETS)} more targets", "dim")
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _clock(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

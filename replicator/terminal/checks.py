@@ -116,9 +116,9 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbo
     if set(names_failed) == {KEY_COLLISIONS}:
         # `run` does not look at them.
         text.append("the task starts, ", "bold yellow")
-        return text.append("but the target can't have all rows until this is mended.", "bold red")
+        return text.append("but the target can't have all rows until this is fixed.", "bold red")
     if failed:
-        return text.append("the task can't run until these are mended.", "bold red")
+        return text.append("the task can't run until these are fixed.", "bold red")
     if left_out:
         return text.append("as far as checked, the task can run.", "bold green")
     return text.append("the task can run.", "bold green")

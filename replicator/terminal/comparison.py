@@ -1,15 +1,19 @@
-"""The outcome of a comparison on a terminal."""
+"""A comparison on a terminal: a bar while it runs, and its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
 from rich.text import Text
 
-from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.findings import RowExample, TargetComparison
+from replicator.terminal.figures import number
+
+_BAR = 24
 
 
 def verdict(result: TargetComparison) -> str:
@@ -24,11 +28,63 @@ def comparison_line(result: TargetComparison) -> str:
     return f"{result.target}: {verdict(result)}, {result.rows:,} rows, {result.seconds:.1f} s"
 
 
+class ComparisonBar:
+    """A bar for the target that is being compared."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=_BAR),
+            TimeElapsedColumn(),
+            TextColumn(
+                "{task.fields[line]}", markup=False, table_column=Column(no_wrap=True, ratio=1)
+            ),
+            console=console,
+            transient=True,
+            expand=True,
+        )
+        self._task: TaskID | None = None
+        self._line = ""
+
+    def begin(self, target: str, rows_expected: int) -> None:
+        """Show a target of about so many rows."""
+        self.close()
+        self._progress.start()
+        total = max(1, rows_expected)
+        self._task = self._progress.add_task(target, total=total, line="")
+
+    def show(self, result: TargetComparison, doubted: int) -> None:
+        """Show how far it is; so many rows are in doubt."""
+        parts = [f"{number(result.rows)} rows"]
+        if result.differing:
+            parts.append(f"{number(result.differing)} differ")
+        if doubted:
+            parts.append(f"{number(doubted)} are looked at again")
+        self._line = ", ".join(parts)
+        self._update(self._line, result.rows)
+
+    def pause(self, why: str) -> None:
+        """Show why it pauses; an empty text: it goes on."""
+        self._update(why or self._line, None)
+
+    def _update(self, line: str, rows: int | None) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=rows, line=line, refresh=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._progress.stop()
+            self._task = None
+
+
 def render_comparison(results: Sequence[TargetComparison], repair: Path | None) -> RenderableType:
     """All targets, then the rows that differ and what was not compared."""
     table = Table(box=None, pad_edge=False)
     table.add_column("target")
-    for name in ("rows", "shards", "missing", "extra", "different", "held", "unsettled"):
+    names = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "rows/s")
+    for name in names:
         table.add_column(name, justify="right")
     table.add_column("")
     for result in results:
@@ -38,11 +94,12 @@ def render_comparison(results: Sequence[TargetComparison], repair: Path | None) 
             f"{result.rows:,}",
             str(len(result.by_shard)),
             *(f"{count:,}" for count in counts),
+            f"{result.rows_per_second:,.0f}",
             verdict(result),
         )
     parts: list[RenderableType] = [table]
     for result in results:
-        parts += [Text(line) for line in _details(result)]
+        parts += [Text(line) for line in (*_details(result), *_examples(result))]
     if repair is not None and any(result.differing for result in results):
         parts.append(Text(f"{repair} has the SQL that makes the targets equal: read it, then run"))
         parts.append(Text(f"  mariadb --host <target> < {repair}"))
@@ -50,24 +107,42 @@ def render_comparison(results: Sequence[TargetComparison], repair: Path | None) 
 
 
 def _details(result: TargetComparison) -> list[str]:
-    lines = []
-    name = result.target
+    return [f"{result.target}: {text}" for text in remarks(result)]
+
+
+def remarks(result: TargetComparison) -> Iterator[str]:
+    """What is to be said of a target besides its counts and rows."""
     if result.failure:
-        lines.append(f"{name} was not compared: {result.failure}")
-    lines += [f"{name}: {text}" for text in result.structure]
-    lines += [f"{name}: column {o.column} was not compared: {o.why}" for o in result.left_out]
+        yield f"was not compared: {result.failure}"
+    yield from result.structure
+    for out in result.left_out:
+        yield f"column {out.column} was not compared: {out.why}"
+    if result.repaired:
+        yield f"{result.repaired:,} rows were made right"
     if result.held:
-        lines.append(f"{name}: {result.held:,} rows wait behind a DDL lock")
+        yield f"{result.held:,} rows wait behind a DDL lock"
     if result.unsettled:
-        lines.append(
-            f"{name}: {result.unsettled:,} rows differ, but the task has not applied all that the"
-            " sources have written. Start the task, or wait until it has caught up, and compare"
-            " again"
+        yield (
+            f"{result.unsettled:,} rows differ, but the task has not applied all that the sources"
+            " have written, or the rows changed at every look. Start the task, or wait until it"
+            " has caught up, and compare again"
         )
-    for kind, shard, key, columns in result.examples:
-        where = f" ({shard})" if shard else ""
-        lines.append(f"{name}: {kind}: {key}{where}{': ' if columns else ''}{columns}")
-    more = result.differing - len(result.examples)
-    if result.examples and more > 0:
-        lines.append(f"{name}: and {more:,} more")
-    return lines
+
+
+def _examples(result: TargetComparison) -> Iterator[str]:
+    for example in result.examples:
+        yield f"{result.target}: {example_text(example)}"
+    for kind in ("missing", "extra", "different"):
+        more = getattr(result, kind) - sum(example.kind == kind for example in result.examples)
+        if more > 0 and any(example.kind == kind for example in result.examples):
+            yield f"{result.target}: and {more:,} more {kind}"
+
+
+def example_text(example: RowExample) -> str:
+    """A row that differs, in a line."""
+    where = f" ({example.shard})" if example.shard else ""
+    columns = "; ".join(
+        f"{c.column}: {c.in_shard} in the shard, {c.on_target} on the target"
+        for c in example.columns
+    )
+    return f"{example.kind}: {example.key}{where}{f': {columns}' if columns else ''}"

@@ -63,6 +63,8 @@ def _lines(lock: LockStatus) -> Iterator[Text]:
         f"{',' * bool(lock.since)} {number(lock.rows_held)} row events held",
         style="dim",
     )
+    if lock.reason:
+        yield Text(lock.reason)
     for source in lock.sources:
         yield _source(source)
     if lock.conflict is not None:

@@ -306,7 +306,7 @@ def _writer(status: TaskStatus) -> Text:
 
 
 _BARS = "▁▂▃▄▅▆▇█"
-_CURVE_POINTS = 20
+_CURVE_POINTS = 15
 """As many points as fit twice into 80 columns, with their figures."""
 
 

@@ -21,7 +21,12 @@ from replicator.checks.source.estimates import TargetEstimate
 from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.events.reference import EVENTS
 from replicator.mysql.names import TableName
-from replicator.pipeline.compare.findings import ColumnLeftOut, TargetComparison
+from replicator.pipeline.compare.findings import (
+    ColumnExample,
+    ColumnLeftOut,
+    RowExample,
+    TargetComparison,
+)
 from replicator.status import TaskStatus
 from replicator.terminal.checks import checks_json
 from replicator.terminal.locks import locks_json
@@ -48,7 +53,9 @@ def published() -> dict[str, Any]:
 _CHECK = CheckResult("connection", "a", "failed", "", ("",))
 _ESTIMATE = TargetEstimate("", 0, 0, 0, 0)
 _COMPARISON = TargetComparison(
-    TableName("s", "t"), left_out=(ColumnLeftOut("", ""),), examples=[("", "", "", "")]
+    TableName("s", "t"),
+    left_out=(ColumnLeftOut("", ""),),
+    examples=[RowExample("", "", "", (ColumnExample("", "", ""),))],
 )
 
 

@@ -1,7 +1,8 @@
 """Run the simulation at will, from the project's folder.
 
 ``python -m tests.simulation --seeds 100000``: so many seeds, from ``--first`` on; the first
-failure is printed with its seed and its shortest replay.
+failure is printed with its seed and its shortest replay. With ``--optimistic`` those of the join
+rule.
 
 ``python -m tests.simulation --exhaustive``: every run of a small scope, with ``--crashes`` at any
 step. ``--scope RDRD+RDRD,RDRD+RDRD`` are two sources of two members each, which write a row (R),
@@ -15,6 +16,7 @@ import sys
 import time
 
 from tests.simulation.decoupled import Search
+from tests.simulation.optimistic_runs import run_optimistic
 from tests.simulation.runs import run, shorten
 from tests.simulation.small import NAMES, Catalogue, Scope
 
@@ -27,6 +29,17 @@ def _seeds(first: int, count: int) -> int:
             sys.stdout.write(f"{shorten(failure)}\n")
             return 1
     sys.stdout.write(f"{count} seeds hold, in {time.monotonic() - started:.0f} s\n")
+    return 0
+
+
+def _optimistic(first: int, count: int) -> int:
+    started = time.monotonic()
+    for seed in range(first, first + count):
+        failure = run_optimistic(seed)
+        if failure is not None:
+            sys.stdout.write(f"{failure}\n")
+            return 1
+    sys.stdout.write(f"{count} optimistic seeds hold, in {time.monotonic() - started:.0f} s\n")
     return 0
 
 
@@ -58,12 +71,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--optimistic", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--scope", type=_scope, default="RDRD+RDRD,RDRD+RDRD")
     parser.add_argument("--crashes", type=int, default=1)
     given = parser.parse_args()
     if given.exhaustive:
         return _exhaustive(given.scope, given.crashes)
+    if given.optimistic:
+        return _optimistic(given.first, given.seeds)
     return _seeds(given.first, given.seeds)
 
 

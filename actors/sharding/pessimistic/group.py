@@ -365,10 +365,11 @@ class PessimisticGroup(GroupActor):
             remedies=(
                 "if another shard's DDL, which is still to be read, brings this structure:"
                 " `replicator resume`",
-                "if it is to be like the others: DROP it and CREATE it like them at the source,"
-                " skip this statement (the binlog has it for good), then `replicator resume`. Rows"
-                f" that it got before must fit {effect.target} by column name, too: add to that"
-                " what they have more, and take it away when they have passed",
+                "to give it the structure of the others: at the source, DROP it and CREATE it like"
+                " them; skip this statement (it stays in the binlog), then `replicator resume`."
+                f" Rows that it got before must fit {effect.target} by column name, too: add the"
+                " columns that only they have to the target, and drop these columns when the rows"
+                " have been applied",
                 *ways,
             ),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),

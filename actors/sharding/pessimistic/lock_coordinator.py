@@ -143,7 +143,7 @@ class LockCoordinator(Actor[LockMessage]):
             if lock.target not in self._blocked
         )
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
         for target, lock in self.locks.items():
             if self._groups.pop((unit.source, target), None) is not None:

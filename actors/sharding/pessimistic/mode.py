@@ -9,7 +9,7 @@ from actors.messages import DdlItem
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.task_setup import ColumnsOf
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -31,6 +31,10 @@ class PessimisticMode:
         """The decisions of all locks so far."""
         return await DecisionStore(meta).load()
 
+    def has_places(self, entry: str) -> bool:
+        """An entry names no places."""
+        return False
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
@@ -44,6 +48,8 @@ class PessimisticMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """None: statements and rows reach the writer only where all shards agree on them."""
         return WriterRules(_Agreed(), _Agreed())
@@ -59,6 +65,12 @@ class _Agreed:
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
         return execution
+
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        return False
+
+    async def executed(self, item: DdlItem) -> None:
+        pass
 
     async def load(self, target: int, name: TableName) -> None:
         pass

@@ -26,7 +26,7 @@ from actors.writing.ddl_runner import (
     other_values_fault,
 )
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
@@ -94,6 +94,13 @@ class DuplicateDdl:
             entry = load_entry(saved)
         return execution if entry.ran else replace(execution, instead=())
 
+    async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
+        """Never: what the target refuses blocks it."""
+        return False
+
+    async def executed(self, item: DdlItem) -> None:
+        """Nothing: the histories are read for each statement."""
+
     async def _refuse_uneven(self, item: DdlItem) -> None:
         """Raise FatalError where shards that move together have not brought the same changes.
 
@@ -114,8 +121,8 @@ class DuplicateDdl:
                 raise FatalError(
                     "ddl.move-in",
                     f"a RENAME moves several shards of {target} to another target, and some of them"
-                    " have not brought all schema changes of the others. Behind the move, the task"
-                    " could not tell their statements for these changes from new changes"
+                    " have not brought all schema changes of the others. After the move, the task"
+                    " could not tell whether their statements bring these changes or new ones"
                     f"\n  statement: {item.statement.sql[:2000]}",
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
@@ -236,20 +243,20 @@ def _unclear(
         f"{last.member} has changed it on the target ({last.text[:300]}), and {member} has not"
         " brought that change"
         if last
-        else f"other shards have it as the target has it, and {member} has it otherwise"
+        else f"other shards have it as the target has it, and in {member} it is different"
     )
     return FatalError(
         "ddl.unclear",
-        f"a statement drops, exchanges or converts {verdict.part} of the target, which is not the"
-        f" one that this shard has: {newer}. Either this is a further change, which the target"
-        " needs, or other shards have made the same change in other words, and the statement would"
-        f" remove newer values\n  statement: {item.effect.sql[:2000]}",
+        f"a statement drops, exchanges or converts {verdict.part}, and the target's is not the one"
+        f" that this shard has: {newer}. Either the statement is a further change, which the target"
+        " needs; or other shards have already made the same change in other words, and the"
+        f" statement would remove newer values\n  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
         remedies=(
             "if the target has this change already, or must not get it: `replicator binlog skip`",
-            "if it is a further change: `replicator binlog replace` by the statement itself, which"
-            " the target then executes for the rows of all shards",
+            "if it is a further change: `replicator binlog replace` it with the same statement,"
+            " which the target then executes for the rows of all shards",
         ),
         about=DdlEvent(
             member.source,

@@ -41,6 +41,10 @@ class UncoordinatedMode:
         """Nothing is decided by several shards."""
         return ()
 
+    def has_places(self, entry: str) -> bool:
+        """An entry names no places."""
+        return False
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
@@ -54,6 +58,8 @@ class UncoordinatedMode:
         target: Connection,
         executor: DdlExecutor,
         columns: ColumnsOf,
+        *,
+        strict: bool,
     ) -> WriterRules:
         """By the histories of the targets: what a target has had already is not executed again."""
         histories = ChangeHistories(registry, meta, target)
@@ -111,7 +117,7 @@ class Uncoordinated:
     async def before_restart(self) -> None:
         """No source is ever restarted."""
 
-    def ended(self, unit: Unit) -> None:
+    async def ended(self, unit: Unit) -> None:
         """Nothing is kept."""
 
     def open_items(self, source: str) -> Collection[Place]:

@@ -77,13 +77,13 @@ def _belongs_elsewhere(
     brought = f" by {change.member} ({change.text[:300]})" if change else ""
     return FatalError(
         "rows.recreated-column",
-        f"{member} has written rows with {former.part} as it was before a change of the target"
-        f"{brought} that this shard had not made. In the target this name is another column now,"
-        " and the values would get into the wrong one",
+        f"{member} has written rows with the former {former.part}: the target has made a change"
+        f"{brought} that this shard had not made yet. On the target, another column has this name"
+        " now, and the values would go into the wrong column",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),
         remedies=(
-            "let no shard write between the change of the first and that of the last; for the rows"
-            f" that are written: make the change on the shard, then {COPY_ANEW}",
+            "let no shard write between the change of the first shard and that of the last; for the"
+            f" rows that are already written: make the change on the shard, then {COPY_ANEW}",
         ),
     )

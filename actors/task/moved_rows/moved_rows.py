@@ -272,7 +272,7 @@ def _safe_until(table: str, source: str, end: BinlogPosition, place: int) -> byt
 def _refused(target: TableName, text: str) -> FatalError:
     return FatalError(
         "rows.refused",
-        f"a row that was deleted by one shard, and that another has, is refused: {text}",
+        f"the target refuses a row that one shard deleted and another shard has: {text}",
         where=f"target {target}",
         scope=of_target(target),
         remedies=(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
-from actors.sharding.coordination import OpenLock
+from actors.sharding.coordination import OpenLock, Way
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
 from replicator.mysql.names import TableName
@@ -65,6 +65,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         if conflict
         else None,
         remedies=(*_blocked(running), *_ways(task, lock)),
+        reason=lock.reason,
     )
 
 
@@ -104,6 +105,9 @@ def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
 def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     """The statements that shards have brought for one item, each with the command that takes it."""
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
+    if lock.ways:
+        yield from (_way(unlock, way) for way in lock.ways)
+        return
     for choice in lock.view.choices:
         owner = f"--owner {shlex.quote(choice.source)}"
         if choice.by_member:
@@ -123,10 +127,20 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     )
 
 
+def _way(unlock: str, way: Way) -> str:
+    if not way.action:
+        return way.text
+    shard = f"--source {shlex.quote(way.owner)} --shard {shlex.quote(way.shard)}"
+    return f"`{unlock} {shard} --action {way.action}`: {way.text}"
+
+
 def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
     conflict = view.conflict
+    if lock.ways:
+        yield from choices_of(task, lock)
+        return
     if view.resolving:
         yield "wait: it is being executed; a fault of the task says what keeps it from that"
         return

@@ -110,9 +110,9 @@ async def _drop(target: Connection, meta_schema: str, task: str) -> None:
             raise refusal(target.address, error, source=None) from error
         raise FatalError(
             "server.refused",
-            f"another transaction has used a meta table for more than {LOCK_SECONDS} seconds: an"
-            " earlier run whose end the target has not noticed, or a backup. The task is removed in"
-            " part, and can't run until you remove the rest",
+            f"another transaction has held a lock on a meta table for more than {LOCK_SECONDS}"
+            " seconds. It belongs to an earlier run whose end the target has not noticed, or to a"
+            " backup. The task is only partly removed, and can't run until you remove the rest",
             where=f"the meta-schema {meta_schema} of the target",
             remedies=(
                 "wait, or KILL its connection (information_schema.INNODB_TRX has its"

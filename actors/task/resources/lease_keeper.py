@@ -125,8 +125,8 @@ def lease_lost(error: LeaseLostError) -> FatalError:
         f"{error}. This process has written nothing since, and ends",
         where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
         remedies=(
-            "if the other is to run the task there is nothing to do",
-            "to have it run here: `replicator stop` on the other host, then `replicator run` here",
+            "if the other process should run the task, do nothing",
+            "to run it here: `replicator stop` on the other host, then `replicator run` here",
         ),
         recovery=Recovery.NONE,
     )

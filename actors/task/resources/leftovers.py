@@ -130,14 +130,14 @@ def source_leftovers(
     if saved.all and not saved.all & {*sources}:
         return FatalError(
             "task.other-sources",
-            f"the meta tables of task {task} are of other sources ({_listed(saved.all)}) than the"
-            f" task file has ({_listed(sources)}): they belong to another task of the same name, or"
-            " the sources have other names now",
+            f"the meta tables of task {task} belong to the sources {_listed(saved.all)}, but the"
+            f" task file has {_listed(sources)}: another task has the same name, or the sources"
+            " were renamed",
             where=where,
             remedies=(
                 "if it is another task: give it another `name:` in the task file",
                 "if the sources are the same: give them their former source-id",
-                "if the former task is to be forgotten: `replicator stop`, `replicator remove`"
+                "to forget the former task: `replicator stop`, `replicator remove`"
                 " TASK.yaml, empty the targets, then `replicator run`",
             ),
         )
@@ -147,9 +147,9 @@ def source_leftovers(
 def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
     return FatalError(
         "task.leftovers",
-        f"the meta tables of task {task} are not whole: {_listed(found.missing)} missing, while"
-        f" {_listed(found.filled)} hold what an earlier run has saved. A start from that would"
-        " lose or double rows",
+        f"the meta tables of task {task} are incomplete: {_listed(found.missing)} missing, while"
+        f" {_listed(found.filled)} hold what an earlier run saved. A start from that would lose or"
+        " double rows",
         where=f"the meta-schema {meta_schema} of the target",
         remedies=_remedies("tables"),
     )

@@ -9,8 +9,8 @@ those rows. Event filters decide which changes arrive: other ones are only logge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -18,6 +18,7 @@ from actors.control.arguments import OnChangedRules
 from actors.faults import FatalError
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import Move, moved, moves_of, refuse_unfinished
+from actors.task.startup.recopy import to_recopy
 from actors.task_setup import SourceSetup
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
@@ -181,16 +182,8 @@ async def _recopy(
         checkpoint = await meta.load(source)
         if checkpoint is not None:
             before, after = changes.get(source, (checkpoint, checkpoint))
-            changes[source] = before, _to_recopy(after, targets)
+            changes[source] = before, to_recopy(after, targets)
     log.info("copy.recopy", targets=sorted(map(str, targets)))
-
-
-def _to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpoint:
-    members = tuple(
-        replace(record, copying=CopyState.RECOPY) if record.target in targets else record
-        for record in checkpoint.members
-    )
-    return replace(checkpoint, members=members)
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
@@ -248,7 +241,7 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     )
     return FatalError(
         "task.rules-changed",
-        "the rows on the target were written by other rules than those of the task file:"
+        "the rows on the target were written under rules that differ from those of the task file:"
         f" {'; '.join(parts)}. These rows stay as they are, so later changes would not find them,"
         " or would overwrite rows of other shards",
         where=f"source {next(iter(found))}",

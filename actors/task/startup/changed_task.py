@@ -49,11 +49,11 @@ def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
             f'set shard-mode: "{checkpoint.shard_mode}" again, then start the task',
-            "let the task come to the end of the binlogs under its former mode with no lock open,"
-            " stop it, and start it with --remove-meta, `task-mode: incremental` and the new mode"
-            " from there: meta: of every"
-            f" instance at its saved position ({checkpoint.source}: binlog-name:"
-            f" {checkpoint.file}, binlog-pos: {checkpoint.offset})",
+            "to change the mode: with the former mode, let the task read to the end of the binlogs"
+            " until no lock is open, and stop it. Then set the new mode, `task-mode: incremental`,"
+            " and meta: of every instance to its saved position"
+            f" ({checkpoint.source}: binlog-name: {checkpoint.file}, binlog-pos:"
+            f" {checkpoint.offset}), and start it with --remove-meta",
         ),
     )
 
@@ -113,7 +113,7 @@ def refuse_unfinished(
     raise FatalError(
         "task.routes-changed",
         f"the {what} of source {checkpoint.source} have changed ({'; '.join(texts[:_SHOWN])}{more})"
-        f" while {reason}: the task must finish under the old {what} what it read under them",
+        f" while {reason}: the task must first finish what it read, by the former {what}",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
             "put the former routes, block-allow-list and filters back and run the task until"

@@ -87,7 +87,7 @@ def _start(
         gtid = checkpoint.gtid if setup.use_gtid else ""
         return SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), gtid)
     meta = setup.meta
-    if meta is None or follows_copy:
+    if meta is None or follows_copy or meta.start_time is not None:
         return None
     by_gtid = meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name)
     return SourcePosition(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import structlog
 from pymysql.err import MySQLError
 
 from actors.refusals import refusal
-from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
+from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import COPY_TABLE
 from replicator.failpoints import Failpoint, reach
@@ -21,6 +22,30 @@ EMPTYING_PATIENCE = 3600.0
 """Seconds that a target may take to be emptied: InnoDB drops its file."""
 
 log = structlog.get_logger()
+
+
+def to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpoint:
+    """A checkpoint with the shards of these targets in the state RECOPY."""
+    members = tuple(
+        replace(record, copying=CopyState.RECOPY) if record.target in targets else record
+        for record in checkpoint.members
+    )
+    return replace(checkpoint, members=members)
+
+
+async def recopy_targets(meta: MetaStore, targets: Collection[TableName]) -> None:
+    """Have `empty_targets` empty these, and all their shards copied anew: the operator asks for it.
+
+    The full copy of all sources has finished. Raises DatabaseUnavailableError, the server's error,
+    FencedError.
+    """
+    changes = []
+    for source in await meta.sources():
+        checkpoint = await meta.load(source)
+        if checkpoint is not None:
+            changes.append((checkpoint, to_recopy(checkpoint, targets)))
+    await meta.save_members(changes)
+    log.info("copy.recopy", targets=sorted(map(str, targets)))
 
 
 async def empty_targets(

@@ -23,6 +23,7 @@ from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
 from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
+from actors.task.startup.time_search import position_at
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
@@ -233,7 +234,7 @@ async def _fresh(
     upstream: Connection,
     server: ServerIdentity,
 ) -> SourceStart:
-    start = await _named_start(setup, upstream)
+    start = await _named_start(setup, upstream, server)
     if isinstance(start, SourcePosition):
         known = await _gtids(setup, upstream, server, start.binlog, start.gtid)
         anchor = await anchor_before(setup, server, start.binlog.file)
@@ -318,7 +319,9 @@ async def _resume(
     return SourcePosition(first, executed, await anchor_before(setup, server, first.file))
 
 
-async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:
+async def _named_start(
+    setup: SourceSetup, upstream: Connection, server: ServerIdentity
+) -> SourcePosition | GtidStart:
     meta = setup.meta
     if meta is None:
         found = await binlog_end(upstream)
@@ -333,6 +336,15 @@ async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePositi
                 " written before must be in the target already",
             ),
         )
+    if meta.start_time is not None:
+        found_at = await position_at(setup, upstream, server, meta.start_time)
+        log.info(
+            "source.start-found",
+            source=setup.source,
+            time=meta.start_time.isoformat(),
+            position=str(found_at),
+        )
+        return SourcePosition(found_at)
     if meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name):
         return GtidStart(meta.binlog_gtid)
     return SourcePosition(BinlogPosition(meta.binlog_name, meta.binlog_pos))

@@ -70,7 +70,7 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
     return FatalError(
         "target.keys-differ",
         f"foreign keys change rows of {member} without writing that to the binlog, and the target"
-        f" can't change those of {name} likewise: {obstacle}",
+        f" can't make the same changes to the rows of {name}: {obstacle}",
         where=f"{member}, target {name}",
         scope=of_target(name),
         remedies=(

@@ -68,7 +68,7 @@ class SourceUnit:
                 await self._finish()
                 tasks.cancel_scope.cancel()
                 self._tasks = None
-            self._renew()
+            await self._renew()
             reach(Failpoint.SOURCE_RESTARTED)
 
     def restart(self) -> None:
@@ -130,12 +130,12 @@ class SourceUnit:
             await drained.wait()
         await self._writer.flush(self.source)
 
-    def _renew(self) -> None:
+    async def _renew(self) -> None:
         tracker = self._writer.tracker(self.source)
         self.epoch += 1
         self.state, self.low_watermarks = tracker.resume, dict(tracker.low_watermarks)
         self.high_watermarks = tracker.high_watermarks
-        self._coordination.ended(self)
+        await self._coordination.ended(self)
         self.groups = {}
         self._restart = anyio.Event()
         self._writer.renew(self.source, self.epoch, self.state, self.low_watermarks)

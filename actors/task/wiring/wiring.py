@@ -137,7 +137,8 @@ async def wire(
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.ddl, meta)
-    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns)
+    strict = task.strict_optimistic_shard_mode
+    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns, strict=strict)
     runner = _runner(resources, executor, rules)
     coordination: Coordination
 

@@ -18,7 +18,7 @@ from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import OtherOrderError
 from replicator.binlog.events.anchor_event import FIRST_EVENT
-from replicator.binlog.events.event_header import HEAD, SERVER_ID, EventType
+from replicator.binlog.events.event_header import HEAD, SERVER_ID, TIMESTAMP, EventType
 from replicator.binlog.events.structural_events import (
     read_mariadb_gtid,
     read_mysql_gtid,
@@ -42,7 +42,9 @@ class TransactionHeads:
     Of the newest transaction that begins: ``key`` of its beginning, ``gtid`` (None: it has none);
     of MariaDB ``before``: the last GTID of its domain before it, if there was one, and ``written``:
     the last numbers before it by domain and server.
-    ``waiting``: the source has said that there is no more.
+    ``timestamp``: when that was written, in seconds by the source's clock.
+    ``waiting``: the source has said that there is no more. ``headless``: there are statements of no
+    transaction that has a head, as MySQL 5.6 writes them without GTIDs.
     """
 
     def __init__(
@@ -54,7 +56,9 @@ class TransactionHeads:
         self.gtid: MariaDBGtid | MySQLGtid | None = None
         self.before: MariaDBGtid | None = None
         self.written: dict[tuple[int, int], int] = {}
+        self.timestamp = 0
         self.waiting = False
+        self.headless = False
         self._unlogged = unlogged
         self._newest: dict[int, MariaDBGtid] = {}
         self._files = FileState(SourcePosition(start) if start else None, None, checksums=checksums)
@@ -107,12 +111,16 @@ class TransactionHeads:
                 gtid = read_mariadb_gtid(content(event), server).gtid
             case EventType.ANONYMOUS_GTID:
                 gtid = None
+            case EventType.QUERY if not self._open:
+                self.headless = True
+                return False
             case _:
                 return False
         self._finish()
         self.before = self._newest.get(gtid.domain) if isinstance(gtid, MariaDBGtid) else None
         self.key = self._files.position.begin_group(size)
         self.gtid, self._head, self._open = gtid, event, True
+        self.timestamp = TIMESTAMP.unpack_from(event)[0]
         return True
 
     def _finish(self) -> None:
@@ -310,6 +318,27 @@ def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) ->
         if heads.waiting or boundary.binlog.key >= end.key:
             break
     return ""
+
+
+def first_since(
+    connect: Connect, end: BinlogPosition, file: str, moment: int
+) -> BinlogPosition | None:
+    """Where the first transaction begins that was written at ``moment`` or later, from a file on;
+    ``end`` where there is none. None where it can't be told (`headless`).
+
+    ``moment``: seconds since the epoch, by the source's clock. Blocks, and raises what a connection
+    raises.
+    """
+    start = BinlogPosition(file, FIRST_EVENT)
+    for heads in _walk(connect(SourcePosition(start)), start):
+        boundary = heads.boundary.binlog
+        if heads.headless:
+            return None
+        if not heads.waiting and (heads.timestamp >= moment or boundary.key >= end.key):
+            return boundary
+        if heads.waiting and boundary.key >= end.key:
+            return end
+    return end
 
 
 def _walk(

@@ -54,7 +54,7 @@ def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
         # MySQL manual, "CHECK Constraints": no session can turn them off, unlike MariaDB's.
         return (
             ": the shard holds a row that this CHECK refuses, and the target's server can't"
-            " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or mend"
+            " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or fix"
             " the row in the shard"
         )
     found = _COLUMN.search(text)
@@ -63,7 +63,7 @@ def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
         if all(folded(column.name) != name for column in columns):
             return (
                 f": the target fills {found[1]} in itself, in strict mode, and the shard did"
-                " so under another sql_mode. Mend the row in the shard, or make the column an"
+                " so under another sql_mode. Fix the row in the shard, or make the column an"
                 " ordinary one of the target, which takes the shard's value"
             )
     return ""

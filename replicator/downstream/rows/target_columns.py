@@ -49,9 +49,9 @@ class TargetTable:
     space that are applied independently: 1 for a table where writes of different keys may
     collide (a further unique key, a key compared by a collation). ``replace`` says whether an
     existing row may be overwritten in place: only when the row key is the table's only unique
-    key; otherwise changed rows are deleted before any row is inserted. ``filled``: columns without
-    a default that the rows come without and that may not be NULL, each with the SQL literal that a
-    new row gets there; a row that is there already keeps its value.
+    key; otherwise changed rows are deleted before any row is inserted. ``filled``: columns that the
+    rows come without and that the default of the target is not to fill, each with the SQL literal
+    that a new row gets there; a row that is there already keeps its value.
     """
 
     number: int
@@ -81,12 +81,14 @@ def filled_columns(target: Table, written: Collection[str]) -> tuple[tuple[str, 
     Each with the default of its type as an SQL literal, which is what a shard's own ADD COLUMN
     gives its rows: a column that has no default, and may not be NULL. In strict mode a new row
     without it is refused (MySQL's manual, "Data Type Default Values"; MariaDB KB, "NULL Values in
-    MariaDB").
+    MariaDB"). Before that goes the fill, where the shards' own statements tell it.
     """
     names = set(map(folded, written))
     left = (column for column in target.columns if folded(column.name) not in names)
     return tuple(
-        (column.name, column.sql_type.implicit) for column in left if _needs_value(target, column)
+        (column.name, column.fill or column.sql_type.implicit)
+        for column in left
+        if column.fill or _needs_value(target, column)
     )
 
 

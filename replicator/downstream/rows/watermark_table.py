@@ -104,6 +104,19 @@ def lock_watermarks(
     return LockedWatermarks(own, applied)
 
 
+def lock_all_buckets(
+    session: Session, table: str, target: TableName, sources: Iterable[str]
+) -> None:
+    """Keep all writers of a target's rows out until the transaction ends, once those who write have
+    ended theirs. ``table`` is the quoted name. Raises the server's error.
+    """
+    names = b",".join(_text(source) for source in sources)
+    session.rows(
+        b"SELECT bucket FROM %s%s WHERE source IN (%s) AND target_schema=%s AND target_table=%s"
+        b" FOR UPDATE" % (table.encode(), _BY_KEY, names, _text(target.schema), _text(target.table))
+    )
+
+
 def _low_watermarks(
     session: Session, table: str, fence: Fence, target: TableName, sources: list[str], revision: int
 ) -> dict[str, Watermark]:

@@ -70,7 +70,7 @@ _REQUIRED = {
     "wait_timeout": str(ABANDONED_SECONDS),
 }
 
-_MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
+MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
 """A shard may hold rows that its CHECKs refuse: a session can turn them off, there as here (MariaDB
 KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
 
@@ -88,7 +88,7 @@ class Session(BlockingSession):
         super().__init__(
             address,
             # Whatever else the task file sets, these decide how values are read and must hold.
-            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}) + _MARIADB_SETTINGS,
+            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}) + MARIADB_SETTINGS,
             timeout=ANSWER_TIMEOUT,
             local_infile=True,
         )

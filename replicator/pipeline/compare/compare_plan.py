@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
@@ -30,22 +31,33 @@ from replicator.pipeline.copy.copy_plan import (
     same_type,
 )
 from replicator.pipeline.duplicate_keys.key_equality import key_form
-from replicator.pipeline.plans.planning import target_column
+from replicator.pipeline.plans.planning import filled_column, target_column
+from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Column, Table
 
 _FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
+_PLAIN = _FLOATS | {Literal.NUMBER, Literal.QUOTED}
+"""Types whose text has no tab."""
 _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
-
-_BITS = 32
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
 
 Form = Callable[[bytes], bytes]
 """Gives fields that stand for one value the same bytes; it is not asked for NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A column of the target's key as one table has it: ``column`` by its name there, with what is
+    mapped of it; or (``constant``) the field that all rows of the table have."""
+
+    column: TargetColumn
+    mapped: MappedColumn | None = None
+    constant: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class ComparedTable:
     ``conditions``: those of its rows; ``transcodes``: (index, from, to) of the columns whose text
     goes to another charset. ``cut``: the columns that ranges are cut by, by the names that they
     have in this table; ``shifts``: what the target has added to the values of each. ``index``: the
-    index that begins with them, empty for none.
+    index that begins with them, empty for none. ``key``: the target's key here, in its order.
     """
 
     source: str
@@ -67,9 +79,29 @@ class ComparedTable:
     cut: tuple[TargetColumn, ...] = ()
     shifts: tuple[int, ...] = ()
     index: str = ""
+    key: tuple[KeyPart, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
+
+    def own_key(self, line: bytes) -> KeyFields | None:
+        """The columns and fields that the row with a key of the target has here.
+
+        None where no row of this table can have this key.
+        """
+        found = []
+        for part, field in zip(self.key, line.split(b"\t"), strict=True):
+            if part.constant is not None:
+                if part.constant != field:
+                    return None
+            elif part.mapped is not None:
+                value = part.mapped.original(int(field))
+                if value is None:
+                    return None
+                found.append((part.column, b"%d" % value))
+            else:
+                found.append((part.column, field))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +109,11 @@ class ComparisonPlan:
     """A target and its shards.
 
     ``columns`` are those compared, ``key`` the indexes of those that tell the target's rows apart
-    (empty where none do), ``nullable`` of those that may be NULL. ``forms``: (index, form) of the
-    columns whose values are written in several ways. ``checksums``: the servers write all values
-    alike, so that their own checksums can be compared. ``structure``: as `structure_differences`.
+    (empty where none do), ``nullable`` of those that may be NULL, ``computed`` of those that the
+    target computes. ``forms``: (index, form) of the columns whose values are written in several
+    ways. ``checksums``: most servers write all values alike, so that their own checksums are worth
+    asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
+    ``structure``: as `structure_differences`.
     """
 
     target: ComparedTable
@@ -89,6 +123,7 @@ class ComparisonPlan:
     nullable: tuple[int, ...]
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
+    computed: tuple[int, ...] = ()
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
 
@@ -97,14 +132,21 @@ class ComparisonPlan:
         """Whether the tables can be compared range by range."""
         return bool(self.target.cut)
 
-    def normal(self, table: ComparedTable, line: bytes) -> bytes:
-        """The row line of a table as it is in all tables."""
-        if not self.forms and not table.transcodes:
+    def written(self, table: ComparedTable, line: bytes) -> bytes:
+        """The row line of a table as it is written to the target, in the target's charsets."""
+        if not table.transcodes:
             return line
         fields = line.split(b"\t")
         for place, *codecs in table.transcodes:
             if fields[place] != NULL_FIELD:
                 fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
+        return b"\t".join(fields)
+
+    def normal(self, written: bytes) -> bytes:
+        """A row line that is the same for equal rows, of one as it is written."""
+        if not self.forms:
+            return written
+        fields = written.split(b"\t")
         for place, form in self.forms:
             if fields[place] != NULL_FIELD:
                 fields[place] = escape(form(fields[place]))
@@ -135,26 +177,43 @@ def plan_comparison(
     cut = _cut(target, shards, names)
     forms, alike = _forms(names, shards)
     extra = (where.encode(),) if where else ()
+    key = [folded(name) for name in (target.row_key.columns if target.row_key else ())]
+    places = {folded(column.name): place for place, column in enumerate(names)}
+    if not all(name in places for name in key):
+        key = []
+    of_key = [names[places[name]] for name in key]
     tables = [
-        _table(copy, structure, names, cut, extra, rules)
+        replace(_table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules))
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
         )
     ]
-    key = [folded(name) for name in (target.row_key.columns if target.row_key else ())]
-    places = {folded(column.name): place for place, column in enumerate(names)}
-    keyed = bool(key) and all(name in places for name in key)
     return ComparisonPlan(
         target=tables[0],
         shards=tuple(tables[1:]),
         columns=tuple(map(target_column, names)),
-        key=tuple(places[name] for name in key) if keyed else (),
+        key=tuple(places[name] for name in key),
         nullable=tuple(p for p, c in enumerate(names) if _may_be_null(c, shards)),
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
+        computed=tuple(place for place, column in enumerate(names) if column.generated),
         left_out=left_out,
         structure=structure_differences(target, shards),
+    )
+
+
+def _key(columns: Sequence[Column], target: Table, rules: MemberColumns) -> tuple[KeyPart, ...]:
+    filled = (filled_column("", target, made) for made in rules.extracted)
+    constants = {folded(column.name): escape(value) for column, value in filled}
+    mapped = rules.mapped
+    return tuple(
+        KeyPart(
+            target_column(column),
+            mapped if mapped and folded(mapped.name) == folded(column.name) else None,
+            constants.get(folded(column.name)),
+        )
+        for column in columns
     )
 
 
@@ -178,7 +237,7 @@ def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLef
         if len(lacking) == len(shards):
             found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
         elif lacking:
-            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
@@ -241,18 +300,22 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
 def _forms(
     columns: Sequence[Column], shards: Sequence[ComparedShard]
 ) -> tuple[tuple[tuple[int, Form], ...], bool]:
-    """The forms of columns, and whether all servers write all values alike."""
+    """The forms of columns, and whether most servers write all values alike."""
     forms: list[tuple[int, Form]] = []
+    alike = True
     for place, column in enumerate(columns):
         pairs = [its for s in shards if (its := s.structure.column(column.name)) is not None]
         if column.sql_type.literal in _FLOATS:
             single = column.sql_type.literal is Literal.FLOAT
             forms.append((place, float_value if single else double_value))
+            alike &= all(its.base_type == column.base_type for its in pairs)
         elif any("json" in (its.base_type, column.base_type) for its in pairs):
             forms.append((place, json_value))
+            alike &= all(its.base_type == column.base_type for its in pairs)
         elif not all(_written_alike(its, column) for its in pairs):
             forms.append((place, key_form(column)))
-    return tuple(forms), not forms
+            alike = False
+    return tuple(forms), alike
 
 
 def _written_alike(column: Column, its: Column) -> bool:
@@ -332,40 +395,57 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
     return b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
 
 
+def key_rows_queries(
+    table: ComparedTable, keys: Iterable[bytes], per_query: int
+) -> Iterator[bytes]:
+    """Select the compared columns of the rows with these keys of the target, so many at a time."""
+    own = (key for line in keys if (key := table.own_key(line)) is not None)
+    head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
+    tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
+    for condition in key_conditions(own, per_query):
+        yield head + condition + tail
+
+
 def checksum_query(
     comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
 ) -> bytes:
-    """Selects how many rows a range has, and the sum of their checksums.
+    """Selects how many rows a range has, and the sum of their checksums (`_checksum`).
 
-    A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
-    lengths where these vary, and of which are NULL. CRCs of CRCs, since a CRC is linear: the sum of
-    plain ones stays the same one time in ten thousand when two rows exchange values. A row that
-    differs has the same checksum in one of some thousand million cases. `UNSUMMED` stands for a row
-    that is too large for the server to compute one.
+    `UNSUMMED` stands for a row that is too large for the server to compute one.
     """
-    parts = [_null_bits(table, comparison.nullable)]
-    for selected, column in zip(table.selected, comparison.columns, strict=True):
-        if column.literal in (Literal.NUMBER, Literal.QUOTED):
-            parts.append(selected)
-        else:
-            parts += [b"LENGTH(%s)" % selected, b"CAST(%s AS BINARY)" % selected]
-    # As one expression: a server that merges a derived table computes it for each use.
-    checksum = b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts)
     return b"SELECT COUNT(*),COALESCE(SUM(COALESCE(%s,%d)),0) FROM %s" % (
-        checksum,
+        _checksum(comparison, table),
         UNSUMMED,
         _from(table, lower, upper),
     )
 
 
-def _null_bits(table: ComparedTable, nullable: Sequence[int]) -> bytes:
-    """Which columns are NULL, as numbers of some bits each."""
-    groups = [nullable[at : at + _BITS] for at in range(0, len(nullable), _BITS)]
-    numbers = (
-        b"+".join(b"%d*ISNULL(%s)" % (1 << n, table.selected[at]) for n, at in enumerate(group))
-        for group in groups
-    )
-    return b",".join(numbers) or b"0"
+def digests_query(
+    comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
+) -> bytes:
+    """Selects the key and the checksum of each row of a range, none of which is too large."""
+    selected = [table.selected[place] for place in comparison.key]
+    selected.append(_checksum(comparison, table))
+    return b"SELECT %s FROM %s" % (b",".join(selected), _from(table, lower, upper))
+
+
+def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
+    """The checksum of a row, as SQL.
+
+    A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
+    lengths where these vary, and of an empty text for each NULL. CRCs of CRCs, since a CRC is
+    linear: the sum of plain ones stays the same one time in ten thousand when two rows exchange
+    values. A row that differs has the same checksum in one of some thousand million cases.
+    """
+    parts = []
+    for place, column in enumerate(comparison.columns):
+        selected = table.selected[place]
+        shown = selected if column.literal in _PLAIN else b"LENGTH(%s)" % selected
+        parts.append(b"IFNULL(%s,'')" % shown if place in comparison.nullable else shown)
+        if column.literal not in _PLAIN:
+            # A NULL is left out.
+            parts.append(b"CAST(%s AS BINARY)" % selected)
+    return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts or [b"''"])
 
 
 def bound_query(table: ComparedTable, lower: Bound, upper: Bound, rows: int) -> bytes:

@@ -1,19 +1,20 @@
-"""One look at a range of a target and its shards, inside an executor.
+"""One look at rows of a target and its shards, inside an executor.
 
-While rows are written a difference may only mean that a change is on its way. So a look tells how
-far the sources were when it ended, and a later look, given the differences of the former, tells
-which of them are still the same: those that are no change on its way.
+A first look at a range tells which keys differ, by checksums and then by digests of the rows. While
+rows are written, that may only mean that a change is on its way; so these are doubts, and further
+looks at the rows themselves decide (`replicator.pipeline.compare.doubts`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from pymysql.err import MySQLError
 
+from replicator.downstream.rows.key_lookup import KEYS_PER_QUERY
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_text
 from replicator.mysql.server.binlog_end import blocking_binlog_end
@@ -24,7 +25,19 @@ from replicator.pipeline.compare.compare_plan import (
     bound_of,
     bound_query,
     checksum_query,
+    digests_query,
+    key_rows_queries,
     rows_query,
+)
+from replicator.pipeline.compare.doubts import (
+    BinlogEnds,
+    Doubt,
+    Evidence,
+    RowDifference,
+    RowGroup,
+    differences_of,
+    judged,
+    key_digest,
 )
 from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
@@ -32,7 +45,17 @@ from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
 LARGEST_RANGE = 64 << 20
 """Bytes of rows that are compared at a time; a range that has more is cut."""
 
-DIGEST_BYTES = 8
+KEYS_IN_DOUBT = 500
+"""Keys of a range that are looked up one by one; where more differ, it is cut."""
+
+SMALL_RANGE = 2000
+"""Rows of a range that is read whole at each look, where most of it differs."""
+
+WrittenRow = tuple[bytes, bytes]
+"""A row as a normal line, and as it is written to the target."""
+
+MOST_CUTS = 10_000
+"""Into so many parts a range is cut at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,64 +68,34 @@ class CompareServers:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What to look at: a range of the comparison with this number.
+    """A range to look at for the first time."""
 
-    ``former``: the differences of the look before (`RowDifference.digest`), None for the first.
-    """
-
-    comparison: int
     lower: Bound
     upper: Bound
-    former: frozenset[bytes] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RowDifference:
-    """A row that differs: its normal lines on the target and in the shards, where it is there.
-
-    ``times``: how often it is there too few times (or, on the target only, too many times).
-    """
-
-    key: bytes
-    on_target: bytes | None
-    in_shard: bytes | None
-    shard: str = ""
-    times: int = 1
-
-    @property
-    def kind(self) -> str:
-        """``missing`` on the target, ``extra`` there, or ``different``."""
-        if self.on_target is None:
-            return "missing"
-        return "extra" if self.in_shard is None else "different"
-
-    @property
-    def key_digest(self) -> bytes:
-        """The row, whatever its values are."""
-        return blake2b(self.key, digest_size=DIGEST_BYTES).digest()
-
-    @property
-    def digest(self) -> bytes:
-        """The row, and how it differs."""
-        state = b"%r|%r|%d" % (self.on_target, self.in_shard, self.times)
-        return self.key_digest + blake2b(state, digest_size=DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look found.
+    """What a first look found.
 
-    ``rows``: those of the target, ``by_shard`` those of each shard. ``differences``: of a first
-    look all, of a later one those that stayed the same. ``pending``: the digests of differences
-    that a further look has to decide. ``ends``: by source, where its binlog ended behind the look,
-    as file and offset. ``failure``: why a server could not be read.
+    ``rows``: those of the target, ``by_shard`` those of each shard. ``cuts``: where to cut a range
+    that is too large for a look; all else is empty then. ``failure``: why a server could not be
+    read.
     """
 
     rows: int = 0
     by_shard: tuple[int, ...] = ()
-    differences: tuple[RowDifference, ...] = ()
-    pending: tuple[bytes, ...] = ()
-    ends: tuple[tuple[str, str, int], ...] = ()
+    doubt: Doubt | None = None
+    cuts: tuple[tuple[bytes, ...], ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAgain:
+    """What a further look found: rows that ``differ`` for certain, what is ``left`` in doubt."""
+
+    differ: tuple[RowDifference, ...] = ()
+    left: tuple[Doubt, ...] = ()
     failure: str = ""
 
 
@@ -130,7 +123,7 @@ class Sessions:
 
 
 class _TooLargeError(Exception):
-    """A range has more rows than are compared at a time; ``table`` is one that has many."""
+    """A range has more rows than are compared at a time; ``table`` is one that has too many."""
 
     def __init__(self, table: ComparedTable, rows: int) -> None:
         super().__init__(table.name)
@@ -139,164 +132,308 @@ class _TooLargeError(Exception):
 
 
 def look_at(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool
+    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
 ) -> Looked:
-    """Compare a range. Failures of the servers are told in the answer."""
+    """Compare a range; one in which a table has more than ``most`` rows is cut.
+
+    Failures of the servers are told in the answer.
+    """
     try:
-        if checksums and comparison.checksums:
-            equal = _equal_by_checksums(comparison, look, sessions)
-            if equal is not None:
-                return equal
-        counts, differences = _compared(comparison, look.lower, look.upper, sessions)
-        if look.former is not None:
-            differences = _still(comparison, look, sessions, differences)
-        ends = binlog_ends(comparison, sessions) if differences else ()
+        try:
+            return _looked(comparison, look, sessions, checksums=checksums, most=most)
+        except _TooLargeError as large:
+            every = min(most, max(1, large.rows // 2))
+            cuts = _cuts(large.table, look.lower, look.upper, every, sessions)
+        if cuts:
+            return Looked(cuts=cuts)
+        return _looked(comparison, look, sessions, checksums=checksums, most=0)
     except MySQLError as error:
         sessions.close()
         return Looked(failure=error_text(error))
-    stayed = tuple(differences)
-    pending: tuple[bytes, ...] = tuple(d.digest for d in differences)
-    if look.former is not None:
-        stayed = tuple(d for d in differences if d.digest in look.former)
-        # A row that differed, and still does, but in another way: it is changed all the time.
-        pending = tuple(d.digest for d in differences if d.digest not in look.former)
-    return Looked(counts[0], tuple(counts[1:]), stayed, pending, ends)
 
 
-def _still(
+def _looked(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions, *, checksums: bool, most: int
+) -> Looked:
+    """The same for a range of any size, where ``most`` is 0. Raises _TooLargeError."""
+    digests = checksums and comparison.checksums
+    if digests:
+        sums = _sums(comparison, look, sessions, most)
+        (rows, summed), others = sums[0], sums[1:]
+        digests = all(of_table < UNSUMMED for _, of_table in sums)
+        if digests and (rows, summed) == (sum(r for r, _ in others), sum(s for _, s in others)):
+            return Looked(rows, tuple(rows for rows, _ in others))
+    if digests and comparison.key and not comparison.forms:
+        counts, keys = _by_digests(comparison, look, sessions)
+    else:
+        counts, keys = _by_rows(comparison, look, sessions, most)
+    by_shard = tuple(counts[1:])
+    if not keys:
+        return Looked(counts[0], by_shard)
+    many = not comparison.key or len(keys) > KEYS_IN_DOUBT
+    if many and most and max(counts) > SMALL_RANGE:
+        largest = counts.index(max(counts))
+        table = (comparison.target, *comparison.shards)[largest]
+        cuts = _cuts(table, look.lower, look.upper, SMALL_RANGE // 2, sessions)
+        if cuts:
+            return Looked(cuts=cuts)
+    asked = () if many else tuple(sorted(keys))
+    ends = binlog_ends(comparison, sessions)
+    doubt = Doubt(look.lower, look.upper, len(keys), asked, ends=ends)
+    return Looked(counts[0], by_shard, doubt)
+
+
+def look_again(
+    comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, applied: bool
+) -> LookedAgain:
+    """Look once more at rows in doubt.
+
+    ``applied``: the target has all that the sources had when they were looked at before. Failures
+    of the servers are told in the answer.
+    """
+    try:
+        try:
+            return _looked_again(comparison, doubt, sessions, applied=applied, limited=True)
+        except _TooLargeError as large:
+            parts = _parts(doubt, large, sessions)
+        if parts:
+            return LookedAgain(left=parts)
+        return _looked_again(comparison, doubt, sessions, applied=applied, limited=False)
+    except MySQLError as error:
+        sessions.close()
+        return LookedAgain(failure=error_text(error))
+
+
+def _looked_again(
+    comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, applied: bool, limited: bool
+) -> LookedAgain:
+    # The target first: what the shards have before and after it is what it must have.
+    groups = row_groups(comparison, doubt, sessions, limit=LARGEST_RANGE if limited else 0)
+    ends = binlog_ends(comparison, sessions)
+    quiet = applied and ends == doubt.ends
+    before = {evidence.key: evidence for evidence in doubt.evidence}
+    first = not doubt.evidence
+    differ: list[RowDifference] = []
+    left: list[Evidence] = []
+    keys: list[bytes] = []
+    for key, group in groups.items():
+        digest = key_digest(key)
+        if not first and digest not in before:
+            continue
+        evidence = judged(digest, group, before.get(digest), applied=applied)
+        if evidence is None:
+            continue
+        if quiet or evidence.suffices:
+            differ += differences_of(comparison, key, group)
+        else:
+            left.append(evidence)
+            keys.append(key)
+    if not left:
+        return LookedAgain(tuple(differ))
+    asked = tuple(keys) if doubt.keys else ()
+    still = replace(doubt, rows=len(left), keys=asked, evidence=tuple(left), ends=ends)
+    return LookedAgain(tuple(differ), (still,))
+
+
+def row_groups(
+    comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, limit: int = 0
+) -> dict[bytes, RowGroup]:
+    """The rows of a doubt, by their keys; keys whose rows are equal are left out.
+
+    ``limit``: bytes of a table's rows, 0 for any number; with more it raises _TooLargeError. Raises
+    the driver's error.
+    """
+
+    def rows_of(table: ComparedTable) -> list[WrittenRow]:
+        if doubt.keys:
+            return rows_with_keys(comparison, table, doubt.keys, sessions, limit=limit)
+        query = rows_query(table, doubt.lower, doubt.upper)
+        return _rows(comparison, table, [query], sessions, limit)
+
+    target = rows_of(comparison.target)
+    shards = {number: rows_of(shard) for number, shard in enumerate(comparison.shards)}
+    return unequal_groups(comparison, target, shards, frozenset(doubt.keys))
+
+
+def unequal_groups(
     comparison: ComparisonPlan,
-    look: Look,
+    target: Iterable[WrittenRow],
+    shards: Mapping[int, Iterable[WrittenRow]],
+    asked: frozenset[bytes],
+) -> dict[bytes, RowGroup]:
+    """Rows by their keys; ``shards`` by number. ``asked``: the keys that count, empty for all: by
+    its collation a server takes others for these. Keys whose rows are equal are left out."""
+    groups: dict[bytes, RowGroup] = {}
+
+    def group_of(normal: bytes) -> RowGroup | None:
+        key = comparison.key_of(normal)
+        return groups.setdefault(key, RowGroup()) if not asked or key in asked else None
+
+    for row in target:
+        if (group := group_of(row[0])) is not None:
+            group.on_target.append(row)
+    for number, rows in shards.items():
+        for normal, written in rows:
+            if (group := group_of(normal)) is not None:
+                group.in_shards.append((normal, written, number))
+    return {key: group for key, group in groups.items() if not group.equal}
+
+
+def rows_with_keys(
+    comparison: ComparisonPlan,
+    table: ComparedTable,
+    keys: Iterable[bytes],
     sessions: Sessions,
-    differences: Sequence[RowDifference],
-) -> list[RowDifference]:
-    """The differences that were there before, whose shards have the same rows afterwards, too."""
-    assert look.former is not None
-    keys = {digest[:DIGEST_BYTES] for digest in look.former}
-    differences = [d for d in differences if d.key_digest in keys]
-    if not differences:
-        return []
-    again = _compared(comparison, look.lower, look.upper, sessions)[1]
-    shown = {d.digest for d in again}
-    return [d for d in differences if d.digest in shown]
+    *,
+    per_query: int = KEYS_PER_QUERY,
+    limit: int = 0,
+) -> list[WrittenRow]:
+    """The rows of a table with these keys of the target. ``limit`` as for `row_groups`."""
+    return _rows(comparison, table, key_rows_queries(table, keys, per_query), sessions, limit)
 
 
-def _equal_by_checksums(
-    comparison: ComparisonPlan, look: Look, sessions: Sessions
-) -> Looked | None:
-    """What was looked at, where it is equal; None where only the rows can tell."""
+def _rows(
+    comparison: ComparisonPlan,
+    table: ComparedTable,
+    queries: Iterable[bytes],
+    sessions: Sessions,
+    limit: int,
+) -> list[WrittenRow]:
+    found: list[WrittenRow] = []
+    size = 0
+    for query in queries:
+        for lines, length in _blocks(table, query, sessions):
+            size += length
+            if limit and size > limit and len(found) > 1:
+                # The answer is not read to its end.
+                sessions.close()
+                raise _TooLargeError(table, len(found))
+            for line in lines:
+                written = comparison.written(table, line)
+                found.append((comparison.normal(written), written))
+    return found
+
+
+def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Doubt, ...]:
+    """The same doubt in parts that hold less; none where it can't be cut."""
+    if doubt.keys:
+        half = len(doubt.keys) // 2
+        halves = (doubt.keys[:half], doubt.keys[half:]) if half else ()
+        return tuple(replace(doubt, rows=len(keys), keys=keys) for keys in halves)
+    every = max(1, large.rows // 2)
+    bounds = (
+        doubt.lower,
+        *_cuts(large.table, doubt.lower, doubt.upper, every, sessions),
+        doubt.upper,
+    )
+    if len(bounds) == 2:
+        return ()
+    return tuple(
+        replace(doubt, lower=lower, upper=upper, rows=every) for lower, upper in pairwise(bounds)
+    )
+
+
+def _cuts(
+    table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
+) -> tuple[tuple[bytes, ...], ...]:
+    """Bounds behind each so-manyth row of a table in a range."""
+    bounds: list[tuple[bytes, ...]] = []
+    behind = lower
+    while len(bounds) < MOST_CUTS:
+        rows = sessions.to(table.source).rows(bound_query(table, behind, upper, every))
+        if not rows:
+            break
+        behind = bound_of(table, rows[0])
+        if behind == upper:
+            break
+        bounds.append(behind)
+    return tuple(bounds)
+
+
+def _sums(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
+) -> list[tuple[int, int]]:
+    """How many rows each table has, and the sum of their checksums."""
     sums = []
     for table in (comparison.target, *comparison.shards):
         query = checksum_query(comparison, table, look.lower, look.upper)
         ((*found,),) = sessions.to(table.source).rows(query)
         rows, summed = (int(str(_plain(value))) for value in found)
-        if summed >= UNSUMMED:
-            return None
+        if most and rows > most:
+            raise _TooLargeError(table, 2 * most)
         sums.append((rows, summed))
-    by_shard = tuple(rows for rows, _ in sums[1:])
-    if sums[0] != (sum(by_shard), sum(summed for _, summed in sums[1:])):
-        return None
-    return Looked(sums[0][0], by_shard)
+    return sums
 
 
 def _plain(value: object) -> object:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _compared(
-    comparison: ComparisonPlan, lower: Bound, upper: Bound, sessions: Sessions
-) -> tuple[list[int], list[RowDifference]]:
-    """Rows of the target and of each shard, and the differences, of a range of any size."""
-    try:
-        return _compared_once(comparison, lower, upper, sessions)
-    except _TooLargeError as large:
-        bound = _middle(large, lower, upper, sessions)
-        if bound is None:
-            return _compared_once(comparison, lower, upper, sessions, limited=False)
-    counts, differences = _compared(comparison, lower, bound, sessions)
-    more, others = _compared(comparison, bound, upper, sessions)
-    summed = [a + b for a, b in zip(counts, more, strict=True)]
-    return summed, differences + others
+def _by_digests(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions
+) -> tuple[list[int], set[bytes]]:
+    """How many rows each table has, and the keys that differ, by digests of the servers."""
+
+    def lines_of(table: ComparedTable) -> Iterator[Sequence[bytes]]:
+        query = digests_query(comparison, table, look.lower, look.upper)
+        for lines, _ in _blocks(table, query, sessions):
+            yield lines
+
+    return _differing(comparison, lines_of, lambda line: line.rpartition(b"\t")[0])
 
 
-def _middle(large: _TooLargeError, lower: Bound, upper: Bound, sessions: Sessions) -> Bound:
-    table = large.table
-    rows = sessions.to(table.source).rows(bound_query(table, lower, upper, max(1, large.rows // 2)))
-    if not rows:
-        return None
-    bound = bound_of(table, rows[0])
-    return None if bound == upper else bound
+def _by_rows(
+    comparison: ComparisonPlan, look: Look, sessions: Sessions, most: int
+) -> tuple[list[int], set[bytes]]:
+    """The same by the rows themselves."""
+
+    def lines_of(table: ComparedTable) -> Iterator[Sequence[bytes]]:
+        size = count = 0
+        query = rows_query(table, look.lower, look.upper)
+        for lines, length in _blocks(table, query, sessions):
+            size += length
+            count += len(lines)
+            if most and count > 1 and (size > LARGEST_RANGE or count > most):
+                sessions.close()
+                raise _TooLargeError(table, count)
+            if table.transcodes or comparison.forms:
+                yield [comparison.normal(comparison.written(table, line)) for line in lines]
+            else:
+                yield lines
+
+    return _differing(comparison, lines_of, comparison.key_of)
 
 
-def _compared_once(
+def _differing(
     comparison: ComparisonPlan,
-    lower: Bound,
-    upper: Bound,
-    sessions: Sessions,
-    *,
-    limited: bool = True,
-) -> tuple[list[int], list[RowDifference]]:
-    # The shards first: what the target has is then at least as new, unless it waits.
-    limit = LARGEST_RANGE if limited and comparison.ranged else 0
-    shards = []
-    size = 0
+    lines_of: Callable[[ComparedTable], Iterator[Sequence[bytes]]],
+    key_of: Callable[[bytes], bytes],
+) -> tuple[list[int], set[bytes]]:
+    # The shards first: what the target has then is at least as new, unless it waits.
+    shards: Counter[bytes] = Counter()
+    counts = []
     for shard in comparison.shards:
-        lines, size = _lines(comparison, shard, lower, upper, sessions, size, limit)
-        shards.append(lines)
-    target, _ = _lines(comparison, comparison.target, lower, upper, sessions, 0, limit)
-    every: Counter[bytes] = Counter()
-    for lines in shards:
-        every.update(lines)
-    missing, extra = every - target, target - every
-    counts = [target.total(), *(lines.total() for lines in shards)]
-    return counts, list(paired(comparison, missing, extra, shards))
+        before = shards.total()
+        for lines in lines_of(shard):
+            shards.update(lines)
+        counts.append(shards.total() - before)
+    target: Counter[bytes] = Counter()
+    for lines in lines_of(comparison.target):
+        target.update(lines)
+    differing = (shards - target) + (target - shards)
+    return [target.total(), *counts], {key_of(line) for line in differing}
 
 
-def _lines(
-    comparison: ComparisonPlan,
-    table: ComparedTable,
-    lower: Bound,
-    upper: Bound,
-    sessions: Sessions,
-    size: int,
-    limit: int,
-) -> tuple[Counter[bytes], int]:
-    """The normal lines of a range, and ``size`` with their bytes added."""
-    found: Counter[bytes] = Counter()
-    plain = not comparison.forms and not table.transcodes
-    for block, rows in sessions.to(table.source).blocks(rows_query(table, lower, upper)):
-        lines = bytes(block).split(b"\n")[:rows]
-        found.update(lines if plain else [comparison.normal(table, line) for line in lines])
-        size += len(block)
-        if limit and size > limit and found.total() > 1:
-            # The answer is not read to its end.
-            sessions.close()
-            raise _TooLargeError(table, found.total())
-    return found, size
+def _blocks(
+    table: ComparedTable, query: bytes, sessions: Sessions
+) -> Iterator[tuple[list[bytes], int]]:
+    """The lines of an answer, block by block, with the bytes of each block."""
+    for block, rows in sessions.to(table.source).blocks(query):
+        yield bytes(block).split(b"\n")[:rows], len(block)
 
 
-def paired(
-    comparison: ComparisonPlan,
-    missing: Counter[bytes],
-    extra: Counter[bytes],
-    shards: Sequence[Counter[bytes]],
-) -> Iterator[RowDifference]:
-    """The differences that rows make which only the shards have (``missing``), or only the target
-    (``extra``): normal lines, with how often. ``shards``: all lines of each shard."""
-    names = [str(shard) for shard in comparison.shards]
-    by_key = {comparison.key_of(line): line for line in extra} if comparison.key else {}
-    for line, times in missing.items():
-        key = comparison.key_of(line)
-        shard = next(name for name, lines in zip(names, shards, strict=True) if line in lines)
-        other = by_key.pop(key, None)
-        if other is not None:
-            del extra[other]
-        yield RowDifference(key, other, line, shard, times)
-    for line, times in extra.items():
-        yield RowDifference(comparison.key_of(line), line, None, "", times)
-
-
-def binlog_ends(comparison: ComparisonPlan, sessions: Sessions) -> tuple[tuple[str, str, int], ...]:
-    """By source, where its binlog ends now: file and offset. Raises the driver's error."""
+def binlog_ends(comparison: ComparisonPlan, sessions: Sessions) -> BinlogEnds:
+    """Where the binlogs of all sources end now. Raises the driver's error."""
     ends = []
     for source in dict.fromkeys(shard.source for shard in comparison.shards):
         end = blocking_binlog_end(sessions.to(source))

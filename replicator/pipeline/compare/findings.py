@@ -16,6 +16,36 @@ class ColumnLeftOut:
     harmless: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnExample:
+    """A column that differs, as its values are shown."""
+
+    column: str
+    in_shard: str
+    on_target: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowExample:
+    """A row that differs, for people; ``shard`` is empty where only the target has it."""
+
+    kind: str
+    shard: str
+    key: str
+    columns: tuple[ColumnExample, ...] = ()
+
+
+@dataclass(slots=True)
+class ComparedRange:
+    """A range: ``rows`` of the target, and those that differ, that wait behind a lock, or that the
+    task has not caught up with."""
+
+    rows: int
+    differing: int = 0
+    held: int = 0
+    unsettled: int = 0
+
+
 @dataclass(slots=True)
 class TargetComparison:
     """What was found of one target.
@@ -25,22 +55,24 @@ class TargetComparison:
     DDL lock; ``unsettled``: rows that differ and whose source the task has not caught up with.
     ``structure``: how the target's columns and indexes differ from those of its shards.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
+    ``repaired``: rows that were made right, of those that differ.
     """
 
     target: TableName
     rows: int = 0
     by_shard: dict[str, int] = field(default_factory=dict)
-    ranges: int = 0
+    ranges: list[ComparedRange] = field(default_factory=list)
     missing: int = 0
     extra: int = 0
     different: int = 0
     held: int = 0
     unsettled: int = 0
+    repaired: int = 0
     seconds: float = 0.0
     left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
     structure: list[str] = field(default_factory=list)
-    examples: list[tuple[str, str, str, str]] = field(default_factory=list)
+    examples: list[RowExample] = field(default_factory=list)
 
     @property
     def differing(self) -> int:
@@ -57,3 +89,8 @@ class TargetComparison:
         """Whether a part of it could not be compared."""
         lacking = any(not out.harmless for out in self.left_out) and not self.held
         return bool(self.failure) or bool(self.unsettled) or lacking
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows of the target that were compared in a second."""
+        return self.rows / self.seconds if self.seconds else 0.0

@@ -1,7 +1,7 @@
 """The statements that make a target equal to its shards.
 
-Each changes a row only if it is still as it was seen, so that the file does no harm to rows that
-have changed since: what the task has mended by then is left alone.
+Each changes a row only if it is still as it was seen, so that they do no harm to rows that have
+changed since: what the task has mended by then is left alone.
 """
 
 from __future__ import annotations
@@ -12,61 +12,82 @@ from replicator.downstream.rows.literals import (
     NULL_FIELD,
     field_value,
     identifier,
+    key_predicate,
     needs_introducer,
     row_predicate,
     row_values,
 )
 from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.downstream.rows.write_session import MARIADB_SETTINGS, STRICT_MODE
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
-from replicator.pipeline.compare.compare_rows import RowDifference
+from replicator.pipeline.compare.doubts import RowDifference
 
 TRANSACTION_ROWS = 500
 """Rows that one transaction of a repair changes, at most."""
 
-HEAD = b"SET NAMES binary;\nSET SESSION sql_mode='NO_AUTO_VALUE_ON_ZERO',time_zone='+00:00';\n"
+HEAD = (
+    "SET NAMES binary;\n"
+    f"SET SESSION sql_mode='{STRICT_MODE}',time_zone='+00:00',foreign_key_checks=0"
+    f" {MARIADB_SETTINGS};\n"
+).encode()
+"""Settings under which values are written as they are."""
 
 
 def repair_statements(
     comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
-    """Statements without their semicolons: the deletions first, since keys may be in their way."""
+    """Statements without their semicolons: the deletions first, since keys may be in their way.
+
+    Columns that the target computes are not written, so a row that differs in these alone gets no
+    statement.
+    """
+    for difference in sorted(differences, key=_order):
+        yield from statements_of(comparison, difference)
+
+
+def _order(difference: RowDifference) -> int:
+    return ("extra", "different", "missing").index(difference.kind)
+
+
+def statements_of(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
+    """The statements for one row."""
     table = comparison.target.name.quoted.encode()
-    ordered = sorted(differences, key=lambda d: d.kind == "missing")
-    for difference in ordered:
-        if difference.on_target is not None and difference.in_shard is not None:
-            yield _update(table, comparison, difference)
-        elif difference.on_target is not None:
-            where = _where(comparison, difference.on_target)
-            yield b"DELETE FROM %s WHERE %s LIMIT %d" % (table, where, difference.times)
-        else:
-            yield from _insert(table, comparison, difference)
+    old, new = difference.on_target, difference.in_shard
+    if old is not None and new is not None:
+        yield from _update(table, comparison, difference, old, new)
+    elif old is not None:
+        where = _where(comparison, old)
+        yield b"DELETE FROM %s WHERE %s LIMIT %d" % (table, where, difference.times)
+    elif new is not None:
+        yield from _insert(table, comparison, new, difference.times)
 
 
-def _update(table: bytes, comparison: ComparisonPlan, difference: RowDifference) -> bytes:
-    assert difference.on_target is not None
-    assert difference.in_shard is not None
-    old, new = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
-    columns = comparison.columns
+def _update(
+    table: bytes, comparison: ComparisonPlan, difference: RowDifference, old: bytes, new: bytes
+) -> Iterator[bytes]:
+    fields = new.split(b"\t")
     changes = [
-        b"%s=%s" % (identifier(column.name), _literal(column, field))
-        for column, field, before in zip(columns, new, old, strict=True)
-        if field != before
+        b"%s=%s" % (identifier(comparison.columns[at].name), literal(comparison, at, fields[at]))
+        for at in difference.columns
+        if at not in comparison.computed
     ]
-    where = _where(comparison, difference.on_target)
-    return b"UPDATE %s SET %s WHERE %s LIMIT 1" % (table, b",".join(changes), where)
+    if changes:
+        where = _where(comparison, old)
+        yield b"UPDATE %s SET %s WHERE %s LIMIT 1" % (table, b",".join(changes), where)
 
 
-def _insert(table: bytes, comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
-    line, columns = difference.in_shard, comparison.columns
-    assert line is not None
-    names = b",".join(identifier(column.name) for column in columns)
-    values = b",".join(_literal(c, f) for c, f in zip(columns, line.split(b"\t"), strict=True))
-    for _ in range(difference.times):
+def _insert(table: bytes, comparison: ComparisonPlan, line: bytes, times: int) -> Iterator[bytes]:
+    fields = line.split(b"\t")
+    places = [at for at in range(len(fields)) if at not in comparison.computed]
+    names = b",".join(identifier(comparison.columns[at].name) for at in places)
+    values = b",".join(literal(comparison, at, fields[at]) for at in places)
+    for _ in range(times):
         if not comparison.key:
             yield b"INSERT INTO %s (%s) VALUES (%s)" % (table, names, values)
             continue
-        fields = line.split(b"\t")
-        where = b" AND ".join(row_predicate(columns[at], fields[at]) for at in comparison.key)
+        where = b" AND ".join(
+            row_predicate(comparison.columns[at], fields[at]) for at in comparison.key
+        )
         yield (
             b"INSERT INTO %s (%s) SELECT %s FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM %s WHERE %s)"
             % (table, names, values, table, where)
@@ -74,21 +95,28 @@ def _insert(table: bytes, comparison: ComparisonPlan, difference: RowDifference)
 
 
 def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
-    # What servers write in several ways is no condition, unless nothing else tells the row.
-    several = {place for place, _ in comparison.forms} if comparison.key else set()
-    pairs = enumerate(zip(comparison.columns, line.split(b"\t"), strict=True))
-    return b" AND ".join(
-        row_predicate(column, field)
-        for place, (column, field) in pairs
-        if place not in several or place in comparison.key
-    )
+    """What is true of the row of the target alone, and only as long as it is as it was seen."""
+    fields = line.split(b"\t")
+    found = []
+    for at in comparison.key:
+        # By the column's own comparison, so that the server finds the row by its index.
+        name = identifier(comparison.columns[at].name)
+        found.append(name + b"=" + key_predicate(comparison.columns[at], fields[at]))
+    for column, field in zip(comparison.columns, fields, strict=True):
+        found.append(row_predicate(column, field))
+    return b" AND ".join(found)
 
 
-def _literal(column: TargetColumn, field: bytes) -> bytes:
+def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:
+    """A value as SQL in ASCII, which no client and no terminal changes."""
+    column = comparison.columns[at]
     if field == NULL_FIELD:
         return b"NULL"
     if not field.isascii() or not field.decode().isprintable():
-        # The file stays ASCII, which no client and no terminal changes.
-        introducer = b"_utf8mb4" if needs_introducer(column) else b""
-        return b"%sx'%s'" % (introducer, (field_value(field) or b"").hex().encode())
+        return _in_hex(column, field)
     return row_values([field], [column])[1:-1]
+
+
+def _in_hex(column: TargetColumn, field: bytes) -> bytes:
+    introducer = b"_utf8mb4" if needs_introducer(column) else b""
+    return b"%sx'%s'" % (introducer, (field_value(field) or b"").hex().encode())

@@ -8,7 +8,7 @@ that structure, so that a wrong structure is found and no row is falsified.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from replicator.binlog.errors import BinlogError
@@ -97,7 +97,12 @@ def plan_table(
         _mapped(_column_format(member_name, column, pairs.get(i), table_map, i), rules)
         for i, column in enumerate(structure.columns)
     )
-    filled = [filled_column(member_name, target, column) for column in rules.extracted]
+    filled = [
+        (column, escape(value))
+        for column, value in (filled_column(member_name, target, c) for c in rules.extracted)
+    ]
+    if target.row_key is None:
+        filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
     key = _key_indexes(target.row_key, pairs)
     names = [column.name for column in pairs.values()]
@@ -121,7 +126,7 @@ def plan_table(
             hashed=hashed,
             generated=generated,
             until=_until(member_name, structure),
-            constants=tuple(escape(value) for _, value in filled),
+            constants=tuple(field for _, field in filled),
             hash_cut=LAST_DIGITS if hashed and _is_integer(pairs[hashed[-1]]) else 0,
         ),
         target_columns=tuple(target_column(column) for column in pairs.values()),
@@ -149,6 +154,32 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
     column = target.column(made.name)
     assert column is not None, f"{target.name} has no column {made.name}"
     return column, _encoded(member, column, made.value, column.charset)
+
+
+_NUMBER = re.compile(r"-?[0-9][0-9.]*")
+
+
+def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tuple[Column, bytes]]:
+    """The columns that rows come without, with the fields of their fills.
+
+    Where the whole row is the key, a row is found by what it has in all of them.
+    """
+    for column in target.columns:
+        if not column.fill or folded(column.name) in written:
+            continue
+        if column.fill == "NULL":
+            yield column, b"\\N"
+        elif column.fill[0] == "'" and "\\" not in column.fill:
+            value = column.fill[1:-1].replace("''", "'")
+            yield column, escape(_encoded(member, column, value, column.charset or "utf8mb4"))
+        elif _NUMBER.fullmatch(column.fill):
+            yield column, column.fill.encode()
+        else:
+            raise UnfitTargetError(
+                f"{member} has no column {column.name}, and its rows can't be found on the target"
+                f" by the value that they get there ({column.fill}): {target.schema}.{target.name}"
+                " has no key. Give it a primary key, or the shard the column"
+            )
 
 
 def with_filter(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +11,15 @@ from pymysql.err import MySQLError
 from pyspark import SparkContext
 from pyspark.serializers import NoOpSerializer
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
 from replicator.mysql.errors import error_text
-from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
-    RowDifference,
     Sessions,
     binlog_ends,
-    paired,
+    rows_with_keys,
+    unequal_groups,
 )
+from replicator.pipeline.compare.doubts import RowDifference, differences_of
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.validation.validation_plan import ValidationPlan
@@ -83,7 +81,7 @@ def look_at_request(
     plan: ValidationPlan, request: KeyRequest, sessions: Sessions, per_query: int
 ) -> KeyAnswer:
     """Look at some keys. Failures of the servers are told in the answer."""
-    every = tuple(range(len(plan.shards)))
+    every = tuple(range(len(plan.comparison.shards)))
     shards = request.shards or every
     try:
         found = _differences(plan, request.lines, shards, sessions, per_query)
@@ -107,31 +105,16 @@ def _differences(
 ) -> list[RowDifference]:
     # The shards first: what the target has is then at least as new, unless it waits.
     comparison = plan.comparison
-    by_shard: list[Counter[bytes]] = [Counter() for _ in plan.shards]
-    for number in shards:
-        table, keys = comparison.shards[number], plan.own_keys(number, lines)
-        by_shard[number] = _rows(comparison, table, keys, sessions, per_query)
-    fields = [list(zip(plan.key, line.split(b"\t"), strict=True)) for line in lines]
-    target = _rows(comparison, comparison.target, fields, sessions, per_query)
-    every: Counter[bytes] = Counter()
-    for rows in by_shard:
-        every.update(rows)
-    return list(paired(comparison, every - target, target - every, by_shard))
-
-
-def _rows(
-    comparison: ComparisonPlan,
-    table: ComparedTable,
-    keys: Sequence[KeyFields],
-    sessions: Sessions,
-    per_query: int,
-) -> Counter[bytes]:
-    found: Counter[bytes] = Counter()
-    head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
-    tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
-    stream = sessions.to(table.source)
-    for condition in key_conditions(keys, per_query):
-        for block, rows in stream.blocks(head + condition + tail):
-            lines = bytes(block).split(b"\n")[:rows]
-            found.update(comparison.normal(table, line) for line in lines)
-    return found
+    by_shard = {
+        number: rows_with_keys(
+            comparison, comparison.shards[number], lines, sessions, per_query=per_query
+        )
+        for number in shards
+    }
+    target = rows_with_keys(comparison, comparison.target, lines, sessions, per_query=per_query)
+    groups = unequal_groups(comparison, target, by_shard, frozenset(lines))
+    return [
+        difference
+        for key, group in groups.items()
+        for difference in differences_of(comparison, key, group)
+    ]

@@ -13,10 +13,6 @@ from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.names import folded
 from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_structures import ComparedShard
-from replicator.pipeline.moved_rows.key_holders import own_key
-from replicator.pipeline.plans.planning import filled_column
-from replicator.routing.columns.column_mapping import MappedColumn
-from replicator.rows.values.fields import escape
 from replicator.schema.structure.structure import Table
 
 
@@ -25,38 +21,16 @@ class NoKeyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ShardKeys:
-    """What tells the keys of a shard from those of its target.
-
-    ``extracted``: by their folded names, the fields of columns that the shard does not have;
-    ``mapped``: the column whose values are mapped.
-    """
-
-    extracted: tuple[tuple[str, bytes], ...] = ()
-    mapped: MappedColumn | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ValidationPlan:
-    """A target and its shards, to be read by keys; ``shards`` as in the comparison."""
+    """A target and its shards, to be read by keys."""
 
     comparison: ComparisonPlan
     key: tuple[TargetColumn, ...]
-    shards: tuple[ShardKeys, ...]
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The folded names of the key's columns."""
         return tuple(folded(column.name) for column in self.key)
-
-    def own_keys(
-        self, shard: int, lines: Sequence[bytes]
-    ) -> list[list[tuple[TargetColumn, bytes]]]:
-        """The keys, in the values of a shard, of those lines that rows of it can have."""
-        rules = self.shards[shard]
-        extracted = dict(rules.extracted)
-        found = (own_key(extracted, rules.mapped, self.key, line) for line in lines)
-        return [key for key in found if key is not None]
 
 
 def plan_validation(
@@ -70,14 +44,7 @@ def plan_validation(
     if not comparison.key:
         raise NoKeyError(f"{target.schema}.{target.name} has no unique key without NULLs")
     key = tuple(comparison.columns[place] for place in comparison.key)
-    rules = tuple(_shard_keys(target, shard) for shard in shards)
-    return ValidationPlan(comparison if values else _key_alone(comparison), key, rules)
-
-
-def _shard_keys(target: Table, shard: ComparedShard) -> ShardKeys:
-    made = [filled_column(str(shard.member), target, column) for column in shard.rules.extracted]
-    extracted = tuple((folded(column.name), escape(value)) for column, value in made)
-    return ShardKeys(extracted, shard.rules.mapped)
+    return ValidationPlan(comparison if values else _key_alone(comparison), key)
 
 
 def _key_alone(comparison: ComparisonPlan) -> ComparisonPlan:

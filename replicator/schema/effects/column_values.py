@@ -140,6 +140,16 @@ def other_formula(shard: Table, target: Table, column: str) -> str | None:
     return f"{column} is {mine} in the shard and {its} in the target"
 
 
+def formula_atoms(table: Table, column: str) -> str:
+    """What a formula is compared by where servers write it in several ways: see `other_formula`."""
+    return " ".join(_atoms(_clause(table, column), table))
+
+
+def value_text(table: Table, column: str) -> str:
+    """The default or the formula of a column in one way of writing; empty where there is none."""
+    return _values(table, column)
+
+
 def _atoms(clause: Sequence[Token], table: Table) -> list[str]:
     names = {folded(column.name) for column in table.columns}
     used = {folded(token.name) for token in clause if token.kind is TokenKind.QUOTED}

@@ -29,7 +29,8 @@ class Column:
     stored generated columns: their values are computed, never written. ``learned``: it is as the
     target made it for a statement, so where the target lacks its collation, it has another here;
     that makes no two columns different. ``withheld``: one of a target that a shard's values do not
-    go into, though it has a column of that name.
+    go into, though it has a column of that name. ``fill``: the SQL literal that rows of a shard
+    without it get there, where that is known; empty: what the target's default makes of them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Column:
     auto_increment: bool = False
     learned: bool = field(default=False, compare=False)
     withheld: bool = False
+    fill: str = ""
 
     @property
     def base_type(self) -> str:

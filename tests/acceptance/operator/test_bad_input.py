@@ -29,7 +29,7 @@ WRONG_FILES = {
     "missing key": ("name: {}", "name"),
     "wrong value": ("task-mode: sometimes", "incremental"),
     "wrong type": ("mysql-instances: 7", "mysql-instances"),
-    "not supported yet": ("shard-mode: optimistic", "not supported"),
+    "not supported yet": ("mydumpers: {global: {where: id}}", "not supported"),
     "no such route": ("routes: {}", "merge"),
     "not used": ("syncers: {unused: {}}", "sync"),
 }

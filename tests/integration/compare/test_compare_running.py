@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
+from replicator.terminal.comparison import example_text
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import settles
 
@@ -111,10 +112,11 @@ async def test_values_that_servers_write_in_their_own_ways(
     merging.on(merging.target, "UPDATE x SET c=1.5 WHERE id=1", "UPDATE x SET j=NULL WHERE id=1")
     result = await compared(merging, spark)
     assert (result.missing, result.extra, result.different) == (0, 0, 1)
-    ((_, _, key, columns),) = result.examples
-    assert key == "1"
-    assert "c: '0.1" in columns
-    assert "j: '2024-01-01 10:00:00.000001' in the shard, NULL on the target" in columns
+    (example,) = result.examples
+    assert example.key == "1"
+    text = example_text(example)
+    assert "c: '0.1" in text
+    assert "j: '2024-01-01 10:00:00.000001' in the shard, NULL on the target" in text
 
 
 async def test_rows_behind_a_lock_are_held(

@@ -204,6 +204,33 @@ async def until_recopied(merging: Merging, wanted: dict[str, list[int]]) -> None
             await anyio.sleep(LOOK_SECONDS)
 
 
+async def test_a_target_is_copied_anew_beside_the_others(pair: Merging) -> None:
+    """What somebody has done to its rows is gone, and no change of the shards is lost."""
+    again(pair)
+    pair.changed(mode="all")
+    rows_of_all(pair)
+    async with pair.running() as generation:
+        await pair.copied(generation)
+        await pair.check(generation)
+    pair.on(pair.target, "DELETE FROM x WHERE id = 1", "INSERT INTO x VALUES (99, 9)")
+    pair.do("INSERT INTO x_1 VALUES (5, 0)", "UPDATE x_2 SET v = 7 WHERE id = 11")
+    generation = pair.generation()
+    generation.recopy = wanted = {TableName(pair.database, "x")}
+    stop, started = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(generation.run, stop, started)
+        await started.wait()
+        assert not wanted, "it is noted once"
+        pair.do("INSERT INTO z_1 VALUES (43, 5)", "DELETE FROM x_1 WHERE id = 2")
+        await until_recopied(pair, {"z": [40, 41, 42, 43], "x": [0, 1, 5, 10, 11, 12]})
+        stop.set()
+    async with pair.running() as generation:
+        pair.do("DELETE FROM x_2 WHERE id = 12")
+        await until_recopied(pair, {"x": [0, 1, 5, 10, 11]})
+    assert pair.differences() == {}
+    assert sum(target.missing for target in generation.counts.targets.values()) == 0
+
+
 async def test_targets_are_copied_anew_where_the_operator_says_so(pair: Merging) -> None:
     again(pair)
     pair.changed(mode="all")

@@ -153,7 +153,7 @@ async def test_a_task_of_the_same_name_with_other_sources(
     if not kept:
         found = await merging.fault()
         assert found.event == "task.other-sources"
-        assert "other sources (a) than the task file has (b)" in found.message
+        assert "belong to the sources a, but the task file has b" in found.message
         await copy_all_anew(merging, "x")
         return
     # One that is added is copied like the first.

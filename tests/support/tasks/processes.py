@@ -144,9 +144,16 @@ class TaskProcess:
 
 @contextmanager
 def task_process(
-    task_file: Path, folder: Path, *options: str, env: Mapping[str, str] | None = None
+    task_file: Path,
+    folder: Path,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    program: tuple[str, str] = ("-m", "cli"),
 ) -> Iterator[TaskProcess]:
-    """Run a task until the end of the block; then it is killed if it still runs."""
+    """Run a task until the end of the block; then it is killed if it still runs.
+
+    ``program``: what Python executes, where that is not the command line as it is.
+    """
     # Not below the test's folder: the path of a Unix socket must be short.
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     runtime = Path(tempfile.gettempdir(), f"rt-{name}")
@@ -155,7 +162,7 @@ def task_process(
     log = folder / "task.log"
     with (folder / "console.log").open("ab") as console:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "run", str(task_file), "--log-file", str(log), *options],
+            [sys.executable, *program, "run", str(task_file), "--log-file", str(log), *options],
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,

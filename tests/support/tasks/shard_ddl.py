@@ -49,6 +49,7 @@ class ShardedEstate:
         self.db = database
         self.shards: list[str] = []
         self.task: dict[str, object] = {}
+        self.mode = "pessimistic"
         self._spark = spark
         self._folder = folder
         self._keys = count(1)
@@ -76,7 +77,7 @@ class ShardedEstate:
         values = task_dict(
             self.db, self.sources, self.target, schema=f"{self.db}*", target_schema=self.db
         )
-        values["shard-mode"] = "pessimistic"
+        values["shard-mode"] = self.mode
         values["block-allow-list"] = {"only": {"do-dbs": [self.db, f"{self.db}_2"]}}
         values["routes"]["second"] = {
             **values["routes"]["merge"],

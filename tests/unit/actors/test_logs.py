@@ -165,6 +165,25 @@ def test_a_rotated_log_file_is_begun_anew(tmp_path: Path) -> None:
     assert [r["event"] for r in lines(path.read_text())] == ["a.after"]
 
 
+def test_a_log_file_is_rotated_by_its_size_and_five_older_ones_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "task.log"
+    configure("info", path, stream=io.StringIO(), most_bytes=1000)
+    for number in range(100):
+        structlog.get_logger().info("task.progress", number=number, filler="x" * 80)
+    names = ["task.log", *(f"task.log.{n}" for n in range(1, 6))]
+    found = {file.name: file for file in tmp_path.iterdir()}
+    assert set(found) in (set(names), set(names[1:]))
+    numbers = [
+        json.loads(line)["number"]
+        for name in reversed(names)
+        if name in found
+        for line in found[name].read_text().splitlines()
+    ]
+    assert numbers == [*range(numbers[0], 100)]
+    assert 30 < len(numbers) < 100
+    assert all(file.stat().st_size < 1300 for file in found.values())
+
+
 def test_an_output_that_takes_nothing_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with open("/dev/full", "w") as full:
         configure(stream=full)

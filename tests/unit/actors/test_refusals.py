@@ -40,7 +40,7 @@ def test_a_missing_privilege_is_to_be_granted() -> None:
 
 
 def test_anything_else_is_to_be_mended_at_the_server() -> None:
-    assert "mend" in fault(1054, "Unknown column 'x'").remedies[0]
+    assert "fix at the server" in fault(1054, "Unknown column 'x'").remedies[0]
 
 
 def test_only_the_target_keeps_the_whole_task_from_going_on() -> None:

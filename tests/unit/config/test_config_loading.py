@@ -292,7 +292,6 @@ def test_no_allow_list_allows_everything(tmp_path: Path) -> None:
             11,
             "validators.v.meta-flush-interval",
         ),
-        ("strict-optimistic-shard-mode: false", 9, "strict-optimistic-shard-mode"),
         ("collation_compatible: strict", 9, "collation_compatible"),
         ("experimental: {async-checkpoint-flush: true}", 9, "experimental"),
     ],

@@ -283,7 +283,6 @@ EXPRESSION_FILTERS = [
 ]
 
 NOT_SUPPORTED = [
-    Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
     Case("    from:", "    enable: false\n    from:", 10, "sources[0].enable", "switched off"),
     *(
         Case(
@@ -361,7 +360,7 @@ def test_all_problems_are_told_together_and_in_order(tmp_path: Path) -> None:
         .replace("[orders]", "[ordrs]")
         .replace("safe-mode", "safe-mod")
         .replace("host: a", "hosts: a")
-        + "shard-mode: optimistic\n"
+        + "shard-mode: hopeful\n"
     )
     keys = [(problem.line, problem.key) for problem in problems_of(tmp_path, text)]
     assert keys == [

@@ -208,7 +208,8 @@ def does_something(node: ast.ClassDef) -> bool:
 def parameters() -> dict[str, int]:
     """How many things each function takes, and each dataclass that holds what does something.
 
-    Compiled loops take their arrays one by one. A record may have as many fields as it has facts.
+    Compiled loops take their arrays one by one, and a command has as many parameters as options. A
+    record may have as many fields as it has facts.
     """
     found = {}
     for module, path in MODULES.items():
@@ -216,6 +217,8 @@ def parameters() -> dict[str, int]:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if any(names_in(d) & {"compiled", "inlined"} for d in node.decorator_list):
+                continue
+            if of_the_command_line(module) and not node.name.startswith("_"):
                 continue
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             count = sum(argument.arg not in ("self", "cls") for argument in given)

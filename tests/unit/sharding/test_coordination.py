@@ -21,7 +21,6 @@ from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import columns_of
-from config.dm_keys import UNSUPPORTED
 from config.models import Task
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
@@ -85,9 +84,8 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
 
 
 def test_each_shard_mode_of_the_task_file_has_its_object() -> None:
-    [refused] = [entry.values for entry in UNSUPPORTED if entry.pattern == "shard-mode"]
     modes = typing.get_args(Task.model_fields["shard_mode"].annotation)
-    assert set(SHARD_MODES) == set(modes) - set(refused)
+    assert set(SHARD_MODES) == set(modes)
 
 
 async def test_without_coordination_there_is_nothing_to_show_or_to_unlock(

@@ -105,7 +105,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         await anyio.wait_all_tasks_blocked()
         assert [after["a"][0] for after in writer.asked] == [0]
         # The source restarts, with rows of version 0 that were not applied: it reads them again.
-        coordinator.ended(cast(Any, unit))
+        await coordinator.ended(cast(Any, unit))
         unit.epoch = 1
         again = start()
         writer.go.set()

@@ -17,7 +17,7 @@ __all__ = ["private_runtime", "task"]
 COMMANDS = [
     *("run", "check", "status", "pause", "resume", "stop", "show-ddl-locks", "unlock-ddl-lock"),
     *("remove", "encrypt", "demo", "binlog skip", "binlog replace", "binlog inject", "binlog list"),
-    *("schema list", "schema set", "compare", "validation"),
+    *("schema list", "schema set", "compare", "validation", "recopy", "report", "service"),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from replicator.status import LockSource, SourceStatus, TargetStatus, TaskStatus, now
+from replicator.status import LockSource, SourceStatus, TargetStatus, TaskStatus, Trend, now
 from replicator.terminal.fitting_table import TextColumn, fitting
 from replicator.terminal.locks import render_locks
 from replicator.terminal.status import StatusScreen, render, render_tasks
@@ -160,3 +160,21 @@ def test_a_lock_of_very_many_shards_tells_some() -> None:
     text = " ".join(" ".join(lines(render_locks([lock]), 80, 24)).replace("│", "").split())
     assert "s.t7 and 52 more" in text
     assert "s.t8" not in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_last_minutes_are_a_line_of_curves(width: int) -> None:
+    rates = tuple(float(point * 1000) for point in range(60))
+    lags = (None, *(point * 61.0 for point in range(59)))
+    one_of_each = replace(FULL, blocked=(), copy=None, sources=SOURCES, targets=targets(30))
+    status = replace(one_of_each, trend=Trend(5.0, rates, lags))
+    shown = lines(StatusScreen(status), width, 24)
+    [curves] = [line for line in shown if line.startswith("rows/s ▁")]
+    assert curves.count("█ ≤") == 2, "the newest point of both is the highest"
+    assert "59\N{NARROW NO-BREAK SPACE}000" in curves
+    assert "58 min 58 s" in curves
+    assert curves.endswith("5 min")
+    assert max(map(len, shown)) <= width
+    # Before there are some points, there is no line.
+    one = replace(FULL, trend=Trend(5.0, (1.0,), (None,)))
+    assert not [line for line in lines(StatusScreen(one), width, 24) if "≤" in line]

@@ -1,0 +1,140 @@
+"""What becomes of rows that differ for certain: they are counted, shown and mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import IO
+
+import anyio.to_thread
+from pymysql.err import MySQLError
+
+from replicator.downstream.rows.literals import field_value
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.downstream.rows.transaction import OutOfPatienceError
+from replicator.mysql.column_types import Literal
+from replicator.mysql.errors import error_text
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.doubts import RowDifference
+from replicator.pipeline.compare.findings import ColumnExample, RowExample, TargetComparison
+from replicator.pipeline.compare.repair_now import repair_now
+from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS, repair_statements
+
+EXAMPLES = 20
+"""Rows of a target that are shown, of each kind."""
+
+_LONGEST = 60
+"""Characters of a value that are shown."""
+
+
+class RepairFile:
+    """The SQL that makes the targets equal, written as rows are found."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def begin(self, size: int = 0) -> None:
+        """Go on behind the first ``size`` bytes, where a comparison was broken off; 0: anew."""
+        self._file.seek(size)
+        self._file.truncate()
+        if not size:
+            self._file.write(HEAD)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, all on disk."""
+        self._file.flush()
+        return self._file.tell()
+
+    def write(self, comparison: ComparisonPlan, differences: list[RowDifference]) -> None:
+        """Add the statements for these rows, in a transaction."""
+        statements = list(repair_statements(comparison, differences))
+        if statements:
+            self._file.writelines([b"BEGIN;\n", *(s + b";\n" for s in statements), b"COMMIT;\n"])
+
+
+class DifferingRows:
+    """Takes the rows of one target that differ."""
+
+    def __init__(
+        self,
+        comparison: ComparisonPlan,
+        result: TargetComparison,
+        file: RepairFile | None,
+        servers: CompareServers,
+        watermarks: str,
+    ) -> None:
+        """``watermarks``: the quoted name of their table where rows are to be made right at once,
+        else empty."""
+        self._comparison = comparison
+        self._result = result
+        self._file = file
+        self._servers = servers
+        self._watermarks = watermarks
+
+    async def take(self, differences: Iterable[RowDifference]) -> None:
+        """Count rows, keep some to be shown, and mend all."""
+        for some in _in_transactions(differences):
+            for difference in some:
+                self._count(difference)
+            if self._file is not None:
+                self._file.write(self._comparison, some)
+            if self._watermarks and self._comparison.key and not self._result.failure:
+                await self._repair(some)
+
+    async def _repair(self, some: list[RowDifference]) -> None:
+        job = partial(repair_now, self._comparison, some, self._servers, self._watermarks)
+        try:
+            self._result.repaired += await anyio.to_thread.run_sync(job)
+        except (MySQLError, OutOfPatienceError) as error:
+            cause = error.error if isinstance(error, OutOfPatienceError) else error
+            text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
+            self._result.failure = f"the target refused a repair: {text}"
+
+    def _count(self, difference: RowDifference) -> None:
+        result, kind = self._result, difference.kind
+        setattr(result, kind, getattr(result, kind) + difference.times)
+        if sum(example.kind == kind for example in result.examples) < EXAMPLES:
+            result.examples.append(example_of(self._comparison, difference))
+
+
+def _in_transactions(differences: Iterable[RowDifference]) -> Iterator[list[RowDifference]]:
+    some: list[RowDifference] = []
+    for difference in differences:
+        some.append(difference)
+        if len(some) == TRANSACTION_ROWS:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
+    """A row for people: its key (without one, all of it), and the columns that differ."""
+    line = difference.on_target or difference.in_shard or b""
+    fields = line.split(b"\t")
+    places = comparison.key or range(len(comparison.columns))
+    key = ", ".join(_shown(comparison.columns[at], fields[at]) for at in places)
+    columns = []
+    if difference.on_target is not None and difference.in_shard is not None:
+        there, here = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
+        for at in difference.columns:
+            column = comparison.columns[at]
+            shown = _quoted(column, here[at]), _quoted(column, there[at])
+            columns.append(ColumnExample(column.name, *shown))
+    return RowExample(difference.kind, difference.shard, key, tuple(columns))
+
+
+def _quoted(column: TargetColumn, field: bytes) -> str:
+    shown = _shown(column, field)
+    return shown if shown == "NULL" or shown.startswith("0x") else repr(shown)
+
+
+def _shown(column: TargetColumn, field: bytes) -> str:
+    value = field_value(field)
+    if value is None:
+        return "NULL"
+    binary = column.literal in (Literal.BINARY, Literal.BIT, Literal.GEOMETRY, Literal.VECTOR)
+    text = "0x" + value.hex().upper() if binary else value.decode("utf-8", "backslashreplace")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,285 @@
+"""Comparing one target: its ranges in turn, or all of it at once, and what is in doubt settled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import anyio.to_thread
+from pyspark import SparkContext
+
+from actors.comparing.differing_rows import DifferingRows
+from actors.comparing.kept_comparison import UnfinishedTarget
+from actors.comparing.settling import RangeDoubt, Settling
+from actors.comparing.task_progress import TaskProgress
+from actors.spark_jobs import submit
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.pipeline.compare.compare_digests import DigestComparer, RowsUnreadError
+from replicator.pipeline.compare.compare_job import look_again_at, look_at_ranges
+from replicator.pipeline.compare.compare_plan import ComparisonPlan, bound_of, bound_query
+from replicator.pipeline.compare.compare_rows import CompareServers, Look, Looked, LookedAgain
+from replicator.pipeline.compare.doubts import BinlogEnds, Doubt, RowDifference
+from replicator.pipeline.compare.findings import ComparedRange, TargetComparison
+from replicator.pipeline.copy.copy_plan import Bound
+from replicator.pipeline.copy.source_stream import TARGET_SETTINGS, SourceStream
+
+LOOKS_A_JOB = 2
+"""Ranges that one Spark task looks at, one after the other."""
+
+DOUBTED_ROWS = 20_000
+"""Rows in doubt that are settled before more ranges are looked at: all are in memory."""
+
+SETTLE_SECONDS = 30.0
+"""How long doubts wait to be settled together; what is settled is kept to be resumed."""
+
+READINGS = 4
+"""How often a target without ranges is read at most."""
+
+
+class ComparisonView:
+    """Hears what a comparison does; here, nobody looks."""
+
+    def begun(self, target: TableName, rows_expected: int) -> None:
+        """A target is about to be compared."""
+
+    def went_on(self, result: TargetComparison, doubted: int) -> None:
+        """More was looked at; so many rows are in doubt."""
+
+    def paused(self, why: str) -> None:
+        """It waits for a busy server; an empty text: it goes on."""
+
+    def finished(self, result: TargetComparison) -> None:
+        """A target is done."""
+
+
+class CompareJobs:
+    """The Spark jobs about one target."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        comparison: ComparisonPlan,
+        servers: CompareServers,
+        tasks: int,
+        *,
+        checksums: bool,
+    ) -> None:
+        """``tasks``: how many look at once; ``checksums`` as for `look_at`."""
+        self.spark = spark
+        self.servers = servers
+        self.tasks = tasks
+        self._comparison = comparison
+        self._checksums = checksums
+
+    async def look(self, looks: Sequence[Look], most: int) -> list[Looked]:
+        """Look at ranges, as `look_at_ranges`."""
+        job = partial(
+            look_at_ranges,
+            self.spark,
+            self._comparison,
+            looks,
+            self.servers,
+            self.tasks,
+            checksums=self._checksums,
+            most=most,
+        )
+        return await submit(self.spark, job, starving=lambda _: None)
+
+    async def look_again(self, doubts: Sequence[Doubt], applied: bool) -> list[LookedAgain]:
+        """Look at doubts, as `look_again_at`."""
+        job = partial(
+            look_again_at,
+            self.spark,
+            self._comparison,
+            doubts,
+            self.servers,
+            self.tasks,
+            applied=applied,
+        )
+        return await submit(self.spark, job, starving=lambda _: None)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRun:
+    """What the comparison of a target works with. ``keep`` saves how far it is."""
+
+    comparison: ComparisonPlan
+    unfinished: UnfinishedTarget
+    progress: TaskProgress
+    view: ComparisonView
+    jobs: CompareJobs
+    rows: DifferingRows
+    keep: Callable[[], None]
+
+    @property
+    def result(self) -> TargetComparison:
+        """What is found."""
+        return self.unfinished.result
+
+
+Gate = Callable[[], Awaitable[None]]
+"""Waits until the servers are calm."""
+
+
+def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
+    """The sources that have shards of a target."""
+    return frozenset(shard.source for shard in comparison.shards)
+
+
+async def compare_target(run: CompareRun, gate: Gate, chunk_rows: int) -> None:
+    """Compare a target. Raises RowsUnreadError, and what Spark raises."""
+    if run.comparison.ranged:
+        await _RangedComparison(run, gate, chunk_rows).run()
+    else:
+        await _by_digests(run, gate)
+
+
+class _RangedComparison:
+    """The ranges of one target, in the order of its key."""
+
+    def __init__(self, run: CompareRun, gate: Gate, chunk_rows: int) -> None:
+        self._run = run
+        self._gate = gate
+        self._chunk_rows = chunk_rows
+        self._doubts: list[RangeDoubt] = []
+        self._settled_at = time.monotonic()
+
+    async def run(self) -> None:
+        reached = tuple(bytes.fromhex(part) for part in self._run.unfinished.reached)
+        connect = partial(SourceStream, self._run.jobs.servers.target, settings=TARGET_SETTINGS)
+        stream = await anyio.to_thread.run_sync(connect)
+        try:
+            lower: Bound = reached or None
+            while True:
+                looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower)
+                lower = looks[-1].upper
+                await self._look(looks)
+                self._run.view.went_on(self._run.result, self._doubted)
+                late = time.monotonic() - self._settled_at > SETTLE_SECONDS
+                if lower is None or late or self._doubted > DOUBTED_ROWS:
+                    await self._settle()
+                    self._run.unfinished.reached = [part.hex() for part in lower or ()]
+                    self._run.keep()
+                if lower is None:
+                    return
+        finally:
+            stream.close()
+
+    @property
+    def _doubted(self) -> int:
+        return sum(doubt.rows for _, doubt in self._doubts)
+
+    def _next_looks(self, stream: SourceStream, lower: Bound) -> list[Look]:
+        """The next ranges, for one job."""
+        target = self._run.comparison.target
+        looks: list[Look] = []
+        while len(looks) < LOOKS_A_JOB * self._run.jobs.tasks:
+            rows = stream.rows(bound_query(target, lower, None, self._chunk_rows))
+            upper = bound_of(target, rows[0]) if rows else None
+            looks.append(Look(lower, upper))
+            if upper is None:
+                break
+            lower = upper
+        return looks
+
+    async def _look(self, looks: Sequence[Look]) -> None:
+        """Look at ranges, and at the parts of those that are too large."""
+        waiting = list(looks)
+        at_once = LOOKS_A_JOB * self._run.jobs.tasks
+        while waiting:
+            some, waiting = waiting[:at_once], waiting[at_once:]
+            await self._gate()
+            parts: list[Look] = []
+            answers = await self._run.jobs.look(some, 2 * self._chunk_rows)
+            for look, looked in zip(some, answers, strict=True):
+                if looked.failure:
+                    raise RowsUnreadError(looked.failure)
+                if looked.cuts:
+                    bounds = (look.lower, *looked.cuts, look.upper)
+                    parts += [Look(*pair) for pair in pairwise(bounds)]
+                else:
+                    self._count(looked)
+            waiting = parts + waiting
+            if self._doubted > DOUBTED_ROWS:
+                await self._settle()
+                self._run.view.went_on(self._run.result, 0)
+
+    def _count(self, looked: Looked) -> None:
+        result = self._run.result
+        if looked.doubt is not None:
+            self._doubts.append((len(result.ranges), looked.doubt))
+        result.ranges.append(ComparedRange(looked.rows))
+        result.rows += looked.rows
+        for shard, rows in zip(self._run.comparison.shards, looked.by_shard, strict=True):
+            result.by_shard[str(shard)] = result.by_shard.get(str(shard), 0) + rows
+
+    async def _settle(self) -> None:
+        run, result = self._run, self._run.result
+        sources = sources_of(run.comparison)
+        jobs = run.jobs
+        settling = Settling(result.target, sources, run.progress, jobs.look_again, self._take)
+        await settling.settle(self._doubts)
+        self._doubts = []
+        self._settled_at = time.monotonic()
+        for number, rows in settling.held.items():
+            result.ranges[number].held += rows
+            result.held += rows
+        for number, rows in settling.unsettled.items():
+            result.ranges[number].unsettled += rows
+            result.unsettled += rows
+
+    async def _take(self, number: int, differences: list[RowDifference]) -> None:
+        self._run.result.ranges[number].differing += sum(d.times for d in differences)
+        await self._run.rows.take(differences)
+
+
+async def _by_digests(run: CompareRun, gate: Gate) -> None:
+    """Compare a target that no key cuts into ranges: all of it, until what differs is settled."""
+    result, jobs = run.result, run.jobs
+    digests = DigestComparer(jobs.spark, run.comparison, jobs.servers)
+    ends: BinlogEnds | None = None
+    for reading in range(READINGS):
+        applied = ends is not None and await run.progress.applied([ends])
+        await gate()
+        held = await run.progress.held(result.target, sources_of(run.comparison))
+        looked = await submit(jobs.spark, digests.look, starving=lambda _: None)
+        result.rows = looked.rows[0]
+        result.ranges[:] = [ComparedRange(result.rows)]
+        names = map(str, run.comparison.shards)
+        result.by_shard = dict(zip(names, looked.rows[1:], strict=True))
+        settled = applied and not held.all_of
+        left = looked.changing if settled else looked.changing + looked.stayed
+        if settled and looked.stayed:
+            await run.rows.take(digests.differences())
+            result.ranges[0].differing = result.differing
+        run.view.went_on(result, left)
+        if not left or reading == READINGS - 1:
+            break
+        ends = await binlog_ends_of(run.comparison, jobs.servers)
+        digests.go_on(settled=settled)
+    if held.all_of:
+        result.held = result.ranges[0].held = left
+    else:
+        result.unsettled = result.ranges[0].unsettled = left
+
+
+async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:
+    """Where the binlogs of a target's sources end now.
+
+    Raises DatabaseUnavailableError, the server's error.
+    """
+    ends = []
+    for source in sorted(sources_of(comparison)):
+        connection = Connection(servers.sources[source])
+        try:
+            end = await binlog_end(connection)
+        finally:
+            connection.close()
+        if end is not None:
+            ends.append((source, end.file, end.offset))
+    return tuple(ends)

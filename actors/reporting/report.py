@@ -1,0 +1,431 @@
+"""What a log tells of a time: from its records to a report. Pure, and bounded in memory.
+
+The order of records is that of `actors/task/supervisor.py`: a fault comes before the parts that it
+blocks, ``task.step`` with ``programs`` begins a process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from actors.reporting.log_records import LogRecord
+from actors.reporting.progress import Curve, Point
+from replicator.events.reference import FAULT_EVENTS
+
+MOST_MOMENTS, MOST_CHANGES, MOST_FAULTS, MOST_KINDS = 1000, 1000, 1000, 500
+"""Of each list of a report so many are kept, the last ones; all are counted."""
+
+FAULTS = frozenset(event.name for event in FAULT_EVENTS)
+
+_AHEAD_OF_START = frozenset({"memory.settings", "task-file.no-effect", "task-file.open-to-others"})
+"""What a process logs before ``task.step`` with ``programs``."""
+
+_TOLD_AS_PARTS = frozenset({"target.blocked", "source.blocked", "task.restart", "lock.conflict"})
+"""Warnings and errors that a report tells in other places."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeMoment:
+    """Something in the life of the task. ``kind``: such as ``start``, ``killed`` or ``restart``."""
+
+    at: datetime
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class ShardWait:
+    """A shard that brought a schema change, and so long its rows waited; None: they still do."""
+
+    source: str
+    member: str
+    since: datetime
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class SchemaChange:
+    """A schema change of a target. ``outcome``: such as ``executed`` or ``waits for shards``."""
+
+    target: str
+    version: str
+    statement: str
+    first: datetime
+    waits: list[ShardWait] = field(default_factory=list)
+    outcome: str = "waits for shards"
+    began: datetime | None = None
+    executed_seconds: float | None = None
+    resolved: datetime | None = None
+
+    def longest_wait(self, end: datetime) -> float:
+        """Seconds that the rows of a shard waited at most; up to ``end`` where they still wait."""
+        return max((w.seconds or (end - w.since).total_seconds() for w in self.waits), default=0.0)
+
+
+@dataclass(slots=True)
+class FaultSpan:
+    """A fault from its record to its end. ``until`` None: it is there at the end of the log."""
+
+    event: str
+    error: str
+    where: str
+    remedies: tuple[str, ...]
+    since: datetime
+    blocked: list[str] = field(default_factory=list)
+    until: datetime | None = None
+    ended: str = ""
+    _open: set[tuple[str, str]] = field(default_factory=set)
+
+    def block(self, kind: str, name: str) -> None:
+        """Note a part that it blocks."""
+        self._open.add((kind, name))
+        self.blocked.append(f"{kind} {name}")
+
+    def resume(self, kind: str, name: str, at: datetime) -> None:
+        """Note that a part goes on."""
+        if (kind, name) in self._open:
+            self._open.discard((kind, name))
+            if not self._open:
+                self.end(at, "resumed")
+
+    def end(self, at: datetime, how: str) -> None:
+        """It is there no more."""
+        self.until, self.ended = at, how
+
+
+@dataclass(slots=True)
+class MessageCount:
+    """How often a warning or an error came, and what the last one said."""
+
+    event: str
+    level: str
+    count: int
+    first: datetime
+    last: datetime
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFigures:
+    """What the log last said of the full copy."""
+
+    finished: bool
+    rows: float
+    tables: float
+    tables_done: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """No process ran, or it was paused: from when until when (None: to the end of the log)."""
+
+    since: datetime
+    until: datetime | None
+    why: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What happened. ``counts``: by the kind of a moment; ``more``: what the lists leave out."""
+
+    task: str
+    first: datetime | None = None
+    last: datetime | None = None
+    records: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    moments: deque[LifeMoment] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
+    changes: list[SchemaChange] = field(default_factory=list)
+    faults: deque[FaultSpan] = field(default_factory=lambda: deque(maxlen=MOST_FAULTS))
+    fault_count: int = 0
+    change_count: int = 0
+    messages: list[MessageCount] = field(default_factory=list)
+    progress: Curve = field(default_factory=Curve)
+    rows: float = 0
+    copy: CopyFigures | None = None
+    downs: deque[Down] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
+    state: str = ""
+
+
+def report_of(task: str, records: Iterable[LogRecord]) -> Report:
+    """The report of a task from the records of its log, in their order."""
+    builder = _Builder(task)
+    for record in records:
+        builder.take(record)
+    return builder.finished()
+
+
+class _Builder:
+    def __init__(self, task: str) -> None:
+        self._report = Report(task)
+        self._changes: dict[tuple[str, str], SchemaChange] = {}
+        self._messages: dict[tuple[str, str], MessageCount] = {}
+        self._faults: list[FaultSpan] = []
+        self._rows: float | None = None
+        self._down: Down | None = None
+        self._began: datetime | None = None
+        self._before: datetime | None = None
+        self._alive = False
+        self._live = {
+            "task.step": self._step,
+            "task.running": self._runs,
+            "task.paused": self._paused,
+            "task.stopped": self._stopped,
+            "task.failed": self._failed,
+            "task.restart": self._restarts,
+            "task.signal": self._signal,
+            "task.progress": self._progress,
+            "copy.started": self._copy_started,
+            "copy.progress": self._copy,
+            "copy.finished": self._copy,
+            "source.failed-over": self._failed_over,
+            "target.blocked": self._blocked,
+            "source.blocked": self._blocked,
+            "target.resumed": self._resumed,
+            "source.resumed": self._resumed,
+            "lock.item": self._lock_item,
+            "lock.decided": self._decided,
+            "lock.resolved": self._resolved,
+            "lock.conflict": self._conflict,
+            "ddl.started": self._ddl_started,
+            "ddl.executed": self._ddl_executed,
+            "ddl.was-executed": self._ddl_executed,
+        }
+
+    def take(self, record: LogRecord) -> None:
+        self._take(record)
+        if record.event not in _AHEAD_OF_START:
+            self._before = record.at
+
+    def _take(self, record: LogRecord) -> None:
+        report = self._report
+        report.records += 1
+        report.first = min(report.first or record.at, record.at)
+        report.last = max(report.last or record.at, record.at)
+        if record.event in FAULTS and record.level in ("error", "warning"):
+            self._fault(record)
+            return
+        if record.level in ("warning", "error") and record.event not in _TOLD_AS_PARTS:
+            self._message(record)
+        if (taken := self._live.get(record.event)) is not None:
+            taken(record)
+
+    def finished(self) -> Report:
+        """The report, once all records are taken."""
+        report = self._report
+        if self._down is not None:
+            report.downs.append(self._down)
+        report.changes += self._changes.values()
+        report.changes.sort(key=lambda change: change.first)
+        report.messages = sorted(self._messages.values(), key=lambda told: -told.count)
+        return report
+
+    def _note(self, at: datetime, kind: str, text: str) -> None:
+        self._report.counts[kind] = self._report.counts.get(kind, 0) + 1
+        self._report.moments.append(LifeMoment(at, kind, text))
+
+    def _message(self, record: LogRecord) -> None:
+        key = (record.event[:200], record.level)
+        told = self._messages.get(key)
+        if told is None and len(self._messages) >= MOST_KINDS:
+            key = ("other messages", record.level)
+            told = self._messages.get(key)
+        if told is None:
+            told = MessageCount(*key, 0, record.at, record.at, "")
+            self._messages[key] = told
+        told.count, told.last, told.example = told.count + 1, record.at, _example(record)
+
+    # The life of the task.
+
+    def _up(self, at: datetime) -> None:
+        if self._down is not None:
+            self._report.downs.append(replace(self._down, until=at))
+            self._down = None
+
+    def _step(self, record: LogRecord) -> None:
+        if record.text("step") != "programs":
+            return
+        if self._alive:
+            before = self._before or record.at
+            self._note(before, "killed", "the process ended without a word: killed, or a crash")
+            self._down = self._down or Down(before, None, "killed")
+        self._end_faults(record.at, "a new process started")
+        self._note(record.at, "start", "a process starts")
+        self._began, self._alive, self._rows = record.at, True, 0.0
+
+    def _runs(self, record: LogRecord) -> None:
+        self._alive = True
+        if self._began is not None:
+            seconds = (record.at - self._began).total_seconds()
+            self._note(record.at, "running", f"the task runs, {seconds:.1f} s after its start")
+            self._began = None
+        elif self._down is not None:
+            self._note(record.at, "running", "the task runs again")
+        self._up(record.at)
+        self._report.state = "running"
+        for fault in self._faults:
+            if not fault.blocked:
+                fault.end(record.at, "the task ran again")
+        self._faults = [fault for fault in self._faults if fault.until is None]
+
+    def _paused(self, record: LogRecord) -> None:
+        whole = any(not fault.blocked for fault in self._faults)
+        self._note(record.at, "pause", "paused by a fault" if whole else "paused")
+        self._down = self._down or Down(record.at, None, "paused")
+        self._report.state = "paused"
+
+    def _stopped(self, record: LogRecord) -> None:
+        self._note(record.at, "stop", "stopped in order" if not self._faults else "stopped")
+        self._ends(record.at, "stopped")
+
+    def _failed(self, record: LogRecord) -> None:
+        self._note(record.at, "failed", f"ended with an error: {record.text('error')}")
+        self._ends(record.at, "failed")
+
+    def _ends(self, at: datetime, state: str) -> None:
+        self._end_faults(at, f"the process {'ended' if state == 'failed' else 'was stopped'}")
+        self._alive, self._report.state = False, state
+        self._down = self._down or Down(at, None, state)
+
+    def _restarts(self, record: LogRecord) -> None:
+        self._note(record.at, "restart", f"starts again: {record.text('reason')}")
+
+    def _signal(self, record: LogRecord) -> None:
+        self._note(record.at, "signal", f"the process got {record.text('signal')}")
+
+    def _failed_over(self, record: LogRecord) -> None:
+        source, server = record.text("source"), record.text("server")
+        self._note(record.at, "failover", f"source {source} goes on at another server: {server}")
+
+    # Faults.
+
+    def _fault(self, record: LogRecord) -> None:
+        span = FaultSpan(
+            record.event,
+            record.text("error"),
+            record.text("where"),
+            record.texts("remedies"),
+            record.at,
+        )
+        self._note(record.at, "fault", f"fault {record.event}: {span.where or span.error}")
+        self._report.fault_count += 1
+        self._report.faults.append(span)
+        self._faults = [*self._faults, span][-MOST_FAULTS:]
+
+    def _blocked(self, record: LogRecord) -> None:
+        kind = record.event.partition(".")[0]
+        name, event = record.text(kind), record.text("fault")
+        if not event:
+            self._note(record.at, "pause", f"{kind} {name} paused by the operator")
+            return
+        for fault in reversed(self._faults):
+            if fault.event == event:
+                fault.block(kind, name)
+                return
+
+    def _resumed(self, record: LogRecord) -> None:
+        kind = record.event.partition(".")[0]
+        name = record.text(kind)
+        self._note(record.at, "resume", f"{kind} {name} goes on")
+        for fault in self._faults:
+            fault.resume(kind, name, record.at)
+        self._faults = [fault for fault in self._faults if fault.until is None]
+
+    def _end_faults(self, at: datetime, how: str) -> None:
+        for fault in self._faults:
+            fault.end(at, how)
+        self._faults = []
+
+    # Schema changes.
+
+    def _change(self, record: LogRecord) -> SchemaChange:
+        key = (record.text("target"), record.text("version"))
+        change = self._changes.get(key)
+        if change is None:
+            change = SchemaChange(*key, record.text("statement"), record.at)
+            self._changes[key] = change
+            self._report.change_count += 1
+            if len(self._changes) > MOST_CHANGES:
+                del self._changes[next(iter(self._changes))]
+        change.statement = change.statement or record.text("statement")
+        return change
+
+    def _lock_item(self, record: LogRecord) -> None:
+        change = self._change(record)
+        shard = (record.text("source"), record.text("member"))
+        # After a crash the statement is read again.
+        if change.resolved is None and shard not in {(w.source, w.member) for w in change.waits}:
+            change.waits.append(ShardWait(*shard, record.at))
+
+    def _decided(self, record: LogRecord) -> None:
+        change = self._change(record)
+        how = "skipped" if record.fields.get("skipped") is True else "is executed"
+        unlocked = record.fields.get("unlocked") is True
+        change.outcome = f"{how}, unlocked by the operator" if unlocked else how
+
+    def _resolved(self, record: LogRecord) -> None:
+        change = self._change(record)
+        change.resolved = record.at
+        change.outcome = change.outcome.replace("is executed", "executed")
+        if change.outcome.startswith("waits"):
+            change.outcome = "executed"
+        for wait in change.waits:
+            wait.seconds = wait.seconds or max((record.at - wait.since).total_seconds(), 0.001)
+
+    def _conflict(self, record: LogRecord) -> None:
+        self._change(record).outcome = "in conflict"
+
+    def _ddl_started(self, record: LogRecord) -> None:
+        change = self._change(record)
+        change.began = record.at
+        if change.outcome.startswith("waits"):
+            change.outcome = "is executed"
+
+    def _ddl_executed(self, record: LogRecord) -> None:
+        change = self._change(record)
+        change.outcome = change.outcome.replace("is executed", "executed")
+        if change.began is not None and change.executed_seconds is None:
+            change.executed_seconds = (record.at - change.began).total_seconds()
+
+    # Throughput, lag, the copy.
+
+    def _progress(self, record: LogRecord) -> None:
+        # The last moments of a process, which has nothing to follow any more.
+        if record.text("condition") == "stopped":
+            return
+        rows = record.number("rows") or 0.0
+        if self._rows is not None:
+            self._report.rows += max(rows - self._rows, 0.0)
+        self._rows, self._alive = rows, True
+        self._report.progress.add(
+            Point(
+                record.at,
+                record.number("rows_per_second") or 0.0,
+                record.number("lag_seconds"),
+            )
+        )
+
+    def _copy_started(self, record: LogRecord) -> None:
+        self._note(record.at, "copy", "a full copy begins or goes on")
+
+    def _copy(self, record: LogRecord) -> None:
+        finished = record.event == "copy.finished"
+        names = ("rows", "tables", "tables_done", "seconds")
+        figures = [record.number(name) or 0.0 for name in names]
+        self._report.copy = CopyFigures(finished, *figures)
+        if finished:
+            self._note(record.at, "copy", "the full copy is complete")
+
+
+def _example(record: LogRecord) -> str:
+    """What a record says of its cause, and of where."""
+    where = " ".join(
+        f"{name} {record.text(name)}" for name in ("source", "target") if record.text(name)
+    )
+    for name in ("reason", "error", "finding", "message", "statement"):
+        if text := record.text(name):
+            return f"{where}: {text}"[:500] if where else text[:500]
+    return where[:500]

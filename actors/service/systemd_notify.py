@@ -1,0 +1,85 @@
+"""What a task tells systemd: that it is ready, how it is doing, and that its event loop lives.
+
+The protocol of sd_notify(3): datagrams of assignments to the socket that ``NOTIFY_SOCKET`` names, a
+path or, behind an ``@``, a name in the abstract namespace. Nothing is told where it names none.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import anyio
+
+from replicator.printable_text import shown_line
+from replicator.status import TaskStatus, condition, largest_lag, needs_operator
+from replicator.terminal.figures import number, seconds
+
+BEAT_SECONDS = 5.0
+"""Seconds between two datagrams; fewer where the watchdog wants that."""
+
+GRACE_SECONDS = 120
+"""Seconds by which each beat puts off the time that a start or a stop may take."""
+
+_READY = ("running", "pausing", "paused")
+
+
+class ServiceManager:
+    """The systemd that started this process, as its environment tells, or none."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        given = environment.get("NOTIFY_SOCKET", "")
+        # A space for systemd is a NUL for the kernel.
+        self._address = f"\0{given[1:]}" if given.startswith("@") else given
+        self._beat = min(BEAT_SECONDS, (_watchdog_seconds(environment) or BEAT_SECONDS * 3) / 3)
+        self._ready = False
+
+    async def keep(self, status: Callable[[], TaskStatus]) -> None:
+        """Tell of the task until cancelled; in the end, that it stops."""
+        if not self._address.startswith(("/", "\0")):
+            return
+        try:
+            while True:
+                self.beat(status())
+                await anyio.sleep(self._beat)
+        finally:
+            self._tell("STOPPING=1")
+
+    def beat(self, status: TaskStatus) -> None:
+        """Tell how the task is doing. Where nobody reads that, it is lost, and the task goes on."""
+        told = [f"STATUS={status_line(status)}", "WATCHDOG=1"]
+        if status.state in _READY and not self._ready:
+            self._ready = True
+            told.append("READY=1")
+        if status.state in ("stopping", "stopped"):
+            told.append("STOPPING=1")
+        if not self._ready or "STOPPING=1" in told:
+            told.append(f"EXTEND_TIMEOUT_USEC={GRACE_SECONDS * 1_000_000}")
+        self._tell(*told)
+
+    def _tell(self, *assignments: str) -> None:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            # The event loop does not wait for a systemd that reads nothing.
+            sender.setblocking(False)
+            sender.sendto("\n".join(assignments).encode(errors="replace"), self._address)
+
+
+def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
+    """How often the watchdog wants to hear of this process; None: it does not."""
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    given = environment.get("WATCHDOG_USEC", "")
+    return int(given) / 1_000_000 if given.isascii() and given.isdigit() and int(given) else None
+
+
+def status_line(status: TaskStatus) -> str:
+    """The line of ``systemctl status``."""
+    told = [condition(status)]
+    if needs_operator(status):
+        told.append(f"needs you: `replicator status {status.task}`")
+    if (lag := largest_lag(status)) is not None:
+        told.append(f"lag {seconds(lag)}")
+    told.append(f"{number(round(status.writer.rows_per_second))} rows/s")
+    return shown_line(", ".join(told))

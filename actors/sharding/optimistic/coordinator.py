@@ -1,0 +1,236 @@
+"""Releases: when rows that were held may flow, and what the operator says of open statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import anyio
+
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import CoordinationTools, OpenLock, Unit, Way
+from actors.sharding.group import GroupActor
+from actors.sharding.optimistic.answers import OptimisticAnswers
+from actors.sharding.optimistic.group import OptimisticGroup
+from actors.sharding.uncoordinated.mode import Uncoordinated
+from replicator.binlog.segments.segment import Statement
+from replicator.mysql.names import Member, TableName
+from replicator.sharding.items import Item
+from replicator.sharding.optimistic.answers import (
+    SETTLED,
+    Action,
+    Objection,
+    OpenStatement,
+)
+from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
+from replicator.watermark import Place
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether a release that had to wait is possible."""
+
+
+class OptimisticCoordinator:
+    """Makes the groups, restarts sources whose held rows may flow, and answers the operator.
+
+    A release is saved between two incarnations of its source, when nothing of it is under way: all
+    that was read is applied and saved, so the place where its rows change their version is known.
+    """
+
+    def __init__(self, tools: CoordinationTools, answers: OptimisticAnswers) -> None:
+        self._answers = answers
+        self._registry = tools.registry
+        self._writer = tools.writer
+        self._units = tools.units
+        self._blocked = tools.blocked
+        self._groups: dict[tuple[str, int], OptimisticGroup] = {}
+        self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
+
+    async def run(self) -> None:
+        """Restart sources whose held rows may flow."""
+        while True:
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._answers.changed.wait()
+            for unit in self._units.values():
+                if unit.running and not unit.restarting and any(self._due(unit)):
+                    unit.restart()
+
+    def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
+        """The targets of which a source has open statements that can be answered by now."""
+        for name in self._answers.histories:
+            if name not in self._blocked and (due := self._answers.due(name, unit.source)):
+                tracker = self._writer.tracker(unit.source)
+                target = self._registry.target(name)
+                low = tracker.low_watermarks.get(target)
+                if tracker.high_watermarks.get(target) == low:
+                    yield name, due
+
+    def make_group(self, unit: Unit, target: int) -> GroupActor:
+        """The group of a target in an incarnation of a source."""
+        name = self._registry.target_name(target)
+        if not name.table:
+            # Databases have no rows: their statements are executed in stream order.
+            return self._plain.make_group(unit, target)
+        group = self._groups[unit.source, target] = OptimisticGroup(
+            unit.source,
+            target,
+            self._registry,
+            self._writer.mailbox,
+            self._answers.history(name).release(unit.source),
+            unit.low_watermarks.get(target),
+            self._answers,
+        )
+        return group
+
+    def began(self, unit: Unit) -> None:
+        """Groups start when they are first needed."""
+
+    async def before_restart(self) -> None:
+        """Nothing is waited for."""
+
+    async def ended(self, unit: Unit) -> None:
+        """Save the releases of a source: all that it read is applied, and nothing is under way."""
+        for source, target in tuple(self._groups):
+            if source == unit.source:
+                del self._groups[source, target]
+        for name in tuple(self._answers.histories):
+            target = self._registry.target(name)
+            low, high = (w.get(target) for w in (unit.low_watermarks, unit.high_watermarks))
+            # Where a bucket is ahead of another, the place at which versions change is not known.
+            if name in self._blocked or low != high:
+                continue
+            if due := self._answers.due(name, unit.source):
+                applied = None if low is None else (low.version, low.place)
+                await self._answers.release(name, unit.source, due, applied)
+
+    # What is open.
+
+    def _open(self) -> Iterator[tuple[TableName, Member, OpenStatement]]:
+        for name, history in sorted(self._answers.histories.items()):
+            for member, standing in sorted(history.state.members.items()):
+                if standing.open is not None:
+                    yield name, member, standing.open
+
+    def open_items(self, source: str) -> Collection[Place]:
+        """The places of a source's open statements: its saved position stays before all of them."""
+        return [opened.at for _, member, opened in self._open() if member.source == source]
+
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) that open statements of a source are of."""
+        return {
+            self._registry.target(name)
+            for name, member, _ in self._open()
+            if member.source == source
+        }
+
+    def open_locks(self) -> Sequence[OpenLock]:
+        """An entry for each open statement; the id is that of its target."""
+        return [self._lock(*found) for found in self._open()]
+
+    def _lock(self, name: TableName, member: Member, opened: OpenStatement) -> OpenLock:
+        target = self._registry.target(name)
+        group = self._groups.get((member.source, target))
+        held = group.rows_held[member] if group is not None else 0
+        statement = Statement("", opened.sql, opened.at.transaction, opened.timestamp)
+        item = Item(opened.text, (opened.sql,), member.name, opened.at, ShardStatement(statement))
+        view = LockView(
+            target=name,
+            version=self._answers.history(name).version(member.source) + 1,
+            item=item,
+            owner=member.source,
+            ready=tuple(s for s in self._units if s != member.source),
+            missing={},
+            rows_held=held,
+            conflict=None,
+            resolving=opened.granted or opened.released or opened.action is not None,
+        )
+        return OpenLock(
+            str(name),
+            view,
+            opened.timestamp or None,
+            {member.source: opened.timestamp} if held and opened.timestamp else {},
+            reason=f"{member}: {opened.reason}",
+            ways=tuple(_ways(member, opened)),
+        )
+
+    # The operator.
+
+    async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
+        """Say what becomes of an open statement; returns when that is saved.
+
+        Raises UnlockError, DisputedError where several are open and none was named.
+        """
+        entries = [found for found in self._open() if str(found[0]) == lock]
+        if not entries:
+            known = ", ".join(sorted({str(name) for name, *_ in self._open()})) or "none"
+            raise UnlockError(f"there is no lock {lock}; open locks: {known}")
+        if entries[0][0] in self._blocked:
+            raise UnlockError(
+                f"{lock} is blocked (`replicator resume TASK --target '{lock}'` first), or is being"
+                " copied (wait until it is: `replicator status TASK`)"
+            )
+        chosen = [
+            (name, member, opened)
+            for name, member, opened in entries
+            if owner in ("", member.source) and shard in ("", str(member.name))
+        ]
+        if not chosen:
+            having = ", ".join(str(member) for _, member, _ in entries)
+            raise UnlockError(
+                f"no such shard has an open statement of {lock}; these have: {having}"
+            )
+        if len(chosen) > 1:
+            raise DisputedError(f"several shards have open statements of {lock}")
+        name, member, opened = chosen[0]
+        if opened.granted or opened.released or opened.action is not None:
+            raise UnlockError(f"the statement of {member} is being resolved already")
+        action = Action.SKIP if skip else Action.EXEC
+        if opened.objection not in SETTLED[action]:
+            raise UnlockError(
+                f"{opened.reason}. {action.value} can't settle that:"
+                f" {'; '.join(way.text for way in _ways(member, opened))}"
+            )
+        await self._answers.say(name, member, action)
+
+
+def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
+    """What helps against an open statement."""
+
+    def unlock(action: Action, text: str) -> Way:
+        return Way(text, action.value, member.source, str(member.name))
+
+    if opened.granted or opened.released or opened.action is not None:
+        yield Way("wait: its rows are being read again")
+        return
+    match opened.objection:
+        case Objection.NAME:
+            yield Way("run the statement on the other shards: the last one resolves it")
+        case Objection.TYPE:
+            yield Way("make the column of the other shards like this one")
+            yield unlock(
+                Action.EXEC,
+                "the target's column becomes this one; a value of other shards that does not fit"
+                " pauses the target",
+            )
+            yield unlock(
+                Action.SKIP,
+                "the target's column stays; a value of this shard that does not fit pauses the"
+                " target",
+            )
+        case Objection.FILL:
+            yield unlock(
+                Action.EXEC,
+                "rows without the column get this value from now on; give the shard's rows that are"
+                " on the target the values that they have in the shard",
+            )
+            yield unlock(
+                Action.SKIP,
+                "the target's default stays; give the shard's rows that are on the target the"
+                " values that they have in the shard",
+            )
+        case Objection.STALE:
+            yield Way("drop the column on the other shards: then it is added by itself")
+            for action in Action:
+                yield unlock(action, "the shard's older rows keep their former values in it")
+        case Objection.REFUSED:
+            yield unlock(Action.EXEC, "tries again, once the target or its rows are mended")
+        case Objection.ROWS:
+            yield Way("run the statement on the other shards: the last one resolves it")

@@ -1,0 +1,220 @@
+"""The sharding group of a target whose shards may differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from actors.actor import Mailbox
+from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
+from actors.sharding.group import GroupActor
+from actors.sharding.optimistic.answers import OptimisticAnswers
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.kernels.compiled import Truths
+from replicator.mysql.names import Member
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.registry.registry import GONE, SchemaRegistry
+from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.answers import Release
+from replicator.sharding.optimistic.history import begin_of
+from replicator.watermark import Place, Watermark
+
+_GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)
+
+
+class OptimisticGroup(GroupActor):
+    """Passes rows on to the writer, and each statement as a barrier behind them.
+
+    It waits for the answer to a statement before it decides what stands behind. Rows of a member
+    whose statement is open are held, which means dropped: the source will read them again. The
+    version counts the releases of this source's rows.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: int,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        release: Release[Member] | None,
+        low_watermark: Watermark | None,
+        answers: OptimisticAnswers,
+    ) -> None:
+        super().__init__(source, target, registry, writer, low_watermark)
+        self.rows_held: Counter[Member] = Counter()
+        self._release = release
+        self._answers = answers
+        self._held: dict[Member, int] = {}
+        self._asked: list[tuple[Member, int]] = []
+
+    @property
+    def version(self) -> int:
+        """How many releases of the source's rows there were."""
+        return 0 if self._release is None else self._release.number
+
+    async def decide(self, message: TargetSegment) -> TargetSegment:
+        """Forward the rows of a segment that flow, and its DDL as a barrier after them."""
+        await self._hear()
+        self.segment = message.segment
+        rows = self._flowing(message.rows) if message.rows else None
+        ddl = self._statement(message) if message.statement is not None else None
+        return replace(
+            message,
+            rows=self.after_low_watermark(rows) if rows is not None else None,
+            effects=(),
+            statement=None,
+            version=self.version,
+            ddl=ddl,
+            saved=self._saved() if message.effects else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
+        )
+
+    async def _hear(self) -> None:
+        """Wait for the answers to what was forwarded last."""
+        target = self.registry.target_name(self.target)
+        for member, at in self._asked:
+            if await self._answers.given(target, member, at):
+                number = self.registry.number(member)
+                assert number is not None
+                self._held[member] = number
+        self._asked = []
+
+    def _flowing(self, rows: RowEvents) -> RowEvents | None:
+        """The rows that are of the present version: neither held, nor applied before it."""
+        chosen = np.ones(len(rows), np.bool_)
+        for kind, (number, _) in enumerate(rows.kinds):
+            member = self.registry.member(number)
+            own = rows.kind == kind
+            if member in self._held:
+                self.rows_held[member] += int(own.sum())
+                chosen[own] = False
+            else:
+                chosen[own] = _behind(rows, begin_of(self._release, member))[own]
+        return rows.where(chosen)
+
+    def _statement(self, message: TargetSegment) -> DdlItem | None:
+        """What is forwarded of the effects of a statement; adds and removes members."""
+        statement = message.statement
+        assert statement is not None
+        effects = [e for e in message.effects if Member(self.source, e.table) not in self._held]
+        renames = [e for e in effects if e.kind is EffectKind.RENAME]
+        going = [e for e in effects if e.kind in _GOING]
+        others = [e for e in effects if e not in renames and e not in going]
+        items = [item for e in others if (item := self._other(e, statement)) is not None]
+        if renames:
+            items.append(self._rename(renames, statement))
+        if going:
+            items += self._leave(going, statement)
+        if len(items) > 1 and not _replaces(items):
+            raise self._several(statement)
+        if not items:
+            return None
+        item = items[-1]
+        self._asked.append((Member(self.source, item.effect.table), statement.transaction))
+        return item
+
+    def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
+        match effect.kind:
+            case EffectKind.ALTER:
+                if effect.discards_rows:
+                    self._tell(effect, statement)
+                    effect = replace(effect, instead=())
+                self.registry.join(Member(self.source, effect.table), effect.target)
+            case EffectKind.CREATE:
+                self.registry.join(Member(self.source, effect.table), effect.target)
+                if effect.clears and effect.instead is None:
+                    # What it replaces stays on the target, which others share.
+                    self._tell(effect, statement)
+            case EffectKind.MOVE_IN if effect.skipped:
+                self._inherit(effect, statement.transaction)
+            case EffectKind.MOVE_IN:
+                raise self._moved(effect, statement)
+            case _:
+                self._tell(effect, statement)
+                return None
+        return self._item(effect, statement)
+
+    def _item(self, effect: Effect, statement: Statement) -> DdlItem:
+        return DdlItem(self.source, self.target, self.version, effect, statement)
+
+    def _leave(self, going: list[Effect], statement: Statement) -> list[DdlItem]:
+        for effect in going:
+            number = self.registry.number(Member(self.source, effect.table))
+            if number is not None:
+                self.registry.leave(number)
+                self.registry.learn(number, statement.transaction, GONE)
+            self._tell(effect, statement)
+        return [self._item(replace(going[0], instead=()), statement)]
+
+    def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
+        """Give members other names, all at one moment: some may take those of others."""
+        registry, at = self.registry, statement.transaction
+        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
+        for number in old.values():
+            registry.leave(number)
+            registry.learn(number, at, GONE)
+        for effect in renames:
+            assert effect.renamed_to is not None
+            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
+            registry.inherit(new, at, old[effect.table])
+        return self._item(replace(renames[0], instead=()), statement)
+
+    def _inherit(self, effect: Effect, at: int) -> None:
+        assert effect.renamed_to is not None
+        new = self.registry.join(Member(self.source, effect.table), effect.target)
+        origin = self.registry.number(Member(self.source, effect.renamed_to))
+        if origin is not None:
+            self.registry.inherit(new, at, origin)
+
+    def _tell(self, effect: Effect, statement: Statement) -> None:
+        self.log.warning(
+            "ddl.not-executed",
+            kind=effect.kind.value,
+            table=str(effect.table),
+            statement=statement.sql[:500],
+            reason="the target keeps the rows of its shards",
+        )
+
+    def _saved(self) -> GroupSaved:
+        own = self.registry.members_in(self.source)
+        members = tuple((m, self.version) for m in own if self.registry.target_of(m) == self.target)
+        return GroupSaved(members, GroupState(self.version, ()))
+
+    def _moved(self, effect: Effect, statement: Statement) -> FatalError:
+        return FatalError(
+            "ddl.move-in",
+            f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the target"
+            f" {effect.target}: rows that it holds would move between targets",
+            where=f"source {self.source}, target {effect.target}",
+            scope=of_target(self.registry.target_name(self.target)),
+            remedies=(MOVED_ROWS, COPY_ANEW),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+        )
+
+    def _several(self, statement: Statement) -> FatalError:
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "ddl.several-tables",
+            f"one statement changes the target {target} more than once: {statement.sql[:500]}",
+            where=f"source {self.source}, target {target}",
+            scope=of_target(target),
+            remedies=(COPY_ANEW,),
+            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+        )
+
+
+def _behind(rows: RowEvents, place: Place) -> Truths:
+    """Which rows stand behind a place."""
+    behind = np.ones(len(rows), np.bool_)
+    behind[: rows.up_to(place)] = False
+    return behind
+
+
+def _replaces(items: list[DdlItem]) -> bool:
+    """Whether two items are of one table, which its statement drops and creates anew."""
+    return len({item.effect.table for item in items}) == 1

@@ -1,0 +1,228 @@
+"""The ALTER TABLE that makes one shape of a target another. Pure.
+
+Where the member's own statement does not do it. Texts come from SHOW CREATE TABLE: the type of the
+member that has it, NULL by the join, and of a column that stays the target's own default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from replicator.ddl.parser.tokens import Token
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.effects.column_values import definition_of
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.sharding.optimistic.column_order import charset, kind, takes
+from replicator.sharding.optimistic.shapes import Key, Shape, index_texts
+
+_FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
+"""What follows the type and NULL in a definition, as servers write it."""
+
+
+class NoAlterError(Exception):
+    """No ALTER is known for the change; the text says why."""
+
+
+def derived_alter(
+    before: Shape,
+    after: Shape,
+    target: Table,
+    members: Sequence[Table],
+    name: TableName,
+    converted: frozenset[str] = frozenset(),
+) -> str:
+    """The ALTER TABLE of ``name`` for the change from one shape to another; empty: none is needed.
+
+    ``target`` is its structure now, which may have more than the shape: columns that are extracted,
+    keys with these. ``members`` are the structures that definitions are taken from; the one that
+    brings the change first. ``converted``: columns to be as it has them. Raises NoAlterError.
+    """
+    actions = [
+        *_dropped_keys(before, after, target, members),
+        *_columns(before, after, target, members, converted),
+        *_added_keys(before, after, target, members),
+    ]
+    return f"ALTER TABLE {name.quoted} {', '.join(actions)}" if actions else ""
+
+
+def _columns(
+    before: Shape,
+    after: Shape,
+    target: Table,
+    members: Sequence[Table],
+    converted: frozenset[str],
+) -> Iterator[str]:
+    for name in sorted(before.columns.keys() - after.columns.keys()):
+        if (there := target.column(name)) is not None:
+            yield f"DROP COLUMN {quote(there.name)}"
+    for name in _in_order(after.columns.keys(), members):
+        found, former = after.columns[name], before.columns.get(name)
+        wanted, there = found.column, target.column(name)
+        if former is not None and former.sense == found.sense and name not in converted:
+            continue
+        if there is None:
+            if former is not None:
+                raise NoAlterError(f"the target has no column {wanted.name}")
+            origin = _origin(wanted, members)
+            yield f"ADD COLUMN {_defined(wanted, origin, origin)}{_place(name, origin, target)}"
+        elif name in converted or not _suits(there, wanted, former.column if former else None):
+            origin = _origin(wanted, members)
+            values = origin if name in converted else target
+            yield f"MODIFY COLUMN {_defined(wanted, origin, values)}"
+
+
+def _suits(there: Column, wanted: Column, former: Column | None) -> bool:
+    """Whether the target's column needs no change: it is so, or was made wider than its shards'."""
+    if _sense(there) == _sense(wanted):
+        return True
+    apart = former is None or _sense(there) != _sense(former)
+    return apart and takes(there, wanted) and there.nullable >= wanted.nullable
+
+
+def _sense(column: Column) -> tuple[str, str, bool]:
+    return kind(column), charset(column), column.nullable
+
+
+def _in_order(names: Iterable[str], members: Sequence[Table]) -> list[str]:
+    """Names in the order of the first member that has them."""
+    left = dict.fromkeys(sorted(names))
+    order = [folded(c.name) for table in members for c in table.columns]
+    return [*dict.fromkeys(n for n in order if n in left), *(n for n in left if n not in order)]
+
+
+def _origin(wanted: Column, members: Sequence[Table]) -> Table:
+    """The member whose definition of a column is the wanted one, or has its type at least."""
+    having = [t for t in members if (c := t.column(wanted.name)) and kind(c) == kind(wanted)]
+    for table in having:
+        column = table.column(wanted.name)
+        assert column is not None
+        if column.nullable == wanted.nullable and charset(column) == charset(wanted):
+            return table
+    if not having:
+        raise NoAlterError(f"no shard has {wanted.name} as {wanted.type}")
+    return having[0]
+
+
+def _defined(wanted: Column, origin: Table, values: Table) -> str:
+    """A column's definition: its type from a member, its default from ``values``."""
+    if wanted.generated:
+        tokens = definition_of(origin.create_sql, wanted.name)
+        return f"{quote(wanted.name)} {origin.create_sql[tokens[0].start : tokens[-1].end]}"
+    there = values.column(wanted.name)
+    collation = there.collation if there and charset(there) == charset(wanted) else wanted.collation
+    text = re.sub(r"/\*.*?\*/", "", wanted.type).strip()
+    if wanted.charset:
+        text += f" CHARACTER SET {wanted.charset}"
+        text += f" COLLATE {collation}" if collation else ""
+    text += " NULL" if wanted.nullable else " NOT NULL"
+    return f"{quote(wanted.name)} {text}{_further(values, wanted)}"
+
+
+def _further(table: Table, wanted: Column) -> str:
+    tokens = definition_of(table.create_sql, wanted.name)
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.keyword in _FURTHER:
+            left = tokens[place:]
+            if not wanted.nullable and _is_null(left):
+                left = left[2:]
+            return f" {table.create_sql[left[0].start : left[-1].end]}" if left else ""
+    return ""
+
+
+def _is_null(tokens: Sequence[Token]) -> bool:
+    return [token.keyword for token in tokens[:2]] == ["DEFAULT", "NULL"]
+
+
+def _place(name: str, origin: Table, target: Table) -> str:
+    """Behind the neighbour that the column has in the shard, where the target has that."""
+    names = [folded(column.name) for column in origin.columns]
+    place = names.index(name)
+    if place == len(names) - 1:
+        return ""
+    if place == 0:
+        return " FIRST"
+    there = target.column(names[place - 1])
+    return f" AFTER {quote(there.name)}" if there is not None else ""
+
+
+def _dropped_keys(
+    before: Shape, after: Shape, target: Table, members: Sequence[Table]
+) -> Iterator[str]:
+    if before.primary != after.primary and before.primary is not None:
+        if _key(target, before.primary, primary=True) is None:
+            raise NoAlterError("the target's primary key is another one than that of its shards")
+        yield "DROP PRIMARY KEY"
+    for columns in sorted(before.unique - after.unique, key=sorted):
+        if (key := _key(target, columns)) is not None:
+            yield f"DROP INDEX {quote(key.name)}"
+    there = index_texts(target)
+    staying = {name for name, _ in after.indexes}
+    for name, _ in sorted(before.indexes - after.indexes):
+        if name in there:
+            yield f"DROP INDEX {quote(name)}"
+        elif name in staying:
+            raise NoAlterError(f"the target has no index {name}")
+
+
+def _added_keys(
+    before: Shape, after: Shape, target: Table, members: Sequence[Table]
+) -> Iterator[str]:
+    if before.primary != after.primary and after.primary is not None:
+        yield f"ADD PRIMARY KEY ({', '.join(map(quote, _ordered(after.primary, members)))})"
+    there = index_texts(target)
+    gone = {
+        folded(key.name)
+        for columns in before.unique - after.unique
+        if (key := _key(target, columns)) is not None
+    }
+    gone |= {name for name, _ in before.indexes - after.indexes}
+    for columns in sorted(after.unique - before.unique, key=sorted):
+        if _key(target, columns) is not None:
+            continue
+        found = _origin_key(columns, members)
+        if folded(found.name) in there.keys() - gone:
+            raise NoAlterError(f"the target has another index {found.name}")
+        yield f"ADD UNIQUE KEY {quote(found.name)} ({', '.join(map(quote, found.columns))})"
+    for name, _ in sorted(after.indexes - before.indexes):
+        if name in there.keys() - gone:
+            continue
+        text = next((texts[name] for t in members if name in (texts := index_texts(t))), None)
+        if text is None:
+            raise NoAlterError(f"no shard has an index {name}")
+        yield f"ADD {text}"
+
+
+def _key(table: Table, columns: Key, *, primary: bool = False) -> UniqueKey | None:
+    return next(
+        (
+            key
+            for key in table.keys
+            if not key.prefix
+            and (key.name == "PRIMARY") == primary
+            and frozenset(map(folded, key.columns)) == columns
+        ),
+        None,
+    )
+
+
+def _origin_key(columns: Key, members: Sequence[Table]) -> UniqueKey:
+    for table in members:
+        if (key := _key(table, columns)) is not None:
+            return key
+    for table in members:
+        if (key := _key(table, columns, primary=True)) is not None:
+            return UniqueKey("_".join(["uk", *key.columns]), key.columns)
+    raise NoAlterError(f"no shard has a key of {', '.join(sorted(columns))}")
+
+
+def _ordered(columns: Key, members: Sequence[Table]) -> list[str]:
+    """The columns of a primary key that joins several: in the order of the members' own."""
+    found: dict[str, str] = {}
+    for table in members:
+        for key in table.keys:
+            if key.name == "PRIMARY":
+                found |= {folded(n): n for n in key.columns if folded(n) not in found}
+    return [name for folded_name, name in found.items() if folded_name in columns]

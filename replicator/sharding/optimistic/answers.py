@@ -1,0 +1,524 @@
+"""What becomes of a member's statement: taken, taken with a step of the target, or open. Pure.
+
+Pessimistic mode asks when all members have a statement; here the question is whether the member's
+rows still fit beside those of the others. The target's structure follows the join of the *taken*
+structures of all members: those behind the last statement of each that was taken. A statement that
+can't be taken is *open*: its member's rows behind it are held, all others flow.
+
+Each statement is answered once, when every row before it is applied and the watermarks that cover
+them are saved; the answer is saved before anything is executed and before any row behind it is
+applied. So a row that is read again is either below a watermark, or of a structure that the target
+takes: no step waits for another source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Generic
+
+from replicator.mysql.names import folded
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.items import Name
+from replicator.sharding.optimistic.column_order import comparable
+from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.shapes import NoJoinError, Shape, items_of, join, shape_of
+from replicator.watermark import Place
+
+
+class Action(StrEnum):
+    """What the operator says of an open statement."""
+
+    EXEC = "exec"
+    """It counts, and the target follows it."""
+    SKIP = "skip"
+    """The target stays as it is; its member goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A member's statement that was not taken. ``at`` is its place, ``reason`` says why.
+
+    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
+    ``timestamp`` by its source's clock. ``structure``: the member's behind it. ``granted``: all
+    members have brought the statement, and the target has it. ``action``: the operator's answer.
+    ``released``: its rows may flow, and it is answered anew when it is read again.
+    """
+
+    at: Place
+    text: str
+    sql: str
+    objection: Objection
+    reason: str
+    structure: Table | None
+    timestamp: int = 0
+    granted: bool = False
+    action: Action | None = None
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A member: its taken structure (None where it is not known), and what is special about it.
+
+    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
+    ``ceded``: columns that it has otherwise than the target, as the operator has said.
+    """
+
+    taken: Table | None
+    stale: frozenset[str] = frozenset()
+    ceded: frozenset[str] = frozenset()
+    open: OpenStatement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[Name]):
+    """Rows of a source that were held may flow: its number is the version of its rows.
+
+    It is saved when nothing of the source is under way. ``at``: up to there, rows of members that
+    were not held are applied. ``members``: those that were held, each from its open statement.
+    """
+
+    number: int
+    at: Place
+    members: tuple[tuple[Name, Place], ...]
+
+
+class Objection(StrEnum):
+    """Why a statement is open: what decides which answers of the operator there are."""
+
+    NAME = "name"
+    """It gives a column another name, or drops and adds it: its rows would have no column."""
+    TYPE = "type"
+    """Its column and that of others have no type in common, or their values are converted."""
+    FILL = "fill"
+    """Its rows get another value in a new column than those on the target have got."""
+    STALE = "stale"
+    """It adds a column again of which the target still has the shard's former values."""
+    ROWS = "rows"
+    """Its rows could not be told from those of others, or nobody knows what it does."""
+    REFUSED = "refused"
+    """The target has refused the change."""
+
+
+class StatementAnswer(StrEnum):
+    """What becomes of a statement."""
+
+    TAKEN = "taken"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[Name]):
+    """A member's statement as it is put to the rule. ``text``: its normalised form.
+
+    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
+    ``action``: what the operator has said of it, where it was open before.
+    """
+
+    member: Name
+    at: Place
+    text: str
+    sql: str
+    before: Table | None
+    after: Table | None
+    touched: Touched
+    timestamp: int = 0
+    identified: bool = True
+    action: Action | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinVerdict(Generic[Name]):
+    """An answer. ``before`` and ``after`` are the target's shapes by it, None where unknown.
+
+    ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
+    ``standing``: the member's behind it. ``fills``: those of all columns. ``granted``: members
+    whose open statement is the same one. ``ceding``: columns in which the others stand back, as the
+    operator wants it. ``converted``: columns that the target is to get as this member has them.
+    """
+
+    answer: StatementAnswer
+    standing: Standing
+    before: Shape | None = None
+    after: Shape | None = None
+    own: bool = False
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+    granted: tuple[Name, ...] = ()
+    ceding: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+    @property
+    def step(self) -> bool:
+        """Whether the target is altered."""
+        return self.answer is StatementAnswer.TAKEN and (
+            self.own or bool(self.converted) or _sense(self.before) != _sense(self.after)
+        )
+
+
+def _sense(shape: Shape | None) -> object:
+    return None if shape is None else shape.sense
+
+
+@dataclass(frozen=True)
+class TargetState(Generic[Name]):
+    """All members of a target, and the fills of its columns by their folded names."""
+
+    members: Mapping[Name, Standing] = field(default_factory=dict)
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+
+    def joined(self) -> Shape | None:
+        """The join of the members' taken structures; None where none is known."""
+        return joined(self.members.values())
+
+    def takeable(self, change: Change[Name]) -> bool:
+        """Whether an open statement, as it was put to the rule, can be taken by now."""
+        standing = self.members.get(change.member)
+        if standing is None or standing.open is None:
+            return False
+        if standing.open.granted or standing.open.action is not None:
+            return True
+        return answer(self, change).answer is StatementAnswer.TAKEN
+
+
+def joined(standings: Iterable[Standing]) -> Shape | None:
+    """The join of taken structures. Raises NoJoinError."""
+    shapes: dict[object, Shape] = {}
+    for standing in standings:
+        if standing.taken is None:
+            continue
+        shape = shape_of(standing.taken)
+        if standing.ceded:
+            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
+            shape = replace(shape, columns=columns)
+        shapes[shape.sense] = shape
+    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
+
+
+class _OpenError(Exception):
+    """The statement can't be taken; the text says why."""
+
+    def __init__(self, objection: Objection, why: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(why)
+        self.objection = objection
+        self.columns = frozenset(columns)
+
+
+def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
+    """What becomes of a member's statement; of one that was open, what becomes of it now."""
+    former = state.members.get(change.member, Standing(None))
+    opened = former.open
+    if opened is not None and opened.granted:
+        now = state.joined()
+        return JoinVerdict(
+            StatementAnswer.TAKEN, replace(former, open=None), now, now, fills=state.fills
+        )
+    former = replace(former, open=None)
+    if former.taken is None and change.before is not None:
+        former = replace(former, taken=change.before)
+    try:
+        return _taken(state, former, change)
+    except _OpenError as error:
+        return left_open(state, change, error.objection, str(error))
+
+
+def left_open(
+    state: TargetState[Name], change: Change[Name], objection: Objection, reason: str
+) -> JoinVerdict[Name]:
+    """The answer to a statement that can't be taken."""
+    former = state.members.get(change.member, Standing(None))
+    opened = OpenStatement(
+        change.at, change.text, change.sql, objection, reason, change.after, change.timestamp
+    )
+    taken = former.taken or change.before
+    return JoinVerdict(
+        StatementAnswer.OPEN, replace(former, taken=taken, open=opened), fills=state.fills
+    )
+
+
+def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
+    """The standing of a member that is there at the start.
+
+    A column that has no join with those of the members before it is its own affair: the target
+    follows the others, and converts its values where each of them arrives or is refused.
+    """
+    standing = Standing(structure)
+    while True:
+        try:
+            joined([*state.members.values(), standing])
+        except NoJoinError as error:
+            if error.column in standing.ceded:
+                return standing
+            standing = replace(standing, ceded=standing.ceded | {error.column})
+        else:
+            return standing
+
+
+def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
+    """The answer where the operator has said what is executed in place of the statement.
+
+    The target need not follow the member in what it has otherwise than the others.
+    """
+    verdict = answer(state, replace(change, action=Action.SKIP))
+    if verdict.answer is StatementAnswer.TAKEN:
+        return replace(verdict, own=False, converted=frozenset())
+    columns = frozenset() if change.after is None else shape_of(change.after).columns.keys()
+    standing = Standing(change.after, ceded=frozenset(columns))
+    return JoinVerdict(StatementAnswer.TAKEN, standing, fills=state.fills)
+
+
+def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
+    """The answer to a statement that can be taken. Raises _OpenError."""
+    if change.after is None:
+        raise _OpenError(Objection.ROWS, "what the statement makes of the shard is not known")
+    others = {name: s for name, s in state.members.items() if name != change.member}
+    same = tuple(
+        name
+        for name, s in others.items()
+        if s.open is not None and not s.open.granted and s.open.text == change.text
+    )
+    before = joined([*others.values(), former])
+    objections = _Objections(change.action)
+    if len(same) == len(others):
+        # All have it, or there are no others: it is executed as it is.
+        behind = {name: _behind(others[name]) for name in same}
+        standing, together = _beside(behind, Standing(change.after), objections)
+        fills = _kept(_fills(state, change), together)
+        ceding = objections.types if change.action is Action.EXEC else frozenset()
+        return JoinVerdict(
+            StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
+        )
+    objections.look(_other_values(former, change))
+    objections.look(_other_rows(state, others, former, change))
+    return _judged(state, others, former, change, before, objections)
+
+
+def _judged(
+    state: TargetState[Name],
+    others: Mapping[Name, Standing],
+    former: Standing,
+    change: Change[Name],
+    before: Shape | None,
+    objections: _Objections,
+) -> JoinVerdict[Name]:
+    assert change.after is not None
+    shape = shape_of(change.after)
+    had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
+    there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
+    stale = frozenset((former.stale | (had - shape.columns.keys())) & there - shape.columns.keys())
+    touched = change.touched.converted
+    kept = frozenset(
+        n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
+    )
+    standing, together = _beside(others, Standing(change.after, stale, kept), objections)
+    if stale and not (together.identifies and change.identified):
+        raise _OpenError(
+            Objection.ROWS,
+            "the target has no key, so its rows are told apart by all of their columns: without"
+            f" {', '.join(sorted(stale))} the shard's rows can't be told from those of others",
+        )
+    fills = _fills(state, change)
+    exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
+    for column in change.after.columns:
+        if folded(column.name) in exec_fills:
+            fills[folded(column.name)] = fill_of(change.after, column)
+    ceding = objections.types if change.action is Action.EXEC else frozenset()
+    own = not ceding and _is_own(state, before, together, change)
+    return JoinVerdict(
+        StatementAnswer.TAKEN,
+        standing,
+        before,
+        together,
+        own,
+        _kept(fills, together),
+        ceding=ceding,
+        converted=ceding | exec_fills,
+    )
+
+
+def _beside(
+    others: Mapping[Name, Standing], standing: Standing, objections: _Objections
+) -> tuple[Standing, Shape]:
+    """The member's standing and the join with the others, as far as the operator lets it be."""
+    rest = list(others.values())
+    ceding = objections.types
+    while True:
+        if objections.action is Action.EXEC:
+            # The column is as this one has it, or nobody would have it.
+            standing = replace(standing, ceded=standing.ceded - ceding)
+            rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
+        elif objections.action is Action.SKIP:
+            standing = replace(standing, ceded=standing.ceded | ceding)
+        try:
+            together = _join([*rest, standing])
+        except _OpenError as error:
+            objections.look(error)
+            if error.columns <= ceding:
+                raise
+            ceding = ceding | error.columns
+        else:
+            return standing, together
+
+
+def _join(standings: Iterable[Standing]) -> Shape:
+    try:
+        found = joined(standings)
+    except NoJoinError as error:
+        raise _OpenError(Objection.TYPE, str(error), [error.column]) from error
+    assert found is not None
+    return found
+
+
+class _Objections:
+    """What speaks against a statement, and what of it the operator's answer settles."""
+
+    def __init__(self, action: Action | None) -> None:
+        self.action = action
+        self.types: frozenset[str] = frozenset()
+        self.fills: frozenset[str] = frozenset()
+
+    def look(self, found: _OpenError | None) -> None:
+        """Raises _OpenError where the operator's answer does not settle it."""
+        if found is None:
+            return
+        if self.action is None or found.objection not in SETTLED[self.action]:
+            raise found
+        if found.objection is Objection.TYPE:
+            self.types |= found.columns
+        elif found.objection is Objection.FILL:
+            self.fills |= found.columns
+
+
+SETTLED: Mapping[Action, frozenset[Objection]] = {
+    Action.EXEC: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.REFUSED}),
+    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+}
+"""What an answer of the operator can settle."""
+
+
+def _behind(standing: Standing) -> Standing:
+    """A member behind its open statement."""
+    assert standing.open is not None
+    return Standing(standing.open.structure)
+
+
+def _kept(fills: Mapping[str, Fill], shape: Shape) -> Mapping[str, Fill]:
+    return {name: fill for name, fill in fills.items() if name in shape.columns}
+
+
+def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
+    """Whether values change, or change their place, in a way that those of others do not."""
+    assert change.after is not None
+    touched = change.touched
+    if touched.renamed:
+        names = ", ".join(sorted(touched.renamed))
+        return _OpenError(
+            Objection.NAME, f"it gives {names} another name, and other shards have the old one"
+        )
+    if anew := touched.dropped & touched.added:
+        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it anew")
+    if former.taken is None or change.before is None:
+        return None
+    for column in change.after.columns:
+        old = change.before.column(column.name)
+        if old is None:
+            continue
+        if old.generated != column.generated:
+            why = f"it makes {column.name} a computed column, or no longer one"
+            return _OpenError(Objection.ROWS, why)
+        if not comparable(old, column):
+            return _OpenError(
+                Objection.TYPE,
+                f"it converts the values of {column.name} ({old.type} to {column.type}) in a way"
+                " that those of other shards are not",
+                [folded(column.name)],
+            )
+    return None
+
+
+def _other_rows(
+    state: TargetState[Name],
+    others: Mapping[Name, Standing],
+    former: Standing,
+    change: Change[Name],
+) -> _OpenError | None:
+    """Whether rows that were there get something else in a new column than on the target."""
+    assert change.after is not None
+    if change.before is None:
+        return None
+    there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
+    for column in change.after.columns:
+        name = folded(column.name)
+        if change.before.column(column.name) is None:
+            found = _other_fill(state, former, change.after, column, shared=name in there)
+            if found is not None:
+                return found
+    return None
+
+
+def _other_fill(
+    state: TargetState[Name], former: Standing, after: Table, column: Column, *, shared: bool
+) -> _OpenError | None:
+    name = folded(column.name)
+    if name in former.stale:
+        return _OpenError(
+            Objection.STALE,
+            f"it adds {column.name} again, which it has dropped while other shards have it: its"
+            " older rows on the target still have their former values there",
+            [name],
+        )
+    if column.auto_increment:
+        return _OpenError(
+            Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
+        )
+    fill, recorded = fill_of(after, column), state.fills.get(name)
+    if not shared or recorded is None or column.generated or fill.text == recorded.text:
+        return None
+    if fill.constant and recorded.constant:
+        return _OpenError(
+            Objection.FILL,
+            f"its rows get {fill.sql} in {column.name}, and on the target they have got"
+            f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
+            [name],
+        )
+    theirs = recorded.sql if recorded.constant else "another value at each moment"
+    return _OpenError(
+        Objection.FILL,
+        f"its rows get other values in {column.name} than on the target, where they got {theirs}",
+        [name],
+    )
+
+
+def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:
+    assert change.after is not None
+    fills = dict(state.fills)
+    for column in change.after.columns:
+        name = folded(column.name)
+        if name not in fills or column_part(column.name) in change.touched.dropped:
+            fills[name] = fill_of(change.after, column)
+    return fills
+
+
+def _is_own(
+    state: TargetState[Name], before: Shape | None, after: Shape, change: Change[Name]
+) -> bool:
+    """Whether the member's own statement makes of the target what it is to become."""
+    assert change.after is not None
+    if change.before is None:
+        return before is None
+    old, new = shape_of(change.before), shape_of(change.after)
+    if before is not None and before.sense != after.sense:
+        return before.sense == old.sense and after.sense == new.sense
+    # Nothing that a row can tell: it is for the target once all members are equal.
+    return old.sense == new.sense and all(
+        s.taken is not None and definitions(s.taken) == definitions(change.after)
+        for name, s in state.members.items()
+        if name != change.member
+    )
+
+
+def definitions(table: Table) -> Sequence[tuple[str, ...]]:
+    """A table's definitions in one way of writing, as two compare that one server wrote."""
+    return [tuple(token.name for token in item) for item, _ in items_of(table.create_sql)]

@@ -1,0 +1,138 @@
+"""The order on columns: which one takes every value of another, equal in value and meaning.
+
+The least column that takes the values of several is a maximum, attribute by attribute: its type is
+that of one of them (a type that no member has would have large tables rewritten twice for nothing),
+its charset the widest, and it may be NULL where it may in one of them. Pure.
+
+Narrower than `replicator.schema.structure.conversions`, which also lets values take another form (a
+number as text, a date with a time): what a shard shows and what its target shows must be the same
+here, since the target's column may become the shard's own again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
+from replicator.schema.structure.structure import Column, labels_of
+
+_ORDERED = frozenset(
+    {
+        *((family, family) for family in ("integer", "decimal", "float", "double", "bit")),
+        *((family, family) for family in ("time", "datetime", "timestamp")),
+        *((family, family) for family in ("text", "bytes", "enum", "set")),
+        ("integer", "decimal"),
+        ("integer", "double"),
+        ("float", "double"),
+    }
+)
+"""The families of types whose values keep their meaning in types of the other family."""
+
+_CHARSETS = {"utf8": "utf8mb3"}
+_WIDER_CHARSETS = {
+    "ascii": frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"}),
+    "utf8mb3": frozenset({"utf8mb3", "utf8mb4"}),
+}
+"""What takes every text of a charset, as the same characters."""
+
+
+def kind(column: Column) -> str:
+    """A column's type as all servers show it: without the width of display, which changes nothing.
+
+    MySQL 8 shows no width of an integer (its manual, "Numeric Type Attributes").
+    """
+    shown = re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", column.type)).strip()
+    if column.sql_type.family not in ("enum", "set"):
+        shown = shown.lower()
+    if "zerofill" not in shown:
+        shown = re.sub(r"^(\w*int)\(\d+\)", r"\1", shown)
+    return re.sub(r"^year\(\d+\)", "year", shown)
+
+
+def charset(column: Column) -> str:
+    """The charset of a column by the name that newer servers have for it."""
+    return _CHARSETS.get(column.charset.lower(), column.charset.lower())
+
+
+def takes(wide: Column, narrow: Column) -> bool:
+    """Whether the type and the charset of ``wide`` take every value of ``narrow`` unchanged.
+
+    Of NULL nothing is said, nor of what is computed or compared.
+    """
+    mine, its = charset(narrow), charset(wide)
+    if mine != its and its not in _WIDER_CHARSETS.get(mine, frozenset()):
+        return False
+    if charset_conversion(narrow, wide).fit is not Fit.ALL:
+        return False
+    if kind(narrow) == kind(wide):
+        return True
+    families = narrow.sql_type.family, wide.sql_type.family
+    if families not in _ORDERED or "zerofill" in f"{kind(narrow)} {kind(wide)}":
+        return False
+    if "binary" in (narrow.base_type, wide.base_type):
+        return False
+    if families[0] in ("enum", "set"):
+        own, other = labels_of(narrow), labels_of(wide)
+        if other[: len(own)] != own:
+            return False
+    return conversion(narrow, wide).fit is Fit.ALL
+
+
+def joined_column(columns: Sequence[Column], compared: Sequence[Column] = ()) -> Column | None:
+    """The least column that takes the values of all of these; None where there is none.
+
+    ``compared``: those of them that make rows unique, so that their collations count.
+    """
+    # In an order of their own, so that the result does not depend on that of the members.
+    order = sorted(columns, key=lambda c: (kind(c), charset(c), c.collation, c.type, c.name))
+    wide = _widest_charset(order)
+    if wide is None:
+        return None
+    collation = _collation(order, wide, compared)
+    if collation is None:
+        return None
+    nullable = any(column.nullable for column in order)
+    for column in order:
+        found = replace(
+            column, charset=wide.charset, collation=collation, nullable=nullable, learned=False
+        )
+        if all(takes(found, other) for other in order):
+            return found
+    return None
+
+
+def _widest_charset(columns: Sequence[Column]) -> Column | None:
+    def covers(column: Column, other: Column) -> bool:
+        mine, its = charset(other), charset(column)
+        return mine == its or its in _WIDER_CHARSETS.get(mine, frozenset())
+
+    return next((c for c in columns if all(covers(c, other) for other in columns)), None)
+
+
+def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Column]) -> str | None:
+    """The collation, of the widest charset, by which all values are different that were so."""
+    if not wide.charset:
+        return ""
+    own = [c.collation for c in columns if charset(c) == charset(wide)]
+    ways = {_way(column) for column in compared}
+    if not ways:
+        return min(own)
+    if len(ways - {"bin"}) > 1:
+        return None
+    # What the exact one tells apart, the other may not: it is the one that refuses fewer rows.
+    way = "bin" if "bin" in ways else ways.pop()
+    return min((name for name in own if name.partition("_")[2].lower() == way), default="") or (
+        f"{wide.charset}_{way}"
+    )
+
+
+def _way(column: Column) -> str:
+    """A collation's name without its charset's."""
+    return column.collation.lower().partition("_")[2]
+
+
+def comparable(one: Column, other: Column) -> bool:
+    """Whether one of two columns takes all values of the other as they are."""
+    return takes(one, other) or takes(other, one)

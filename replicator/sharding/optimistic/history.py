@@ -1,0 +1,214 @@
+"""What was answered about a target, as it is saved: the entries, and what they come to.
+
+All that the next run needs follows from the entries alone, in their order: the members with their
+taken structures, fills, open statements, releases. They are never derived from the structures at
+the saved positions, which are older and would bring columns back that were dropped. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Generic
+
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.names import folded
+from replicator.sharding.items import Name
+from replicator.sharding.optimistic.answers import (
+    Action,
+    Change,
+    JoinVerdict,
+    Release,
+    Standing,
+    StatementAnswer,
+    TargetState,
+)
+from replicator.sharding.optimistic.fills import Fill
+from replicator.watermark import Place
+
+
+class EntryKind(StrEnum):
+    """What an entry says."""
+
+    MEMBER = "member"
+    """A table is a member with this standing; no event stands behind it."""
+    TAKEN = "taken"
+    """A statement of the member was taken; ``run`` is executed for it."""
+    OPEN = "open"
+    """A statement of the member is open."""
+    LEFT = "left"
+    """The member's table was dropped, or is not replicated to the target any more."""
+    RENAMED = "renamed"
+    """Members got other names."""
+    SAID = "said"
+    """The operator has said what becomes of the member's open statement."""
+    RELEASED = "released"
+    """Rows of a source that were held may flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry(Generic[Name]):
+    """One entry. ``standing`` and ``fills`` are what holds behind it, where it changes them.
+
+    ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered anew.
+    ``gone``: the members that have left. ``refused``: why the target stays wider than it could
+    be. ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
+    """
+
+    kind: EntryKind
+    member: Name
+    standing: Standing | None = None
+    fills: Mapping[str, Fill] | None = None
+    granted: tuple[Name, ...] = ()
+    gone: tuple[Name, ...] = ()
+    ceding: frozenset[str] = frozenset()
+    run: tuple[str, ...] = ()
+    refused: str = ""
+    timestamp: int = 0
+    context: StatementContext = NO_CONTEXT
+    renamed: tuple[tuple[Name, Name], ...] = ()
+    action: Action | None = None
+    source: str = ""
+    release: Release[Name] | None = None
+
+
+def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
+    """An answer as it is saved."""
+    taken = verdict.answer is StatementAnswer.TAKEN
+    return HistoryEntry(
+        EntryKind.TAKEN if taken else EntryKind.OPEN,
+        member,
+        verdict.standing,
+        verdict.fills,
+        verdict.granted,
+        ceding=verdict.ceding,
+        run=run,
+    )
+
+
+class TargetHistory(Generic[Name]):
+    """The entries of one target, taken one after the other."""
+
+    def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
+        self.state: TargetState[Name] = TargetState()
+        self._releases: dict[str, Release[Name]] = {}
+        for entry in entries:
+            self.take(entry)
+
+    def take(self, entry: HistoryEntry[Name]) -> None:
+        """Take the next entry in."""
+        members = dict(self.state.members)
+        fills = self.state.fills if entry.fills is None else entry.fills
+        match entry.kind:
+            case EntryKind.MEMBER | EntryKind.TAKEN | EntryKind.OPEN:
+                assert entry.standing is not None
+                members = {n: replace(s, ceded=s.ceded | entry.ceding) for n, s in members.items()}
+                members[entry.member] = entry.standing
+                for name in entry.granted:
+                    members[name] = _granted(members[name])
+            case EntryKind.LEFT:
+                members = {n: s for n, s in members.items() if n not in entry.gone}
+            case EntryKind.RENAMED:
+                for old, new in entry.renamed:
+                    if old in members:
+                        members[new] = members.pop(old)
+            case EntryKind.SAID:
+                members[entry.member] = _said(members[entry.member], entry.action)
+            case EntryKind.RELEASED:
+                assert entry.release is not None
+                self._releases[entry.source] = entry.release
+                for name in entry.granted:
+                    members[name] = _released(members[name])
+        self.state = TargetState(_unstaled(members), fills)
+
+    def release(self, source: str) -> Release[Name] | None:
+        """The newest release of a source's rows."""
+        return self._releases.get(source)
+
+    def version(self, source: str) -> int:
+        """The version of the rows of a source that flow now."""
+        release = self._releases.get(source)
+        return 0 if release is None else release.number
+
+    def due(
+        self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]
+    ) -> dict[Name, Place]:
+        """Those of these members whose open statements are answered otherwise by now.
+
+        ``changes``: their statements as they were put to the rule, as far as they are known: one
+        that was not read in this run is looked at when it has been.
+        """
+        found = {}
+        for member in members:
+            standing = self.state.members.get(member)
+            opened = standing.open if standing is not None else None
+            if opened is None or opened.released:
+                continue
+            put = changes.get(member)
+            known = opened.granted or opened.action is not None
+            if known or (put is not None and put.at == opened.at and self.state.takeable(put)):
+                found[member] = opened.at
+        return found
+
+    def next_release(
+        self, source: str, released: Mapping[Name, Place], applied: tuple[int, Place] | None
+    ) -> Release[Name]:
+        """The release of these members' rows, each from its open statement on.
+
+        ``applied``: the version and the place of the source's last row that is on the target; every
+        row of that version up to it must be, and nothing may be under way.
+        """
+        former = self._releases.get(source) or Release(0, _BEFORE_ALL, ())
+        reached = _BEFORE_ALL
+        if applied is not None:
+            version, place = applied
+            assert version <= former.number, f"rows of {source} are of version {version} already"
+            if version == former.number:
+                reached = place
+        at = max(former.at, reached)
+        # A row behind the former release that was not applied yet belongs to this one.
+        members = {name: max(begin, reached) for name, begin in former.members}
+        members |= released
+        left = ((name, begin) for name, begin in members.items() if begin != at)
+        return Release(former.number + 1, at, tuple(sorted(left)))
+
+
+_BEFORE_ALL = Place(-1, 0)
+
+
+def begin_of(release: Release[Name] | None, member: Name) -> Place:
+    """Behind which place a member's rows are of a release's version; those before are applied."""
+    if release is None:
+        return _BEFORE_ALL
+    return dict(release.members).get(member, release.at)
+
+
+def _granted(standing: Standing) -> Standing:
+    assert standing.open is not None
+    taken, opened = standing.open.structure, replace(standing.open, granted=True)
+    return replace(standing, taken=taken, stale=frozenset(), open=opened)
+
+
+def _released(standing: Standing) -> Standing:
+    assert standing.open is not None
+    return replace(standing, open=replace(standing.open, released=True))
+
+
+def _said(standing: Standing, action: Action | None) -> Standing:
+    if standing.open is None:
+        return standing
+    return replace(standing, open=replace(standing.open, action=action))
+
+
+def _unstaled(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
+    """Without stale columns that no member has any more: the target has dropped them."""
+    if not any(standing.stale for standing in members.values()):
+        return members
+    there = {
+        folded(column.name)
+        for standing in members.values()
+        if standing.taken is not None
+        for column in standing.taken.columns
+    }
+    return {name: replace(s, stale=s.stale & there) for name, s in members.items()}

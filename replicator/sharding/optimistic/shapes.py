@@ -1,0 +1,240 @@
+"""The shape of a table, as far as rows can tell it, and the least shape that takes several. Pure.
+
+Every row of a member fits into the join of all members' shapes: a column that one of them has is
+there; a key binds only where each of them has one that is at least as strict. What no row can tell
+(order, defaults, comments, plain indexes) is no part of a shape; plain indexes are on the target
+where all members have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.effects.column_values import formula_atoms
+from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.optimistic.column_order import charset, joined_column, kind
+
+Key = frozenset[str]
+"""The columns of a unique key, folded; their order makes no row unique."""
+
+
+class NoJoinError(Exception):
+    """There is no shape that takes the rows of all members. ``column``: because of this one."""
+
+    def __init__(self, column: str, one: Column, other: Column, why: str) -> None:
+        super().__init__(why)
+        self.column = column
+        self.one = one
+        self.other = other
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeColumn:
+    """A column of a shape. ``formula``: of a generated one, as its server writes it."""
+
+    column: Column
+    formula: str = ""
+
+    @property
+    def sense(self) -> tuple[object, ...]:
+        """All of it that a row can tell, the same for all servers."""
+        column = self.column
+        return kind(column), charset(column), column.nullable, column.generated, self.formula
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
+
+    ``indexes``: other indexes, and keys that cover parts of columns, with their definitions.
+    """
+
+    columns: Mapping[str, ShapeColumn]
+    primary: Key | None
+    unique: frozenset[Key]
+    indexes: frozenset[tuple[str, str]]
+
+    @property
+    def sense(self) -> tuple[object, ...]:
+        """What two shapes are compared by."""
+        columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
+        return columns, self.primary, self.unique, self.indexes
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        """All unique keys."""
+        return self.unique | ({self.primary} if self.primary is not None else set())
+
+    @property
+    def identifies(self) -> bool:
+        """Whether a key tells its rows apart."""
+        return any(
+            all(not self.columns[name].column.nullable for name in key if name in self.columns)
+            for key in self.keys
+        )
+
+
+@lru_cache(maxsize=4096)
+def shape_of(table: Table) -> Shape:
+    """The shape of a table."""
+    columns = {
+        folded(column.name): ShapeColumn(
+            column, formula_atoms(table, column.name) if column.generated else ""
+        )
+        for column in table.columns
+    }
+    whole = [key for key in table.keys if not key.prefix]
+    primary = next(
+        (frozenset(map(folded, key.columns)) for key in whole if key.name == "PRIMARY"), None
+    )
+    unique = frozenset(
+        frozenset(map(folded, key.columns)) for key in whole if key.name != "PRIMARY"
+    )
+    names = {folded(key.name) for key in whole}
+    indexes = frozenset(
+        (name, _one_way(text)) for name, text in index_texts(table).items() if name not in names
+    )
+    return Shape(columns, primary, unique - {primary}, indexes)
+
+
+def join(shapes: Sequence[Shape]) -> Shape:
+    """The least shape that takes the rows of all of these. Raises NoJoinError."""
+    primary = _primary(shapes)
+    unique = _unique(shapes, primary)
+    keys = unique | ({primary} if primary is not None else set())
+    columns: dict[str, ShapeColumn] = {}
+    for name in sorted({name for shape in shapes for name in shape.columns}):
+        having = [shape for shape in shapes if name in shape.columns]
+        compared = [s.columns[name].column for s in having if _tells_apart(s, name, keys)]
+        columns[name] = _joined(name, [s.columns[name] for s in having], compared)
+    indexes = frozenset.intersection(*(shape.indexes for shape in shapes))
+    return Shape(columns, primary, unique, indexes)
+
+
+def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
+    """Whether rows of a shape may differ in nothing but this column in a key of the join."""
+    return any(name in key and all(name in own for own in shape.keys if own <= key) for key in keys)
+
+
+def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
+    """The folded names of all columns of these tables."""
+    return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
+
+
+def fits(narrow: Shape, wide: Shape) -> bool:
+    """Whether every row of one shape fits into another."""
+    try:
+        return join([narrow, wide]).sense == wide.sense
+    except NoJoinError:
+        return False
+
+
+def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]) -> ShapeColumn:
+    first = having[0]
+    for other in having[1:]:
+        if (other.column.generated, other.formula) != (first.column.generated, first.formula):
+            raise NoJoinError(
+                name,
+                first.column,
+                other.column,
+                f"column {first.column.name} is computed otherwise",
+            )
+    different = [*{found.sense: found.column for found in reversed(having)}.values()]
+    joined = joined_column(different, compared)
+    if joined is None:
+        one, two = _apart(different)
+        raise NoJoinError(
+            name,
+            one,
+            two,
+            f"no type takes the values of both {described(one)} and {described(two)}"
+            f" of column {one.name}",
+        )
+    return replace(first, column=joined)
+
+
+def _apart(columns: Sequence[Column]) -> tuple[Column, Column]:
+    for place, one in enumerate(columns):
+        for other in columns[place + 1 :]:
+            if joined_column([one, other]) is None:
+                return one, other
+    return columns[0], columns[-1]
+
+
+def described(column: Column) -> str:
+    """A column's type for a message."""
+    text = f" CHARACTER SET {column.charset}" if column.charset else ""
+    return f"{column.type}{text}"
+
+
+def _primary(shapes: Sequence[Shape]) -> Key | None:
+    found: set[str] = set()
+    for shape in shapes:
+        if shape.primary is None:
+            return None
+        found |= shape.primary
+    nullable = any(
+        name in shape.columns and shape.columns[name].column.nullable
+        for shape in shapes
+        for name in found
+    )
+    return None if nullable else frozenset(found)
+
+
+def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
+    """The keys that each member's rows keep: it has one whose columns are among theirs."""
+    candidates = {key for shape in shapes for key in shape.keys}
+    kept = {key for key in candidates if all(any(own <= key for own in s.keys) for s in shapes)} - {
+        primary
+    }
+    stricter = kept | ({primary} if primary is not None else set())
+    return frozenset(
+        key
+        for key in kept
+        if all(key in shape.unique for shape in shapes)
+        or not any(other < key for other in stricter)
+    )
+
+
+def _one_way(text: str) -> str:
+    """The definition of an index as all servers write it."""
+    words = [token.name.lower() for token in tokenise(text)]
+    return " ".join(words).replace(" using btree", "")
+
+
+_INDEX_WORDS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR"})
+
+
+def items_of(create_sql: str) -> Sequence[tuple[tuple[Token, ...], str]]:
+    """The definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
+    tokens = tokenise(create_sql)
+    start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
+    depth, end = 0, start
+    for end in range(start, len(tokens)):
+        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
+        if depth == 0:
+            break
+    return [
+        (item, create_sql[item[0].start : item[-1].end])
+        for item in split_at_commas(tokens[start + 1 : end])
+    ]
+
+
+def index_texts(table: Table) -> dict[str, str]:
+    """The definitions of a table's indexes, unique ones included, by their folded names."""
+    found = {}
+    for item, text in items_of(table.create_sql):
+        if item[0].kind is TokenKind.QUOTED or item[0].keyword not in _INDEX_WORDS:
+            continue
+        if item[0].keyword == "PRIMARY":
+            found["primary"] = text
+        else:
+            named = next((t for t in item if t.kind is TokenKind.QUOTED), None)
+            if named is not None:
+                found[folded(named.name)] = text
+    return found

@@ -1,0 +1,52 @@
+"""The process killed at every step of an answer and of a release; always equal in the end."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.acceptance.crashes.test_shard_ddl import Walk
+from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.task_files import write_task
+
+pytestmark = pytest.mark.slow
+
+ADD, NAME, DROP = "ADD c INT NOT NULL DEFAULT 7", "CHANGE c d INT NOT NULL DEFAULT 7", "DROP d"
+STEPS = (
+    (Failpoint.DDL_RECORDED, ADD),
+    (Failpoint.RELEASE_DUE, NAME),
+    (Failpoint.DDL_EXECUTED, DROP),
+    (Failpoint.ANSWER_EXECUTED, ADD),
+    (Failpoint.RELEASE_SAVED, NAME),
+    (Failpoint.DDL_FINISHED, DROP),
+    (Failpoint.DDL_RECORDED, ADD),
+    (Failpoint.SOURCE_RESTARTED, NAME),
+)
+"""One after the other: each change leaves the table as the next one needs it."""
+
+
+@pytest.mark.parametrize("sources", ["one source", "two sources"])
+def test_killed_at_every_step_of_an_answer(
+    sources: str,
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    second = ("a", mariadb_source) if sources == "one source" else ("b", mysql56_source)
+    walk = Walk([("a", mariadb_source, "t1"), (*second, "t2")], target_server, database_name)
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    for number, (step, change) in enumerate(STEPS):
+        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+            if not number:
+                # A new task takes the structures that it finds: none may change meanwhile.
+                task.until_logged("task.running")
+            walk.change(change)
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: walk.difference() == "", "equality")

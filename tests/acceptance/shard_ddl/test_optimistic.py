@@ -1,0 +1,243 @@
+"""The optimistic mode, case by case: no shard waits for another; what can't be taken is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from actors.sharding.coordination import OpenLock
+from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
+
+TWO = "(id INT PRIMARY KEY, b INT)"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(MARIADB, id=" ".join(MARIADB)),
+        pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
+    ]
+)
+def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
+    made = estate_of(request.param)
+    made.mode = "optimistic"
+    return made
+
+
+async def flows(estate: ShardedEstate, shard: str, shape: str) -> None:
+    """FLOW: a new row of the shard comes to the target, whatever the others do."""
+    key = estate.key()
+    estate.insert(shard, shape.format(key))
+    with anyio.move_on_after(PATIENCE):
+        while (str(key).encode(),) not in estate.rows("id"):
+            await anyio.sleep(LOOK_SECONDS)
+    assert (str(key).encode(),) in estate.rows("id"), f"a row of {shard} is held"
+
+
+async def opened(estate: ShardedEstate, *shards: str) -> Sequence[OpenLock]:
+    """OPEN: these shards have open statements, and no others."""
+    wanted = sorted((shard[0].lower(), estate.name(shard)) for shard in shards)
+    with anyio.move_on_after(PATIENCE):
+        while sorted(_holders(estate)) != wanted:
+            await anyio.sleep(LOOK_SECONDS)
+    assert sorted(_holders(estate)) == wanted
+    return estate.running.coordination.open_locks()
+
+
+def _holders(estate: ShardedEstate) -> list[tuple[str, str]]:
+    locks = estate.running.coordination.open_locks()
+    return [(lock.view.owner or "", str(lock.view.item.member)) for lock in locks]
+
+
+async def unlock(estate: ShardedEstate, shard: str, *, skip: bool) -> None:
+    await estate.running.coordination.unlock(
+        f"{estate.db}.t", owner=shard[0].lower(), skip=skip, shard=estate.name(shard)
+    )
+
+
+WALKS = {
+    "004 a column": (SHARD, "ADD c1 INT", "{}", "{}, 2"),
+    "033 a column that is NOT NULL": (TWO, "ADD c1 INT NOT NULL", "{}, 1", "{}, 1, 2"),
+    "013 a default": (SHARD, "ADD c1 VARCHAR(20) NOT NULL DEFAULT 'a''b'", "{}", "{}, 'x'"),
+    "046 a column goes": (TWO, "DROP COLUMN b", "{}, 5", "{}"),
+    "059 a wider type": (TWO, "MODIFY b BIGINT", "{}, 5", "{}, 6"),
+    "062 a display width": (TWO, "MODIFY b INT(30)", "{}, 5", "{}, 6"),
+    "064 a default": (TWO, "MODIFY b INT DEFAULT 1", "{}, 5", "{}, DEFAULT"),
+    "066 the key to a wider type": (SHARD, "MODIFY id BIGINT", "{}", "{}"),
+    "several changes": (TWO, "ADD c INT DEFAULT 3, DROP b, ADD KEY k (c)", "{}, 5", "{}, 6"),
+    "a unique key": (TWO, "ADD UNIQUE KEY u (b, id)", "{}, 5", "{}, 6"),
+    "NULL": ("(id INT PRIMARY KEY, b INT NOT NULL)", "MODIFY b INT NULL", "{}, 5", "{}, NULL"),
+}
+
+
+@pytest.mark.parametrize("case", WALKS)
+async def test_walks(estate: ShardedEstate, case: str) -> None:
+    table, action, old, new = WALKS[case]
+    estate.create("A1", "B1", "B2", table=table)
+    shards = ("A1", "B1", "B2")
+    async with estate.merging():
+        for shard in shards:
+            await flows(estate, shard, old)
+        for done, shard in enumerate(shards):
+            estate.ddl(shard, action)
+            for number, other in enumerate(shards):
+                await flows(estate, other, new if number <= done else old)
+            assert not estate.views()
+        await estate.settled()
+
+
+async def test_case_031_two_types(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2")
+    async with estate.merging():
+        estate.ddl("A1", "ADD c1 INT")
+        await flows(estate, "A1", "{}, 5")
+        estate.ddl("B1", "ADD c1 VARCHAR(10)")
+        estate.put("B1", "{}, 'dkfj'")
+        [lock] = await opened(estate, "B1")
+        assert "int" in lock.reason
+        assert "varchar(10)" in lock.reason
+        await flows(estate, "A1", "{}, 6")
+        await flows(estate, "B2", "{}")
+    async with estate.merging():
+        await opened(estate, "B1")
+        await flows(estate, "B2", "{}")
+        await unlock(estate, "B1", skip=False)
+        await flows(estate, "B1", "{}, 'more'")
+        await estate.caught_up()
+        assert estate.views() == []
+        found = estate.rows("c1")
+        assert found[(b"dkfj",)] == found[(b"5",)] == found[(b"more",)] == 1
+
+
+async def test_case_037_two_fills(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2")
+    async with estate.merging():
+        await flows(estate, "B1", "{}")
+        estate.ddl("A1", "ADD age INT DEFAULT 0")
+        await flows(estate, "A1", "{}, 7")
+        await flows(estate, "B2", "{}")
+        estate.ddl("B1", "ADD age INT DEFAULT -1")
+        estate.put("B1", "{}, DEFAULT")
+        [lock] = await opened(estate, "B1")
+        assert "0" in lock.reason
+        assert "-1" in lock.reason
+        await flows(estate, "B2", "{}")
+        await unlock(estate, "B1", skip=True)
+        await flows(estate, "B1", "{}, 3")
+        await flows(estate, "B2", "{}")
+        assert estate.views() == []
+        assert estate.rows("age") == {
+            (b"0",): 4,
+            (b"7",): 1,
+            (b"-1",): 1,
+            (b"3",): 1,
+        }
+
+
+async def test_case_049_names_wait_for_the_last_shard(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2", table=TWO)
+    async with estate.merging():
+        for shard in ("A1", "B1", "B2"):
+            await flows(estate, shard, "{}, 1")
+        estate.ddl("A1", "CHANGE b c INT")
+        estate.put("A1", "{}, 2")
+        await opened(estate, "A1")
+        await flows(estate, "B1", "{}, 3")
+        estate.ddl("B1", "CHANGE b c INT")
+        estate.put("B1", "{}, 4")
+        await opened(estate, "A1", "B1")
+        await flows(estate, "B2", "{}, 5")
+        estate.ddl("B2", "CHANGE b c INT")
+        await flows(estate, "B2", "{}, 6")
+        for shard in ("A1", "B1", "B2"):
+            await flows(estate, shard, "{}, 7")
+        await estate.settled()
+
+
+async def test_case_063_the_target_is_never_narrower_than_a_shard(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2", table="(id INT PRIMARY KEY, b SMALLINT)")
+    async with estate.merging():
+        estate.ddl("B1", "MODIFY b BIGINT")
+        await flows(estate, "B1", "{}, 5000000000")
+        estate.ddl("A1", "MODIFY b MEDIUMINT")
+        await flows(estate, "A1", "{}, 8000000")
+        await flows(estate, "B1", "{}, 5000000001")
+        estate.ddl("B2", "MODIFY b BIGINT")
+        estate.ddl("A1", "MODIFY b BIGINT")
+        await flows(estate, "B2", "{}, 5000000002")
+        await estate.settled()
+
+
+async def test_a_column_that_is_dropped_and_added_again(estate: ShardedEstate) -> None:
+    """DropAddColumn: it is stale until the others have dropped it, too."""
+    estate.create("A1", "B1", table=TWO)
+    async with estate.merging():
+        await flows(estate, "A1", "{}, 1")
+        estate.ddl("A1", "DROP COLUMN b")
+        await flows(estate, "A1", "{}")
+        estate.ddl("A1", "ADD b INT")
+        estate.put("A1", "{}, 2")
+        [lock] = await opened(estate, "A1")
+        assert "dropped" in lock.reason
+        await flows(estate, "B1", "{}, 3")
+        estate.ddl("B1", "DROP COLUMN b")
+        await flows(estate, "B1", "{}")
+        await flows(estate, "A1", "{}, 4")
+        estate.ddl("B1", "ADD b INT")
+        await flows(estate, "B1", "{}, 5")
+        await estate.settled()
+
+
+async def test_rows_of_a_narrower_shard_get_their_fill_and_keep_the_rest(
+    estate: ShardedEstate,
+) -> None:
+    estate.create("A1", "B1", table=TWO)
+    async with estate.merging():
+        await flows(estate, "B1", "{}, 1")
+        estate.ddl("A1", "ADD c INT NOT NULL DEFAULT 7", "ALTER c SET DEFAULT 8")
+        await flows(estate, "B1", "{}, 2")
+        estate.run("B1", "UPDATE {t} SET b = b + 10")
+        estate.ddl("B1", "ADD c INT NOT NULL DEFAULT 7", "ALTER c SET DEFAULT 8")
+        await flows(estate, "B1", "{}, 3, DEFAULT")
+        await estate.settled()
+        assert estate.rows("b, c") == {(b"11", b"7"): 1, (b"12", b"7"): 1, (b"3", b"8"): 1}
+
+
+async def test_tables_are_created_and_dropped(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1")
+    async with estate.merging():
+        estate.ddl("A1", "ADD c INT")
+        estate.run("B2", "CREATE TABLE {t} (id INT PRIMARY KEY, d INT NOT NULL)")
+        await flows(estate, "B2", "{}, 1")
+        estate.run("B3", "CREATE TABLE {t} (id INT PRIMARY KEY, d VARCHAR(5))")
+        await opened(estate, "B3")
+        await flows(estate, "A1", "{}, 2")
+        estate.run("B2", "DROP TABLE {t}")
+        estate.put("B3", "{}, 'x'")
+        await flows(estate, "A1", "{}, 3")
+        await flows(estate, "B3", "{}, 'y'")
+
+
+@pytest.mark.remedy("ddl.strict", "run")
+async def test_strictly_an_open_statement_pauses_the_task(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1")
+    estate.task["strict-optimistic-shard-mode"] = True
+    estate.ddl("A1", "ADD c INT")
+    estate.put("A1", "{}, 1")
+
+    async def strictly() -> None:
+        async with estate.merging():
+            await flows(estate, "A1", "{}, 2")
+            estate.ddl("B1", "ADD c VARCHAR(9)")
+            await anyio.sleep_forever()
+
+    fault = await fault_of(strictly())
+    assert fault.event == "ddl.strict"
+    assert fault.scope is None
+    estate.task["strict-optimistic-shard-mode"] = False
+    async with estate.merging():
+        await opened(estate, "B1")
+        await flows(estate, "A1", "{}, 3")

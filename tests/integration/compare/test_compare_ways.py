@@ -1,0 +1,349 @@
+"""Comparisons that are broken off, that pause, and that make rows right while the task writes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pymysql.connections
+import pymysql.err
+import pytest
+from pyspark import SparkContext
+
+import config
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
+from actors.comparing.target_run import ComparisonView
+from actors.task_setup import address_of
+from replicator.mysql.names import TableName
+from replicator.pipeline.compare import compare_digests
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.key_estate import Estate
+from tests.support.tasks.merging import Merging
+
+MergingFrom = Callable[..., Merging]
+X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, mariadb_target, mariadb_source)
+    yield made
+    made.drop()
+
+
+class BrokenOffError(Exception):
+    pass
+
+
+class BreaksOff(ComparisonView):
+    """Ends a comparison after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+        self.seen: list[str] = []
+
+    def begun(self, target: TableName, rows_expected: int) -> None:
+        self.seen.append(target.table)
+
+    def went_on(self, result: TargetComparison, doubted: int) -> None:
+        self.left -= 1
+        if not self.left:
+            raise BrokenOffError
+
+
+async def compared(
+    task: config.Task,
+    spark: SparkContext,
+    options: CompareOptions,
+    view: ComparisonView | None = None,
+) -> list[TargetComparison]:
+    async def context() -> SparkContext:
+        return spark
+
+    return await TargetComparer(task, options, context, view).run()
+
+
+def mend(estate: Estate, repair: Path) -> None:
+    text = repair.read_text("ascii")
+    estate.target.execute(*[statement for statement in text.split(";\n") if statement])
+
+
+async def test_a_comparison_that_was_broken_off_goes_on(
+    estate: Estate, spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from actors.comparing import target_run
+
+    monkeypatch.setattr(target_run, "SETTLE_SECONDS", 0.0)
+    rows = ",".join(f"({n},{n},'s')" for n in range(100))
+    columns = "id INT PRIMARY KEY, v INT, s VARCHAR(40)"
+    estate.shard("a", "t1", columns, rows)
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES {rows}")
+    estate.target.execute(f"DELETE FROM {name} WHERE id IN (3, 97)")
+    task = config.Task.model_validate(estate.task())
+    options = CompareOptions(chunk_rows=5, repair=tmp_path / "repair.sql")
+    with pytest.raises(BrokenOffError):
+        await compared(task, spark, options, BreaksOff(2))
+    again = BreaksOff(-1)
+    (result,) = await compared(task, spark, replace(options, resume=True), again)
+    assert (result.missing, result.rows) == (2, 98)
+    assert list(result.by_shard.values()) == [100]
+    assert [example.key for example in result.examples] == ["3", "97"]
+    # Those that were looked at before the end are not looked at again.
+    assert again.left > -4
+    mend(estate, tmp_path / "repair.sql")
+    # There is nothing to resume, so all of it is compared.
+    (result,) = await compared(task, spark, replace(options, resume=True))
+    assert (result.differing, result.rows) == (0, 100)
+
+
+@pytest.mark.parametrize("chunk_rows", [200, 5000], ids=["many ranges", "one range"])
+async def test_a_target_that_lacks_nearly_all_rows(
+    estate: Estate, spark: SparkContext, tmp_path: Path, chunk_rows: int
+) -> None:
+    """Ranges are those of the target, which has hardly any rows, so they are cut by the shards'."""
+    columns = "a INT, b VARCHAR(9), v BLOB, PRIMARY KEY (a, b)"
+    for number in (1, 2):
+        rows = ",".join(f"({n},'{number}',REPEAT('x',{n % 50}))" for n in range(2500))
+        estate.shard("a", f"t{number}", columns, rows)
+    estate.into(columns)
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (500,'1','y'),(2500,'1','z')")
+    task = config.Task.model_validate(estate.task())
+    options = CompareOptions(chunk_rows=chunk_rows, repair=tmp_path / "repair.sql")
+    checksums = chunk_rows > 200
+    (result,) = await compared(task, spark, replace(options, checksums=checksums))
+    assert (result.missing, result.extra, result.different) == (4999, 1, 1)
+    assert len(result.ranges) > 2
+    assert sum(found.differing for found in result.ranges) == 5001
+    mend(estate, tmp_path / "repair.sql")
+    (result,) = await compared(task, spark, options)
+    assert (result.differing, result.rows) == (0, 5000)
+
+
+async def test_any_number_of_rows_of_a_table_without_ranges(
+    estate: Estate, spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_digests, "PAGE_ROWS", 4)
+    rows = ",".join(f"({n % 30})" for n in range(60))
+    estate.shard("a", "t1", "v INT", rows)
+    estate.into("v INT")
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (1),(1),(1),(40),(2)")
+    task = config.Task.model_validate(estate.task())
+    options = CompareOptions(repair=tmp_path / "repair.sql")
+    (result,) = await compared(task, spark, options)
+    assert (result.missing, result.extra, result.different) == (57, 2, 0)
+    mend(estate, tmp_path / "repair.sql")
+    (result,) = await compared(task, spark, options)
+    assert (result.differing, result.rows) == (0, 60)
+
+
+def number_of(connection: pymysql.connections.Connection[Any]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT CONNECTION_ID()")
+        return int(cursor.fetchall()[0][0])
+
+
+@contextmanager
+def busy(server: DatabaseServer, sessions: int) -> Iterator[Callable[[], None]]:
+    """Sessions that run a statement until they are told to end."""
+    connections = [server.connect() for _ in range(sessions)]
+    numbers = [number_of(connection) for connection in connections]
+
+    def wait(number: int) -> None:
+        with suppress(pymysql.err.MySQLError), connections[number].cursor() as cursor:
+            cursor.execute("SELECT SLEEP(600)")
+
+    threads = [threading.Thread(target=wait, args=(n,), daemon=True) for n in range(sessions)]
+    for thread in threads:
+        thread.start()
+
+    def end() -> None:
+        for number in numbers:
+            server.execute(f"KILL {number}")
+        for thread in threads:
+            thread.join()
+
+    yield end
+    for connection in connections:
+        with suppress(pymysql.err.MySQLError):
+            connection.close()
+
+
+async def test_it_pauses_while_a_source_is_busy(
+    estate: Estate, mariadb_source: DatabaseServer
+) -> None:
+    task = config.Task.model_validate(estate.task())
+    address = address_of(task.sources[0].connection)
+    told: list[str] = []
+
+    def running() -> int:
+        return int(mariadb_source.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
+
+    most = running() + 2
+    with busy(mariadb_source, 6) as end:
+
+        def tell(why: str) -> None:
+            if why and not told:
+                # The event that lets it go on.
+                threading.Thread(target=end).start()
+            told.append(why)
+
+        with anyio.fail_after(60):
+            while running() <= most:
+                await anyio.sleep(0.05)
+            gate = LoadGate((LoadLimit("Threads_running", most),), {"source a": address}, tell)
+            await gate.wait()
+            gate.close()
+    assert told[0].startswith("paused: source a has Threads_running=")
+    assert told[-1] == ""
+
+
+def test_limits_are_read_as_they_are_given() -> None:
+    assert load_limits(["Threads_running=25, Threads_connected=300"]) == (
+        LoadLimit("Threads_running", 25),
+        LoadLimit("Threads_connected", 300),
+    )
+    assert load_limits([""]) == ()
+    for wrong in ("Threads_running", "Threads_running=many", "a b=3"):
+        with pytest.raises(ValueError, match="is no limit"):
+            load_limits([wrong])
+
+
+class Writer:
+    """A client that changes rows until it is told to end."""
+
+    def __init__(self, merging: Merging, *statements: str) -> None:
+        self._merging = merging
+        self._statements = statements
+        self.ended = False
+
+    def write(self) -> None:
+        while not self.ended:
+            self._merging.do(*self._statements)
+            time.sleep(0.01)
+
+
+@contextmanager
+def writing(writer: Writer) -> Iterator[None]:
+    thread = threading.Thread(target=writer.write)
+    thread.start()
+    try:
+        yield
+    finally:
+        writer.ended = True
+        thread.join()
+
+
+async def test_a_wrong_row_that_changes_all_the_time_is_found(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("x", X)
+    merging.do("INSERT INTO x_1 VALUES (1,0,'right'),(2,0,'right'),(3,0,'right')")
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.on(
+            merging.target,
+            "CREATE TRIGGER spoil BEFORE INSERT ON x FOR EACH ROW"
+            " SET NEW.s = IF(NEW.id = 1, 'wrong', NEW.s)",
+        )
+        update = "UPDATE x_1 SET v=v+1 WHERE id IN (1,2)"
+        with writing(Writer(merging, update, update)):
+            options = CompareOptions(repair=None)
+            (result,) = await compared(merging.task, spark, options)
+        assert (result.different, result.missing, result.extra) == (1, 0, 0), result
+        (example,) = result.examples
+        assert example.key == "1"
+        merging.on(merging.target, "DROP TRIGGER spoil")
+
+
+async def test_rows_are_made_right_while_the_task_writes(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("x", X, shards=2)
+    for number in (1, 2):
+        rows = ",".join(f"({1000 * number + n}, 0, 'old')" for n in range(300))
+        merging.do(f"INSERT INTO x_{number} VALUES {rows}")
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        statements: list[str] = [
+            "UPDATE x_1 SET v=v+1 WHERE id BETWEEN 1000 AND 1020",
+            "DELETE FROM x_1 WHERE id=1100",
+            "INSERT INTO x_1 VALUES (1100, 1, 'again')",
+        ]
+        with writing(Writer(merging, *statements)):
+            merging.on(
+                merging.target,
+                "DELETE FROM x WHERE id IN (1010, 1200, 2005)",
+                "UPDATE x SET s='spoiled' WHERE id IN (2006, 1250)",
+                "INSERT INTO x VALUES (9999, 1, 'nobody'), (9998, 1, 'nobody')",
+            )
+            (result,) = await compared(merging.task, spark, CompareOptions(repair_now=True))
+            # The task itself puts rows back that it writes.
+            assert result.missing + result.different + result.extra >= 6, result
+            assert result.repaired >= 6
+            assert not result.failure
+        await merging.caught_up(generation)
+        assert not merging.differences()
+        (result,) = await compared(merging.task, spark, CompareOptions())
+        assert (result.differing, result.unsettled) == (0, 0), result
+
+
+async def test_a_repair_waits_for_those_who_write(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    """A transaction that holds a bucket's watermark, as a batch does, keeps the repair out."""
+    merging = merging_from(mariadb_source)
+    merging.create("x", X)
+    merging.do("INSERT INTO x_1 VALUES (1,0,'a')")
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO x_1 VALUES (2,0,'a')")
+        await merging.caught_up(generation)
+    meta = f"`{merging.task.meta_schema}`.`{merging.task.name}_watermark`"
+    merging.on(merging.target, "DELETE FROM x WHERE id=1")
+    order: list[str] = []
+    with merging.target.connect() as writer, writer.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT * FROM {meta} FOR UPDATE")
+        assert cursor.fetchall()
+
+        async def compare() -> None:
+            (result,) = await compared(merging.task, spark, CompareOptions(repair_now=True))
+            order.append(f"repaired {result.repaired}")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(compare)
+            waits: Any = ()
+            with anyio.fail_after(60):
+                while not waits:
+                    waits = merging.target.execute(
+                        "SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state='LOCK WAIT'"
+                    )
+                    await anyio.sleep(0.1)
+            assert not merging.on(merging.target, "SELECT id FROM x WHERE id=1")
+            order.append("committed")
+            writer.commit()
+    assert order == ["committed", "repaired 1"]
+    assert merging.on(merging.target, "SELECT id FROM x WHERE id=1")

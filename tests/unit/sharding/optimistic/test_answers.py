@@ -1,0 +1,131 @@
+"""What becomes of single statements, and of the fills and stale columns behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.answers import (
+    Action,
+    Change,
+    JoinVerdict,
+    Objection,
+    Standing,
+    StatementAnswer,
+    answer,
+)
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory, entry_of
+from replicator.watermark import Place
+from tests.simulation.optimistic_estate import Definition, table
+
+B: Definition = ("b", "smallint", "")
+
+
+def history_of(*members: str) -> TargetHistory[str]:
+    first = Standing(table((B,)))
+    return TargetHistory(HistoryEntry(EntryKind.MEMBER, m, first, {}) for m in members)
+
+
+def bring(
+    found: TargetHistory[str],
+    member: str,
+    columns: tuple[Definition, ...],
+    action: Action | None = None,
+    **touched: str,
+) -> JoinVerdict[str]:
+    """A member's statement that leaves it with these columns: answered, and taken in."""
+    standing = found.state.members[member]
+    parts = {name: {column_part(column)} for name, column in touched.items()}
+    text = f"{touched}"
+    before = standing.taken
+    after: Table = table(columns)
+    change = Change(member, Place(1, 0), text, text, before, after, Touched(**parts))
+    verdict = answer(found.state, replace(change, action=action))
+    found.take(entry_of(member, verdict, ()))
+    return verdict
+
+
+def objection(verdict: JoinVerdict[str]) -> Objection:
+    assert verdict.answer is StatementAnswer.OPEN
+    assert verdict.standing.open is not None
+    return verdict.standing.open.objection
+
+
+def test_the_first_shard_changes_the_target_and_the_fill_stays_as_it_was_added() -> None:
+    found = history_of("A", "B")
+    assert bring(found, "A", (B, ("c", "int", " DEFAULT 1")), added="c").own
+    later = bring(found, "A", (B, ("c", "int", " DEFAULT 2")), other="c")
+    assert not later.step
+    assert found.state.fills["c"].sql == "1"
+    assert (
+        objection(bring(found, "B", (B, ("c", "int", " DEFAULT 2")), added="c")) is Objection.FILL
+    )
+
+
+def test_the_second_shard_finds_the_column_there() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 1")), added="c")
+    second = bring(found, "B", (B, ("c", "int", " DEFAULT 1")), added="c")
+    assert second.answer is StatementAnswer.TAKEN
+    assert not second.step
+
+
+def test_a_dropped_column_is_stale_until_the_others_drop_it() -> None:
+    found = history_of("A", "B", "C")
+    for member in "ABC":
+        bring(found, member, (B, ("c", "int", "")), added="c")
+    assert not bring(found, "A", (B,), dropped="c").step
+    assert found.state.members["A"].stale == {"c"}
+    added = bring(found, "A", (B, ("c", "int", "")), added="c")
+    assert objection(added) is Objection.STALE
+    bring(found, "B", (B,), dropped="c")
+    assert found.state.members["A"].stale == {"c"}
+    assert bring(found, "C", (B,), dropped="c").own
+    assert found.state.members["A"].stale == frozenset()
+
+
+def test_the_target_is_never_narrower_than_a_shard() -> None:
+    found = history_of("A", "B")
+    wide = bring(found, "B", (("b", "bigint", ""),), converted="b")
+    assert wide.own
+    narrower = bring(found, "A", (("b", "mediumint", ""),), converted="b")
+    assert not narrower.step
+    assert narrower.after is not None
+    assert narrower.after.columns["b"].column.type == "bigint"
+
+
+def test_a_name_is_given_when_all_shards_have_it() -> None:
+    found = history_of("A", "B")
+    behind = (("c", "smallint", ""),)
+    first = bring(found, "A", behind, renamed="b", named="c", added="c")
+    assert objection(first) is Objection.NAME
+    last = bring(found, "B", behind, renamed="b", named="c", added="c")
+    assert last.own
+    assert last.granted == ("A",)
+    opened = found.state.members["A"].open
+    assert opened is not None
+    assert opened.granted
+
+
+def test_the_operator_settles_two_types() -> None:
+    for action, kind in ((Action.EXEC, "varchar(9)"), (Action.SKIP, "int")):
+        found = history_of("A", "B")
+        bring(found, "A", (B, ("c", "int", "")), added="c")
+        text = (B, ("c", "varchar(9)", ""))
+        assert objection(bring(found, "B", text, added="c")) is Objection.TYPE
+        settled = bring(found, "B", text, action, added="c")
+        assert settled.after is not None
+        assert settled.after.columns["c"].column.type == kind
+        assert settled.converted == ({"c"} if action is Action.EXEC else frozenset())
+
+
+def test_a_release_carries_over_what_the_former_had_not_reached() -> None:
+    found = history_of("A1", "A2", "A3")
+    first = found.next_release("A", {"A1": Place(5, 0)}, (0, Place(9, 1)))
+    assert (first.number, first.at, first.members) == (1, Place(9, 1), (("A1", Place(5, 0)),))
+    found.take(HistoryEntry(EntryKind.RELEASED, "A1", source="A", release=first))
+    # Nothing of version 1 is applied yet: rows of A1 still begin at its statement.
+    second = found.next_release("A", {"A2": Place(7, 0)}, (0, Place(9, 1)))
+    assert dict(second.members) == {"A1": Place(5, 0), "A2": Place(7, 0)}
+    assert second.at == Place(9, 1)

@@ -1,0 +1,61 @@
+"""When a target can be copied anew beside the others, and what is said where it can't."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.task.operator.recopy_request import recopy_wanted
+from replicator.mysql.names import TableName
+from replicator.status import CopyStatus, LockStatus, TargetStatus, TaskStatus, now
+from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task
+
+__all__ = ["private_runtime", "task"]
+
+X, Y = TableName("d", "x"), TableName("d", "y")
+STATUS = TaskStatus("orders", "running", now(), 1, copy=CopyStatus("finished"))
+LOCK = LockStatus("d.x:1", "d.x", 1, "ALTER", "a", "waiting", now())
+
+
+def wanted(status: TaskStatus, *names: str, mode: str = "all") -> frozenset[TableName]:
+    return recopy_wanted(status, mode, {"targets": list(names)}, {X, Y})
+
+
+def test_the_targets_that_are_named() -> None:
+    assert wanted(STATUS, "d.x") == {X}
+    assert wanted(replace(STATUS, locks=(LOCK,)), "d.y") == {Y}
+
+
+@pytest.mark.parametrize(
+    ("change", "mode", "told"),
+    [
+        ({}, "incremental", "only a task with task-mode all"),
+        ({"state": "paused"}, "all", "the task is paused"),
+        ({"copy": None}, "all", "when the full copy has finished"),
+        ({"copy": CopyStatus("copying")}, "all", "when the full copy has finished"),
+        ({"locks": (LOCK,)}, "all", "a schema change of d.x waits"),
+        ({"targets": (TargetStatus("d.x", ddl="ALTER"),)}, "all", "a schema change of d.x waits"),
+    ],
+    ids=["mode", "state", "no copy", "copying", "lock", "statement"],
+)
+def test_what_is_in_the_way_is_said(change: dict[str, Any], mode: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        wanted(replace(STATUS, **change), "d.x", mode=mode)
+
+
+def test_a_target_that_is_none_is_said() -> None:
+    with pytest.raises(ValueError, match=r"no such target: d\.z"):
+        wanted(STATUS, "d.z")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [([], "name the targets"), (["--target", "d.x"], "this empties d.x")],
+    ids=["no target", "no truncate"],
+)
+def test_the_command_asks_for_what_it_needs(task: Task, options: list[str], told: str) -> None:
+    code, _, err = invoke("recopy", "orders", *options)
+    assert code == 2
+    assert told in " ".join(err.split())
