@@ -184,7 +184,7 @@ DDL_EVENTS = (
         "info",
         (
             "A schema change that an earlier run had begun is refused by the target. The task "
-            "decides anew when it reads the statement again"
+            "decides again when it reads the statement again"
         ),
         fields=fields_of("target", "reason"),
     ),
@@ -267,7 +267,7 @@ DDL_EVENTS = (
         "info",
         (
             "TiDB refuses a schema change because the target's primary key is a clustered one. The "
-            "task has made the table anew with an ordinary key and copied its rows into that; then "
+            "task has rebuilt the table with an ordinary key and copied its rows into that; then "
             "it executes the change"
         ),
         fields=fields_of("target"),
