@@ -212,9 +212,9 @@ DDL_FAULTS = (
         "ddl.several-tables",
         "target",
         "A statement changes several tables of one target",
-        "With `pessimistic`, one RENAME renames several shards of the target. With "
-        "`optimistic`, one statement changes the target more than once, for example by renaming "
-        "two of its shards.",
+        "With `shard-mode: pessimistic`, one RENAME renames several shards of the target. With "
+        "`optimistic`, one statement makes several kinds of changes to shards of the target: for "
+        "example, it renames one shard and moves another one to a different target.",
         "`binlog replace` it with several statements. Each renames one table, to a name that is "
         "free at that point and that is routed to the same target.",
     ),
