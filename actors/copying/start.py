@@ -131,7 +131,8 @@ async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd
         raise
 
 
-async def _members(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
+async def members_of(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
+    """The shards of a source, as they are now. Raises RouteError or the server's error."""
     members = []
     for name in await list_tables(upstream):
         target = setup.router.route(*_pair(name))
@@ -164,7 +165,7 @@ async def _fresh(
     setup: SourceSetup, upstream: Connection, server: ServerIdentity, *, follow: bool
 ) -> Checkpoint:
     while True:
-        members = await _members(setup, upstream)
+        members = await members_of(setup, upstream)
         end = await visible_binlog_end(upstream, needed=follow)
         place = await anyio.to_thread.run_sync(_snapshot_place, setup.address)
         if place is not None and end is not None:

@@ -13,7 +13,13 @@ from actors.faults import COPY_ANEW, FatalError, of_target, refuse_clash
 from actors.refusals import refusal, refuse_engine
 from actors.task_setup import SourceSetup, address_of, columns_of
 from config.models import Task
-from replicator.downstream.ddl.creation import TargetNotCreatedError, create_target, read_pattern
+from replicator.downstream.ddl.creation import (
+    Pattern,
+    TargetNotCreatedError,
+    create_target,
+    creation_statements,
+    read_pattern,
+)
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy.copy_plan import KeyConflict
@@ -137,9 +143,22 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
         )
 
 
-async def _make(
+async def creation_of(
     target: Connection, name: TableName, setup: SourceSetup, member: CopyMember
-) -> None:
+) -> tuple[str, ...]:
+    """The statements by which a target that is not there would be made like a shard.
+
+    Raises FatalError, also where it can't be, and DatabaseUnavailableError.
+    """
+    _refuse_extracted(name, setup, member.name)
+    try:
+        statements, _ = await creation_statements(target, name, await _pattern(name, setup, member))
+    except TargetNotCreatedError as error:
+        raise _not_created(name, setup, member, error) from error
+    return statements
+
+
+async def _pattern(name: TableName, setup: SourceSetup, member: CopyMember) -> Pattern:
     upstream = Connection(setup.address)
     try:
         pattern = await read_pattern(upstream, member.name)
@@ -154,16 +173,29 @@ async def _make(
     mapped = columns_of({setup.source: setup})(Member(setup.source, member.name)).mapped
     if mapped is not None:
         pattern = replace(pattern, create_sql=wide_enough(pattern.create_sql, mapped.name))
+    return pattern
+
+
+def _not_created(
+    name: TableName, setup: SourceSetup, member: CopyMember, error: TargetNotCreatedError
+) -> FatalError:
+    return FatalError(
+        "target.not-created",
+        error.message,
+        where=f"target {name}, like {setup.source}: {member.name}",
+        scope=of_target(name),
+        remedies=error.remedies,
+    )
+
+
+async def _make(
+    target: Connection, name: TableName, setup: SourceSetup, member: CopyMember
+) -> None:
+    pattern = await _pattern(name, setup, member)
     try:
         made = await create_target(target, name, pattern)
     except TargetNotCreatedError as error:
-        raise FatalError(
-            "target.not-created",
-            error.message,
-            where=f"target {name}, like {setup.source}: {member.name}",
-            scope=of_target(name),
-            remedies=error.remedies,
-        ) from error
+        raise _not_created(name, setup, member, error) from error
     log.info(
         "target.created",
         target=str(name),

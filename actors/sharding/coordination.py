@@ -163,6 +163,10 @@ class ShardMode(Protocol):
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """What was decided about the schema changes of targets; empty where nothing is."""
 
+    def has_places(self, entry: str) -> bool:
+        """Whether what is saved of a statement (`entry` of its record) names places of binlogs that
+        are not known by the server that takes a source over."""
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

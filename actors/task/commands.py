@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from config import Task
     from replicator.checks.result import CheckResult
     from replicator.checks.source.estimates import TargetEstimate
+    from replicator.pipeline.copy.copy_preview import TargetPreview
     from replicator.pipeline.spark.direct_launch import StartedJava
 
 
@@ -84,6 +85,15 @@ MetricsAddress = Annotated[
     ),
 ]
 
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Write nothing to any server: make the checks that don't, show which shard goes to"
+        " which target, the plan of the full copy and its first rows as they would be written.",
+    ),
+]
+
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
@@ -111,8 +121,11 @@ def run(
     start_time: StartTime = "",
     until: UntilEnd = None,
     metrics: MetricsAddress = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
+    if dry_run:
+        raise typer.Exit(_dry_run(task_file, start_time, remove_meta=remove_meta))
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
     gc.disable()
     import structlog
@@ -193,6 +206,49 @@ def check(
         show(render_checks(results, left_out, targets, verbose=verbose))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)
+
+
+def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
+    """Show what a run would do; the exit code."""
+    from config import load_task
+    from replicator import logs
+    from replicator.memory import set_largest_event
+    from replicator.terminal.checks import render_checks
+
+    task = load_task(task_file)
+    _keep_from_children(task)
+    logs.configure("warning", task=task.name)
+    set_largest_event(task.limits.largest_event)
+    if start_time:
+        task = _with_start_time(task, start_time)
+    if remove_meta:
+        task = task.model_copy(update={"remove_meta": True})
+    results, previews, resuming = anyio.run(_look, task)
+    show(render_checks(results, task.ignore_checking_items))
+    if resuming:
+        out.print(f"task {task.name} has run before: it goes on from what it has saved")
+    if previews is not None:
+        from replicator.terminal.copy_preview import render_preview
+
+        show(render_preview(previews))
+    failed = any(result.state == "failed" for result in results)
+    return FAILED if failed or any(preview.problem for preview in previews or ()) else 0
+
+
+async def _look(task: Task) -> tuple[list[CheckResult], list[TargetPreview] | None, bool]:
+    """The checks; what a copy would do, None where that can't be told; whether it goes on."""
+    from actors.copying.dry_run import preview_copy
+    from actors.task.startup.check_scope import task_to_check
+    from replicator.checks.check_items import CONNECTION
+    from replicator.checks.run.all_checks import run_checks
+
+    found = await task_to_check(task, writes_nothing=True)
+    results = await run_checks(found, frozenset(task.ignore_checking_items))
+    unfit = {r.name for r in results if r.state == "failed"} & {CONNECTION, "routes"}
+    if unfit:
+        return results, None, found.resuming
+    copies = task.task_mode != "incremental" and not found.resuming
+    return results, await preview_copy(task, copies=copies), found.resuming
 
 
 def remove(

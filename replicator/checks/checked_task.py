@@ -52,11 +52,15 @@ class SourceToCheck:
 
 @dataclass(frozen=True, slots=True)
 class TargetToCheck:
-    """The downstream server, the schema of the meta tables and the prefix of their names."""
+    """The downstream server, the schema of the meta tables and the prefix of their names.
+
+    ``writes_nothing``: what would have to be written to be tried is left out, with a warning.
+    """
 
     address: DatabaseAddress
     meta_schema: str
     task_name: str
+    writes_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

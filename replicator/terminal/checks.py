@@ -111,7 +111,7 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbo
     warnings = sum(result.state == "warning" for result in results)
     passed = len(results) - failed - warnings
     if passed and not verbose:
-        text.append(f"✓ passed: {passed} (--verbose shows each)\n", "green")
+        text.append(f"✓ passed: {passed} (check --verbose shows each)\n", "green")
     text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
     if set(names_failed) == {KEY_COLLISIONS}:
         # `run` does not look at them.

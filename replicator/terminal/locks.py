@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from replicator.printable_text import shown_json
+from replicator.printable_text import shown_json, shown_line
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
@@ -44,7 +44,7 @@ def lock_line(lock: LockStatus) -> Text:
     """One lock in one line, as far as the terminal is wide."""
     return Text.assemble(
         (f"lock {lock.id}  {lock.state}{_age(lock)}: ", f"bold {_BORDER[lock.state]}"),
-        lock.ddl,
+        shown_line(lock.ddl),
         no_wrap=True,
         overflow="ellipsis",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,12 +10,14 @@ from shlex import quote
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from replicator.printable_text import shown_line
 from replicator.status import (
     BlockedPart,
     Fault,
+    LockStatus,
     SourceStatus,
     TargetStatus,
     TaskStatus,
@@ -34,8 +37,6 @@ FEWEST_TARGETS = 3
 _TABLE_LINES = 5
 """Lines of a table of targets beside its rows: around its heading, and how many were left out."""
 
-_FEWEST_LINES = FEWEST_TARGETS + _TABLE_LINES
-
 _BRIEF_LINES = 4
 """So many blocked parts and locks are told where they don't fit."""
 
@@ -51,7 +52,14 @@ _STATE_STYLE = {
 
 def render(status: TaskStatus) -> RenderableType:
     """Everything the status says: what needs the operator in front, then what goes on."""
-    return Group(*_above_targets(status), *([_targets(status.targets)] if status.targets else ()))
+    targets = [_targets(status.targets)] if status.targets else []
+    return Group(
+        _head(status),
+        *_needs_operator(status),
+        *_what_goes_on(status),
+        *_sources_shown(status),
+        *targets,
+    )
 
 
 def render_tasks(tasks: Sequence[TaskStatus], silent: Sequence[str] = ()) -> RenderableType:
@@ -102,50 +110,97 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
 class StatusScreen:
     """The status for a terminal that shows no more than its height, as `--watch` does.
 
-    Of many targets only so many are told that the rest of the status is seen, too.
+    What needs the operator is told first, and as much of it as there is room for; what goes on
+    gives way to it: sources and targets become a line each where their tables don't fit.
     """
 
     status: TaskStatus
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        status, height = self.status, console.height
-        above = list(_above_targets(status, _whole(status)))
-        if _lines(console, options, above) > height - _FEWEST_LINES:
-            above = list(_briefly(status))
-        yield from above
-        if status.targets:
-            left = height - _lines(console, options, above) - _TABLE_LINES
-            yield _busiest(status.targets, max(left, FEWEST_TARGETS))
+        height = console.height
+        for parts in _ever_less(self.status):
+            targets = _targets_in(self.status.targets, height - _lines(console, options, parts))
+            if targets is not None:
+                yield from (*parts, *targets)
+                return
+        yield from _cut_to(console, options, self.status)
+
+
+def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
+    """What needs the operator, and what goes on but for the targets: in whole, then shorter."""
+    head, goes_on = _head(status), list(_what_goes_on(status))
+    sources, folded = list(_sources_shown(status)), _folded_sources(status.sources)
+    first, others = _briefly(status)
+    whole = [head, *_needs_operator(status, _whole(status))]
+    for above in (whole, [head, *first, *others, _elsewhere(status)]):
+        yield [*above, *goes_on, *sources]
+        yield [*above, *goes_on, *folded]
+        yield [*above, *folded]
+
+
+def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[RenderableType] | None:
+    """The targets in so many lines: a table, of at least some, or a line; None: there is none."""
+    rows = min(len(targets), FEWEST_TARGETS)
+    if room < 0 or (targets and not room):
+        return None
+    if not targets:
+        return []
+    if room >= rows + _TABLE_LINES:
+        return [_busiest(targets, room - _TABLE_LINES)]
+    return [_folded_targets(targets)]
+
+
+def _cut_to(
+    console: Console, options: ConsoleOptions, status: TaskStatus
+) -> Iterator[RenderableType]:
+    """As much as there is room for of what needs the operator, and where the rest is told."""
+    first, others = _briefly(status)
+    parts = [_head(status), *others, *first]
+    lines = [line for part in parts for line in console.render_lines(part, options)]
+    for line in lines[: console.height - 1]:
+        yield Segments([*line, Segment.line()])
+    yield _elsewhere(status)
+
+
+def _elsewhere(status: TaskStatus) -> Text:
+    return _one_line((f"all of it: {_whole(status)}", "dim"))
 
 
 def _lines(console: Console, options: ConsoleOptions, parts: Sequence[RenderableType]) -> int:
     return sum(len(console.render_lines(part, options)) for part in parts)
 
 
-def _above_targets(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
-    yield _head(status)
+def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
+    """The faults and the locks, in whole."""
     yield from _faults(status, elsewhere)
-    for lock in sorted(status.locks, key=lambda lock: lock.state != "conflict"):
+    for lock in _worst_first(status.locks):
         yield lock_panel(lock, elsewhere)
-    yield from _what_goes_on(status)
 
 
-def _briefly(status: TaskStatus) -> Iterator[RenderableType]:
-    """The same where it is more than a screen: one fault in whole, of all others a line."""
-    yield _head(status)
+def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
+    return sorted(locks, key=lambda lock: lock.state != "conflict")
+
+
+def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
+    """The first fault or lock in whole, and of all others a line."""
     faults = list(_faults(status, _whole(status)))
-    yield from faults[:1]
+    locks = _worst_first(status.locks)
     of_task = len(faults) > len(status.blocked)
-    rest = [
+    others = [
         *(_blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
-        *map(lock_line, sorted(status.locks, key=lambda lock: lock.state != "conflict")),
+        *map(lock_line, locks if faults else locks[1:]),
     ]
-    yield from rest[:_BRIEF_LINES]
-    if len(rest) > _BRIEF_LINES:
-        yield Text(f"and {number(len(rest) - _BRIEF_LINES)} more like these", "bold yellow")
-    if rest:
-        yield Text(f"all of it: {_whole(status)}", "dim")
-    yield from _what_goes_on(status)
+    first = faults[:1] or [lock_panel(lock, _whole(status)) for lock in locks[:1]]
+    return first, _at_most(others, "")
+
+
+def _at_most(lines: list[Text], what: str) -> list[Text]:
+    """Some of these lines, and how many more there are."""
+    left = len(lines) - _BRIEF_LINES
+    if left <= 0:
+        return lines
+    more = " ".join(filter(None, (f"and {number(left)} more", what, "like these")))
+    return [*lines[:_BRIEF_LINES], Text(more, "bold yellow")]
 
 
 def _whole(status: TaskStatus) -> str:
@@ -167,9 +222,45 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
     if status.pid and (copy is None or copy.state != "copying" or copy.held):
         yield _writer(status)
     yield from _curves(status.trend)
+
+
+def _sources_shown(status: TaskStatus) -> Iterator[RenderableType]:
     if status.sources:
         yield _sources(status.sources)
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
+
+
+def _folded_sources(sources: Sequence[SourceStatus]) -> list[RenderableType]:
+    """Counts of the sources by what they do, and a line for each of those that can't be read."""
+    if not sources:
+        return []
+    does = Counter(source.state.partition(":")[0] for source in sources)
+    lags = [source.lag_seconds for source in sources if source.lag_seconds is not None]
+    counts = ", ".join(f"{number(count)} {state}" for state, count in does.most_common())
+    head = Text.assemble(
+        ("sources ", "dim"),
+        f"{counts}, lag \N{LESS-THAN OR EQUAL TO} {seconds(max(lags, default=None))}",
+    )
+    away = [source for source in sources if ":" in source.state]
+    waiting = sum(len(source.prepared) for source in sources)
+    if waiting:
+        head.append(f", {number(waiting)} XA transactions wait for their outcome", "yellow")
+    lines = [_one_line((f"{s.source}: ", "bold yellow"), shown_line(s.state)) for s in away]
+    return [_one_line(head), *_at_most(lines, "sources")]
+
+
+def _folded_targets(targets: Sequence[TargetStatus]) -> Text:
+    rate = sum(target.rows_per_second for target in targets)
+    changing = sum(bool(target.ddl) for target in targets)
+    return _one_line(
+        ("targets ", "dim"),
+        f"{number(len(targets))}, {number(round(rate))} rows/s",
+        f", {number(changing)} with a schema change" if changing else "",
+    )
+
+
+def _one_line(*parts: str | Text | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
@@ -185,12 +276,8 @@ def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
 
 def _blocked_line(part: BlockedPart) -> Text:
     why = part.error.message if part.error else f"waits for {part.waits_for}"
-    return Text.assemble(
-        (f"{part.kind} {part.name} is blocked: ", "bold red"),
-        why if part.error or part.waits_for else "paused",
-        no_wrap=True,
-        overflow="ellipsis",
-    )
+    told = why if part.error or part.waits_for else "paused"
+    return _one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(told))
 
 
 def _blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:

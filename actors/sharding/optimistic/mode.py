@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
-from actors.sharding.optimistic.answers import OptimisticAnswers
+from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
@@ -27,6 +27,12 @@ class OptimisticMode:
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """Nothing is decided by several shards."""
         return ()
+
+    def has_places(self, entry: str) -> bool:
+        """An open statement has one, and a release those that rows are held from."""
+        found = load_answer(entry)
+        is_open = found.standing is not None and found.standing.open is not None
+        return is_open or found.release is not None
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

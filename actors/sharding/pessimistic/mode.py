@@ -31,6 +31,10 @@ class PessimisticMode:
         """The decisions of all locks so far."""
         return await DecisionStore(meta).load()
 
+    def has_places(self, entry: str) -> bool:
+        """An entry names no places."""
+        return False
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

@@ -41,6 +41,10 @@ class UncoordinatedMode:
         """Nothing is decided by several shards."""
         return ()
 
+    def has_places(self, entry: str) -> bool:
+        """An entry names no places."""
+        return False
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

@@ -19,6 +19,8 @@ from actors.lock_state import dump_decision, dump_group, load_decision, load_gro
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
+from actors.sharding.coordination import ShardMode
+from actors.sharding.modes import SHARD_MODES
 from actors.task.failover.failover_faults import Failover
 from actors.task.resources.resources import Resources
 from actors.task.resources.unavailable_sources import Behind
@@ -74,7 +76,9 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
         try:
             server = await server_identity(upstream)
             if not checkpoint.server.is_same(server):
-                behind = await _Move(setup, resources.meta, checkpoint, server).run(upstream)
+                mode = SHARD_MODES[resources.task.shard_mode]
+                move = _Move(setup, resources.meta, checkpoint, server, mode)
+                behind = await move.run(upstream)
                 if behind is not None:
                     found[source] = behind
         except MySQLError as error:
@@ -111,8 +115,10 @@ class _Move:
         meta: MetaStore,
         checkpoint: Checkpoint,
         server: ServerIdentity,
+        mode: ShardMode,
     ) -> None:
         self._setup = setup
+        self._mode = mode
         self._meta = meta
         self._checkpoint = checkpoint
         self._server = server
@@ -134,6 +140,7 @@ class _Move:
         self._refuse_other_kind()
         self._refuse_other_names()
         await self._refuse_in_copy()
+        await self._refuse_open_answers()
         if not self._checkpoint.gtid:
             raise self._failover.no_gtids()
         marks = await marked_places(self._meta, self._source, saved)
@@ -193,6 +200,18 @@ class _Move:
         behind = copy.end is not None and BinlogPosition(*copy.end).key > self._position.key
         if not copy.done or deferred or behind:
             raise self._failover.in_copy()
+
+    async def _refuse_open_answers(self) -> None:
+        """Raise FatalError where answers name places that no GTID is known of."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT entry FROM {self._meta.table(DDL_TABLE)} WHERE owner = %s AND entry <> ''",
+            (self._source,),
+        )
+        if any(self._mode.has_places(str(entry)) for (entry,) in rows):
+            raise self._failover.unknown(
+                "a schema change of one of its shards is open, or was: the task has saved places in"
+                " the binlog of the former server, from which rows are held"
+            )
 
     def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
         """By the places of watermarks behind the saved position, the GTID sets executed there."""

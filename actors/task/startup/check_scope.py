@@ -14,8 +14,10 @@ from replicator.downstream.meta.lease import Lease, this_process
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 
-async def task_to_check(task: Task) -> TaskToCheck:
+async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCheck:
     """What is to be checked of a task: from its checkpoints where it has some.
+
+    ``writes_nothing``: as in `TargetToCheck`.
 
     Raises RouteError, ExpressionError. A target that can't be reached has no checkpoints; its check
     says why.
@@ -25,7 +27,9 @@ async def task_to_check(task: Task) -> TaskToCheck:
     saved = {} if task.remove_meta else await _checkpoints(task, setups)
     return TaskToCheck(
         sources=tuple(_source(setup, saved.get(setup.source), task) for setup in setups),
-        target=TargetToCheck(address_of(task.target_database), task.meta_schema, task.name),
+        target=TargetToCheck(
+            address_of(task.target_database), task.meta_schema, task.name, writes_nothing
+        ),
         task_mode=task.task_mode,
         equal_structures=mode.equal_structures,
         holds_rows=mode.holds_rows,

@@ -168,7 +168,9 @@ async def _check_target(
         return results
     results += _fit(joining, [s for s in shards if s.member.source in followed], table)
     spelled = replace(table, schema=there.name.schema, name=there.name.table)
-    results += await check_target_table(connection, spelled)
+    results += await check_target_table(
+        connection, spelled, writes_nothing=task.target.writes_nothing
+    )
     if copies and not followed:
         results += await check_empty(connection, spelled)
     return results

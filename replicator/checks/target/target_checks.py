@@ -19,6 +19,13 @@ _VARIABLES = ("local_infile", "max_allowed_packet", "read_only", "super_read_onl
 _PLACE = CheckedPart("target")
 
 
+_UNTRIED = _PLACE.warning(
+    "target_privilege",
+    "whether the task may write to the target was not tried, since nothing is to be written",
+    "`replicator check` tries it, with tables that it drops again",
+)
+
+
 async def check_target(target: TargetToCheck) -> list[CheckResult]:
     """All checks of the target server."""
     connection = Connection(target.address)
@@ -31,7 +38,10 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
             version = str((await connection.fetch("SELECT VERSION()"))[0][0])
             results.append(check_version(_PLACE, version, as_source=False))
             results += await _settings(connection)
-            results += await try_schema(connection, target.meta_schema, target.task_name)
+            if target.writes_nothing:
+                results.append(_UNTRIED)
+            else:
+                results += await try_schema(connection, target.meta_schema, target.task_name)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
             results.append(ended_early(_PLACE, error))
         return results

@@ -120,23 +120,10 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         )
     if there is not None:
         return CreatedTarget(created=False)
-    collations = Collations(pattern.default_collations, await available_collations(target))
+    statements, made = await creation_statements(target, name, pattern)
     try:
-        made = target_table(pattern.create_sql, name.schema, name.table, collations)
-    except ValueError as error:
-        raise TargetNotCreatedError(
-            f"how to make {name} can't be told from {pattern.name}: {error}",
-            code=0,
-            statement=pattern.create_sql,
-            remedies=(_by_hand(name),),
-        ) from error
-    _check_keys(name, pattern, made)
-    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
-    database_is_missing = await database_collation(target, name.schema) is None
-    try:
-        if database_is_missing:
-            collation = collations.stand_in(pattern.collation)
-            await _run(target, name, _create_database(name.schema, collation))
+        for statement in statements[:-1]:
+            await _run(target, name, statement)
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
         await _run(target, name, made.sql)
         warnings = await target.fetch("SHOW WARNINGS")
@@ -151,6 +138,31 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         collations=made.collations,
         warnings=tuple(f"{text} ({code})" for _, code, text in warnings),
     )
+
+
+async def creation_statements(
+    target: Connection, name: TableName, pattern: Pattern
+) -> tuple[tuple[str, ...], CreateTarget]:
+    """The statements that make the table ``name``, and its database where that is missing.
+
+    Raises TargetNotCreatedError, DatabaseUnavailableError.
+    """
+    collations = Collations(pattern.default_collations, await available_collations(target))
+    try:
+        made = target_table(pattern.create_sql, name.schema, name.table, collations)
+    except ValueError as error:
+        raise TargetNotCreatedError(
+            f"how to make {name} can't be told from {pattern.name}: {error}",
+            code=0,
+            statement=pattern.create_sql,
+            remedies=(_by_hand(name),),
+        ) from error
+    _check_keys(name, pattern, made)
+    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
+    if await database_collation(target, name.schema) is not None:
+        return (made.sql,), made
+    collation = collations.stand_in(pattern.collation)
+    return (_create_database(name.schema, collation), made.sql), made
 
 
 def _check_keys(name: TableName, pattern: Pattern, made: CreateTarget) -> None:

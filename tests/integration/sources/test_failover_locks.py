@@ -14,7 +14,14 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.failover import KEYED, Estate, FailingOver
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
+from tests.support.tasks.running import (
+    LOOK_SECONDS,
+    PATIENCE,
+    caught_up,
+    fault_of,
+    generation_of,
+    running,
+)
 from tests.support.tasks.tables import rows_of, union_of
 
 PAIRS = [MySQLServer, MariaDBServer]
@@ -55,6 +62,31 @@ async def test_a_lock_that_is_open_waits_on_the_other_server(
             while rows_of(it.target, f"{db}.t") != union_of(shards):
                 await anyio.sleep(LOOK_SECONDS)
         assert rows_of(it.target, f"{db}.bag") == rows_of(former, f"{db}.bag")
+
+
+@pytest.mark.slow
+async def test_an_open_statement_of_the_optimistic_mode_refuses_the_other_server(
+    failing_over: FailingOver,
+) -> None:
+    """Its places are those of the former binlog; read in another one, they would skip rows."""
+    it = failing_over(MySQLServer)
+    pair, db = it.pair, it.database
+    pair.primary.execute(f"CREATE TABLE {db}.t2 (id INT PRIMARY KEY, n INT)")
+    it.values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
+    it.values["shard-mode"] = "optimistic"
+    async with running(it.task, it.spark) as generation:
+        it.write(pair.primary)
+        await caught_up(generation, {"a": pair.primary})
+        write_beside(it, pair.primary, 1, "ALTER TABLE t1 CHANGE n m INT")
+        await until_row(it, 1_000_001)
+        assert generation.running is not None
+        with anyio.fail_after(PATIENCE):
+            while not generation.running.coordination.open_locks():
+                await anyio.sleep(LOOK_SECONDS)
+    it.fail_over()
+    fault = await fault_of(generation_of(it.task, it.spark).run(anyio.Event(), anyio.Event()))
+    assert fault.event == "source.failover-position-unknown"
+    assert "a schema change of one of its shards is open" in fault.message
 
 
 @pytest.mark.slow
