@@ -308,7 +308,7 @@ class ColumnMapping(Section):
 
     They take 4, 7 and 8 bits from the second highest one on, above the lower 44, which are left to
     the value: the target's column must be a BIGINT, and a value that has no room stops the task.
-    Rows that are on the target keep what they got: after a change of the rule, copy again.
+    Rows on the target keep their values: after a change of the rule, copy again.
     """
 
     schema_pattern: _Name

@@ -115,7 +115,7 @@ def run(
         OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
     remove_meta: Annotated[
-        bool, typer.Option("--remove-meta", help="Forget all saved progress and start anew.")
+        bool, typer.Option("--remove-meta", help="Forget all saved progress and start over.")
     ] = False,
     on_changed_rules: OnChangedRulesOption = OnChangedRules.STOP,
     start_time: StartTime = "",
