@@ -7,7 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from replicator.routing.expression import functions
-from replicator.routing.expression.comparison import bound_to_literal, comparable, compared
+from replicator.routing.expression.comparison import (
+    bound_to_literal,
+    check_signs,
+    comparable,
+    compared,
+)
 from replicator.routing.expression.numbers import (
     absolute,
     calculated,
@@ -280,7 +285,9 @@ class ExpressionCheck:
             conditions = [self._condition(one.this) for one in node.args["ifs"]]
         else:
             value = self._value(node.this)
-            conditions = [compared("=", value, self._value(i.this)) for i in node.args["ifs"]]
+            wanted = [self._value(one.this) for one in node.args["ifs"]]
+            conditions = [compared("=", value, one) for one in wanted]
+            check_signs([value, *wanted], "CASE … WHEN")
         return functions.chosen(conditions, [*values, otherwise])
 
     def _if(self, node: Any) -> Checked:

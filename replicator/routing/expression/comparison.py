@@ -137,7 +137,7 @@ def _numbers(values: Sequence[Checked], typed: Sequence[Checked]) -> tuple[Check
     doubles = [value for value in typed if value.type.kind is Kind.DOUBLE]
     if not doubles:
         if len(values) > 2:
-            _check_signs(numeric)
+            check_signs(numeric, "IN or BETWEEN")
         return on_one_scale(numeric)
     if len(values) > 2 and (len(doubles) < len(typed) and doubles[0] is not values[0]):
         raise UnsupportedExpressionError(
@@ -147,14 +147,17 @@ def _numbers(values: Sequence[Checked], typed: Sequence[Checked]) -> tuple[Check
     return tuple(map(as_double, numeric))
 
 
-def _check_signs(numeric: Sequence[Checked]) -> None:
-    """MySQL takes -1 for 18446744073709551615 where a list holds signed and unsigned numbers."""
+def check_signs(numeric: Sequence[Checked], where: str) -> None:
+    """Refuse signed and unsigned whole numbers beside one another in a list, or in a CASE: MySQL
+    takes -1 for 18446744073709551615 there. Raises UnsupportedExpressionError.
+    """
     negative = any(v.number is not None and v.number < 0 for v in numeric)
-    signs = {v.type.unsigned for v in numeric if v.type.kind is Kind.INTEGER and v.number is None}
+    whole = [v for v in numeric if v.type.kind is Kind.INTEGER]
+    signs = {v.type.unsigned for v in whole if v.number is None or v.type.unsigned}
     if len(signs) > 1 or (True in signs and negative):
         raise UnsupportedExpressionError(
-            "signed numbers beside unsigned ones in IN or BETWEEN: servers differ in what is equal"
-            " then. Write several comparisons"
+            f"signed numbers beside unsigned ones in {where}: servers differ in what is equal then."
+            " Write several comparisons"
         )
 
 

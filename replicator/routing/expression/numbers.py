@@ -120,6 +120,9 @@ def calculated(sign: str, left: Checked, right: Checked) -> Checked:
             whole=max(left.type.whole, right.type.whole),
             scale=scaled[0].type.scale,
         )
+        if not whole:
+            # MariaDB and MySQL 5.6 have -5.0 % 5 as a zero that is less than 0, not equal to 0.
+            sql = f"({sql} + 0)"
         return Checked(kind, Call("%", operands), sql)
     if whole:
         kind = ValueType(Kind.INTEGER, unsigned, whole=_BIGINT_DIGITS)

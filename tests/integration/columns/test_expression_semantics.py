@@ -194,3 +194,10 @@ def test_random_expressions_have_the_truth_that_the_server_gives_them(bench: Ben
     assert not wrong, "\n".join(map(str, wrong[:8]))
     assert sum(refused.values()) < EXPRESSIONS * 0.6, refused
     assert min(seen[True], seen[False], seen[None]) > ROWS * 10
+
+
+def test_a_copy_takes_the_rows_that_the_binlog_does_where_servers_differ(bench: Bench) -> None:
+    for text in ("d % 0.01 = 0", "d % 0.01 < 0", "0 <> e % 0.000000001"):
+        checked, columns = bench.check(text)
+        ours = bench.ours(checked, columns)
+        assert bench.copied(checked.sql) == {key for key, truth in ours.items() if not truth}, text
