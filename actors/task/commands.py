@@ -72,7 +72,7 @@ UntilEnd = Annotated[
     typer.Option(
         metavar="END",
         help="End with 0 when all is applied up to END: `now`, a time, or SOURCE=FILE:OFFSET,"
-        " several times for several sources. What comes behind it may be applied, too.",
+        " several times for several sources. Later changes may be applied, too.",
     ),
 ]
 
@@ -202,7 +202,7 @@ def check(
             out.print(Text.assemble(("! ", "yellow"), warning))
         if task.warnings and not verbose:
             keys = f"without effect in the task file: {', '.join(task.keys_without_effect)}"
-            out.print(Text.assemble(("! ", "yellow"), f"{keys} (--verbose tells why)"))
+            out.print(Text.assemble(("! ", "yellow"), f"{keys} (--verbose shows why)"))
         show(render_checks(results, left_out, targets, verbose=verbose))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)

@@ -11,7 +11,7 @@ TASK_FAULTS = (
         "A server refuses the login or a statement of the task",
         "A password or a privilege has changed at the server. The message names the server and the "
         "account.",
-        "Fix it at the server; `replicator check` tells what is needed. Then resume.",
+        "Fix it at the server; `replicator check` shows what is needed. Then resume.",
         "If the task file has to change: change it, `stop`, then `run`.",
     ),
     fault(
@@ -286,7 +286,7 @@ SOURCE_FAULTS = (
         "A replicated shard existed at the full copy, and the task did not copy it",
         "The account could not see it, or routes and allow lists were different then. Its older "
         "rows are not on the target; everything that the task read before this event is.",
-        "Copy it by a task of its own: [Add a shard](../how-to/add-a-shard.md).",
+        "Copy it by a separate task: [Add a shard](../how-to/add-a-shard.md).",
         "Or let the account see it, `stop`, [`remove`](../how-to/move-backup-remove.md"
         "#remove-a-task), empty the targets, then `run`.",
         "Or leave it out (`block-allow-list`), `stop`, then `run`.",
@@ -321,9 +321,9 @@ COPY_FAULTS = (
         "copy.refused",
         "target",
         "The task can't read or write a chunk",
-        "The target does not take the chunk as it is, or the source does not let the task read it. "
+        "The target refuses the chunk as it is, or the source does not let the task read it. "
         "The message has the words of the server.",
-        "Make the target take it, or grant what is missing. Then resume.",
+        "Make the target accept it, or grant what is missing. Then resume.",
     ),
     fault(
         "copy.no-room",
@@ -337,9 +337,9 @@ COPY_FAULTS = (
     fault(
         "copy.shard-changed",
         "target",
-        "A shard changed during its copy, so that the task can't tell its former rows, and can't "
+        "A shard changed during its copy, so that the task can't know its former rows, and can't "
         "copy it again",
-        "No statement in the binlog tells of the change, the target has lost the key by which the "
+        "No statement in the binlog shows the change, the target has lost the key by which the "
         "rows are known, or nothing follows the copy. The message says which.",
         "If the target has lost its key: `TRUNCATE TABLE` it (the message has the statement), then "
         "resume. The task copies all its shards again.",

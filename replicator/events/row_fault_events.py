@@ -17,7 +17,7 @@ ROW_FAULTS = (
         "changes have been applied.",
         "If rows may overwrite one another: set `safe-mode: true`.",
         "If the message names a lock: the row may have moved from a shard whose deletion waits "
-        "behind the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
+        "for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
         "the lag is 0. The task notes such keys, and puts back what the deletion takes away. Don't "
         "delete the row on the target: the deletion that waits would then remove the new row for "
         "good.",
@@ -25,10 +25,10 @@ ROW_FAULTS = (
     fault(
         "rows.refused",
         "target",
-        "The target does not take a row",
+        "The target refuses a row",
         "A value does not fit, a privilege is missing, or a trigger refuses the row. The message "
         "has the words of the server.",
-        "Change the target so that it takes the row, then resume.",
+        "Change the target so that it accepts the row, then resume.",
     ),
     fault(
         "rows.undecodable",
@@ -36,7 +36,7 @@ ROW_FAULTS = (
         "The task can't read a row event",
         "For example, some session has a `binlog_row_image` other than FULL. The event stays in "
         "the binlog, and rows of the same batch before it may be missing on the target, so a start "
-        "behind the event would lose them.",
+        "after the event would lose them.",
         "Fix the cause at the source, then copy again.",
     ),
     fault(
@@ -146,7 +146,7 @@ ROW_FAULTS = (
         "The server refuses the statement in the message, a view has the name, the storage engine "
         "of the shard may have its rows elsewhere, or the target lacks a collation that keeps the "
         "keys of the shards apart.",
-        "Create the table by hand, with columns and keys that take the rows of the shards; then "
+        "Create the table by hand, with columns and keys that fit the rows of the shards; then "
         "resume.",
         "Or remove what the message names, then resume.",
     ),
@@ -355,9 +355,9 @@ DDL_FAULTS = (
     fault(
         "ddl.time-zone",
         "target",
-        "A schema change depends on the time zone of the source, which the task can't tell",
+        "A schema change depends on the time zone of the source, which the task can't know",
         "The statement ran in the time zone of the source's host, whose offset changes over the "
-        "year, and servers don't tell its rules. Its effect depends on it (TIMESTAMP, DATETIME, "
+        "year, and servers don't show its rules. Its effect depends on it (TIMESTAMP, DATETIME, "
         "now() …).",
         "Name it in the task file, for example `timezone: Europe/Berlin` (the target then needs "
         "its time zone tables). `stop`, then `run`.",
