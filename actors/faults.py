@@ -12,7 +12,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
 COPY_ANEW = (
-    "copy all anew: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
+    "copy all again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
     " task (drop those whose columns differ from the shards': the copy creates them), then"
     " `replicator run TASK.yaml` with `task-mode: all`"
 )

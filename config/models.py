@@ -154,7 +154,7 @@ class Task(Section):
     meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
     """Schema of the meta tables, in the target."""
     remove_meta: Flag = False
-    """Forget all saved progress and start anew, at every start."""
+    """Forget all saved progress and start over, at every start."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
     """Time zone of the sources' hosts, `+08:00` or a name, where a server can't tell its own."""
     case_sensitive: Flag = False

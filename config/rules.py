@@ -166,7 +166,7 @@ class Route(Section):
     """Table in the target; without it the table keeps its name."""
     extract_table: ExtractTable | None = None
     """Column filled from the table's name. The target must have it; a name without a match is an
-    error. Rows that are on the target keep what they got: after a change of the rule, copy anew."""
+    error. Rows on the target keep their values: after a change of the rule, copy again."""
     extract_schema: ExtractSchema | None = None
     """Column filled from the schema's name, likewise."""
     extract_source: ExtractSource | None = None
@@ -308,7 +308,7 @@ class ColumnMapping(Section):
 
     They take 4, 7 and 8 bits from the second highest one on, above the lower 44, which are left to
     the value: the target's column must be a BIGINT, and a value that has no room stops the task.
-    Rows that are on the target keep what they got: after a change of the rule, copy anew.
+    Rows on the target keep their values: after a change of the rule, copy again.
     """
 
     schema_pattern: _Name

@@ -172,7 +172,7 @@ def recopy(
         bool, typer.Option("--truncate", help="Yes, empty these targets first.")
     ] = False,
 ) -> None:
-    """Empty targets of a running task and copy them anew; all others go on meanwhile.
+    """Empty targets of a running task and copy them again; all others go on meanwhile.
 
     For a task with task-mode all. Who reads such a target misses its rows until they are copied.
     """
@@ -186,7 +186,7 @@ def recopy(
         )
     name = name_of(task)
     anyio.run(command, name, "recopy", {"targets": target, "sources": []})
-    out.print(f"task {name} copies {', '.join(target)} anew", markup=False, highlight=False)
+    out.print(f"task {name} copies {', '.join(target)} again", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:

@@ -255,11 +255,11 @@ def _gone(record: MemberRecord) -> FatalError:
 def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = False) -> FatalError:
     """The fault for a shard whose rows can't be read any more as they were when its copy began.
 
-    ``emptied``: whether all shards of the target are copied anew once an operator has emptied it.
+    ``emptied``: whether all shards of the target are copied again once an operator has emptied it.
     """
     copied_anew = (
         f"TRUNCATE TABLE {target.quoted}, on the target's server, then `replicator resume`: all"
-        " shards of this target are copied anew",
+        " shards of this target are copied again",
     )
     return FatalError(
         "copy.shard-changed",

@@ -36,7 +36,7 @@ the error. The unknown error is that of a limit where it names it."""
 
 
 class Replanner(Protocol):
-    """Plans a chunk anew, as `actors.copying.planner` does."""
+    """Plans a chunk again, as `actors.copying.planner` does."""
 
     async def __call__(
         self, chunk: CopyChunk, *, lacks_partition: bool = False
@@ -70,7 +70,7 @@ class CopyJobs:
     ) -> None:
         """Copy chunks, waiting for unreachable servers; fewer when ``stop`` is set meanwhile.
 
-        Chunks of a shard that has changed are planned anew by ``replanned``. Raises FatalError for
+        Chunks of a shard that has changed are planned again by ``replanned``. Raises FatalError for
         a chunk that can't be copied as it is, TransientError when Spark keeps failing,
         FencedError where the target does not hold what it should, and what ``replanned`` raises.
         """
@@ -187,7 +187,7 @@ class CopyJobs:
                     f"give the row another key in {copy}, or delete it, then `replicator resume`",
                     "tell the shards apart by an extracted column in the target's key instead"
                     " (extract-table and the like of the route, no column mapping), make"
-                    f" {target} anew with it, and {COPY_ANEW}",
+                    f" {target} again with it, and {COPY_ANEW}",
                 ),
                 scope=of_target(target),
             )
@@ -257,7 +257,7 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     remedies = [f"set the target's {limit} to more, then `replicator resume`"]
     if failed.code != ErrorCode.TIDB_ENTRY_TOO_LARGE:
         remedies.append(
-            "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
+            "or copy again in smaller chunks, which a table without a key can't be cut into: set"
             " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, `replicator"
             " remove TASK.yaml`, empty all targets, `replicator run TASK.yaml`"
         )

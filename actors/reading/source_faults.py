@@ -76,7 +76,7 @@ def source_fault(
         remedies=(
             "remove the cause at the source, then `replicator resume`",
             "if the cause is in the binlog itself: do by hand on the target what the event did, and"
-            " start behind it:"
+            " start after it:"
             f" {start_behind(_PLACE.format(source=source))}",
             COPY_ANEW,
         ),

@@ -50,7 +50,7 @@ def unsupported(
         where=f"source {source}, {where}",
         scope=scope,
         remedies=(
-            "do by hand on the target what the statement does there, and start behind it:"
+            "do by hand on the target what the statement does there, and start after it:"
             f" {start_behind(start)}",
             COPY_ANEW,
         ),

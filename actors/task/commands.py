@@ -72,7 +72,7 @@ UntilEnd = Annotated[
     typer.Option(
         metavar="END",
         help="End with 0 when all is applied up to END: `now`, a time, or SOURCE=FILE:OFFSET,"
-        " several times for several sources. What comes behind it may be applied, too.",
+        " several times for several sources. Later changes may be applied, too.",
     ),
 ]
 
@@ -115,7 +115,7 @@ def run(
         OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
     remove_meta: Annotated[
-        bool, typer.Option("--remove-meta", help="Forget all saved progress and start anew.")
+        bool, typer.Option("--remove-meta", help="Forget all saved progress and start over.")
     ] = False,
     on_changed_rules: OnChangedRulesOption = OnChangedRules.STOP,
     start_time: StartTime = "",
@@ -202,7 +202,7 @@ def check(
             out.print(Text.assemble(("! ", "yellow"), warning))
         if task.warnings and not verbose:
             keys = f"without effect in the task file: {', '.join(task.keys_without_effect)}"
-            out.print(Text.assemble(("! ", "yellow"), f"{keys} (--verbose tells why)"))
+            out.print(Text.assemble(("! ", "yellow"), f"{keys} (--verbose shows why)"))
         show(render_checks(results, left_out, targets, verbose=verbose))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)

@@ -86,7 +86,7 @@ CHECK_WARNINGS = (
     CheckWarning(
         "max_allowed_packet",
         "the limit of the target is small",
-        "a row that the target does not take is `rows.refused`",
+        "a row that the target refuses is `rows.refused`",
     ),
     CheckWarning(
         "target_rows",

@@ -48,7 +48,7 @@ COPY_EVENTS = (
         "copy.progress-by-job",
         "debug",
         (
-            "The session folder takes no file for the progress within chunks. The task counts "
+            "The session folder accepts no file for the progress within chunks. The task counts "
             "rows when their job is done"
         ),
         fields=fields_of("error"),

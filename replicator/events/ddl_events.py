@@ -40,19 +40,19 @@ DDL_EVENTS = (
     LogEvent(
         "lock.open-long",
         "warning",
-        "A lock has been open for an hour; told again after each further one",
+        "A lock has been open for an hour; logged again after each further hour",
         fields=fields_of(
             "target",
             "statement",
             "remedies",
-            lock="what `unlock-ddl-lock` takes",
+            lock="the argument of `unlock-ddl-lock`",
             state="`waiting`, `conflict` or `resolving`",
             hours="how long, by the clock of the source that brought the statement first",
-            rows_held="row events behind it, which are read again when it is resolved",
+            rows_held="row events that it holds, which are read again when it is resolved",
             missing="by source, the shards that have not brought the statement",
         ),
         no_row_lost=(
-            "Rows behind the lock are read again when it is resolved. Keep the binlogs until then; "
+            "The held rows are read again when the lock is resolved. Keep the binlogs until then; "
             "`source.purge-near` warns before a source purges them"
         ),
     ),
@@ -115,11 +115,11 @@ DDL_EVENTS = (
         (
             "The task meets rows of a shard that existed before it first looked at the source, "
             "and is gone. The shard counts as one of the target's shards, and its rows must "
-            "tell their structure themselves"
+            "bring their structure themselves"
         ),
         fields=fields_of("source", "target", "member"),
         no_row_lost=(
-            "The task reads its rows only if their events tell the structure; otherwise "
+            "The task reads its rows only if their events show the structure; otherwise "
             "`rows.structure-unknown` blocks the target"
         ),
     ),
@@ -127,12 +127,12 @@ DDL_EVENTS = (
         "ddl.open",
         "warning",
         (
-            "A shard brings a schema change that can't be taken beside the structures of the "
-            "others (`shard-mode: optimistic`). `replicator show-ddl-locks` tells the remedies"
+            "A schema change of a shard conflicts with the structures of the "
+            "others (`shard-mode: optimistic`). `replicator show-ddl-locks` shows the remedies"
         ),
         fields=fields_of("source", "target", "member", "statement", "reason"),
         no_row_lost=(
-            "The task holds the rows of this shard behind the statement, and reads them again "
+            "The task holds the rows of this shard after the statement, and reads them again "
             "when it is resolved"
         ),
     ),
@@ -140,7 +140,7 @@ DDL_EVENTS = (
         "ddl.no-join",
         "warning",
         (
-            "A shard differs from the others at the start in columns for which no type takes the "
+            "A shard differs from the others at the start in columns for which no type fits the "
             "values of all (`shard-mode: optimistic`). The target follows the others"
         ),
         fields=fields_of("source", "target", "member", columns="the columns"),
@@ -163,10 +163,10 @@ DDL_EVENTS = (
         "warning",
         (
             "The target refuses to become as narrow as its shards are by now "
-            "(`shard-mode: optimistic`): it stays as it is, and takes the rows of all"
+            "(`shard-mode: optimistic`): it stays as it is, and fits the rows of all"
         ),
         fields=fields_of("source", "target", "member", "reason"),
-        no_row_lost="The target takes every row of its shards as it is",
+        no_row_lost="The target accepts every row of its shards as it is",
     ),
     LogEvent(
         "ddl.other-old-rows",
@@ -177,14 +177,14 @@ DDL_EVENTS = (
             "than in the shard"
         ),
         fields=fields_of("source", "target", "member", "statement", "reason"),
-        no_row_lost="Rows behind the statement carry the values of the shard",
+        no_row_lost="Rows after the statement carry the values of the shard",
     ),
     LogEvent(
         "ddl.refused-again",
         "info",
         (
             "A schema change that an earlier run had begun is refused by the target. The task "
-            "decides anew when it reads the statement again"
+            "decides again when it reads the statement again"
         ),
         fields=fields_of("target", "reason"),
     ),
@@ -267,7 +267,7 @@ DDL_EVENTS = (
         "info",
         (
             "TiDB refuses a schema change because the target's primary key is a clustered one. The "
-            "task has made the table anew with an ordinary key and copied its rows into that; then "
+            "task has rebuilt the table with an ordinary key and copied its rows into that; then "
             "it executes the change"
         ),
         fields=fields_of("target"),
@@ -285,7 +285,7 @@ DDL_EVENTS = (
         "ddl.retry",
         "warning",
         (
-            "A server that a schema change takes was unavailable. The task tries the schema change "
+            "A server that a schema change needs was unavailable. The task tries the schema change "
             "again"
         ),
         fields=fields_of(
@@ -295,7 +295,7 @@ DDL_EVENTS = (
             seconds="the wait before the next attempt",
         ),
         no_row_lost=(
-            "The write-ahead record tells whether the statement took effect; rows behind it wait"
+            "The write-ahead record shows whether the statement took effect; later rows wait"
         ),
     ),
     LogEvent(
@@ -348,7 +348,7 @@ DDL_EVENTS = (
             kind="the kind of statement",
         ),
         no_row_lost=(
-            "The statement would take rows of other shards: the task removes none. The rows of "
+            "The statement would remove rows of other shards: the task removes none. The rows of "
             "the dropped or emptied shard stay; delete them if they are to go"
         ),
     ),
@@ -515,12 +515,12 @@ DDL_EVENTS = (
         "warning",
         (
             "The start lies before statements that may have changed these shards. The task "
-            "reads earlier rows only if their events tell the structure; otherwise it meets "
+            "reads earlier rows only if their events show the structure; otherwise it meets "
             "`rows.structure-unknown`"
         ),
         fields=fields_of("source", members="the shards"),
         no_row_lost=(
-            "The task reads rows before the change only if their events tell the structure; "
+            "The task reads rows before the change only if their events show the structure; "
             "otherwise `rows.structure-unknown` blocks the target"
         ),
     ),

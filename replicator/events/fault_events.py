@@ -11,7 +11,7 @@ TASK_FAULTS = (
         "A server refuses the login or a statement of the task",
         "A password or a privilege has changed at the server. The message names the server and the "
         "account.",
-        "Fix it at the server; `replicator check` tells what is needed. Then resume.",
+        "Fix it at the server; `replicator check` shows what is needed. Then resume.",
         "If the task file has to change: change it, `stop`, then `run`.",
     ),
     fault(
@@ -83,7 +83,7 @@ TASK_FAULTS = (
         "task.removed",
         "task",
         "Somebody removed the meta tables while the task ran. The process ends",
-        "The process ends with exit code 1, and does not start anew by itself.",
+        "The process ends with exit code 1, and does not start over by itself.",
         "Empty the targets, then `run`.",
         "Or restore all meta tables from a backup of the same moment as the targets, then `run`.",
     ),
@@ -166,7 +166,7 @@ SOURCE_FAULTS = (
         "([Failover](failover.md)).",
         "Point the task at the former server, then resume.",
         "Or, where the new server has its GTIDs: set `enable-gtid: true`, `stop`, then `run`.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.lacks-transactions",
@@ -179,7 +179,7 @@ SOURCE_FAULTS = (
         "Point the task at the former server, then resume.",
         "Or apply the transactions, with their GTIDs, to the new server before anything else is "
         "written there, then resume.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.other-order",
@@ -188,7 +188,7 @@ SOURCE_FAULTS = (
         "others among them",
         "A replica that may take over must keep the order of commits and get no writes of its own.",
         "Point the task at the former server, then resume.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.failover-position-unknown",
@@ -199,7 +199,7 @@ SOURCE_FAULTS = (
         "example of a source that was followed by file and position.",
         "Point the task at the former server, then resume. With `enable-gtid: true` the task "
         "learns the GTIDs of the saved position there.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.failover-in-copy",
@@ -209,7 +209,7 @@ SOURCE_FAULTS = (
         "server answers, so a short takeover counts, too), or before the task had followed the "
         "binlog to the end of the copy.",
         "Point the task at the former server, then resume.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.name-case",
@@ -219,7 +219,7 @@ SOURCE_FAULTS = (
         "after it.",
         "Set it back, then resume.",
         "To keep the new value: set the former one, let the task read to the end of the binlog, "
-        "and `stop`. Then change the value, and start behind the change.",
+        "and `stop`. Then change the value, and start after the change.",
     ),
     fault(
         "source.reset",
@@ -230,7 +230,7 @@ SOURCE_FAULTS = (
         "LOGS AND GTIDS`), the source lost its last transactions in a crash, or a server with the "
         "same `server_id` answers (MariaDB has no `server_uuid`).",
         "If another server answers: point the task at the former one, then resume.",
-        "Otherwise nobody knows what was written in between: copy anew.",
+        "Otherwise nobody knows what was written in between: copy again.",
     ),
     fault(
         "source.missed-ddl",
@@ -238,7 +238,7 @@ SOURCE_FAULTS = (
         "A source is back in the task file, but the task decided schema changes without it",
         "Rows that the source wrote before these schema changes would be lost.",
         "Take the source out of the task file again.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "source.purged",
@@ -248,23 +248,29 @@ SOURCE_FAULTS = (
         "the task may be stopped and than locks and faults stay open.",
         "Bring the files back.",
         "If the position is wrong: correct `meta:`.",
-        "Otherwise copy anew.",
+        "Otherwise copy again.",
     ),
     fault(
         "source.unreadable",
         "source",
-        "The binlog has something that the task can't read for certain",
-        "The message says which: a wrong password or privilege; a server id that two replicas "
-        "use; DML logged as a statement by `LOAD DATA`; an unknown event; a checksum that does not "
-        "match; events that are missing, doubled or out of order twice at the same position; an "
-        "incident; an XA transaction that was prepared before anything was read, or that the "
-        "source no longer has; a partial rollback; partial JSON; an event that is larger than "
-        "`limits.largest-event`, or than it says.",
+        "The task can't read the binlog, or can't be certain what an event in it means",
+        "The message says which of these cases it is:\n\n"
+        "* The password or a privilege is wrong.\n"
+        "* Two replicas use the same server id.\n"
+        "* `LOAD DATA` is logged as a statement.\n"
+        "* An event is unknown, or its checksum does not match.\n"
+        "* Events are missing, doubled or out of order, twice at the same position.\n"
+        "* The source has logged an incident.\n"
+        "* An XA transaction was prepared before the task began to read, or the source no longer "
+        "has it.\n"
+        "* A transaction was rolled back in part.\n"
+        "* A JSON value is logged in part.\n"
+        "* An event is larger than `limits.largest-event`, or than its header says.",
         "Access and server ids: fix them at the server, then resume. If the task file has to "
         "change (a new password): `stop`, then `run`; `resume` does not read it again.",
         "A large event: raise `limits.largest-event` and the memory, `stop`, then `run`.",
         "An event that can't be carried over: do by hand on the target what it did, and start "
-        "behind it.",
+        "after it.",
     ),
     fault(
         "source.no-binlog",
@@ -280,7 +286,7 @@ SOURCE_FAULTS = (
         "A replicated shard existed at the full copy, and the task did not copy it",
         "The account could not see it, or routes and allow lists were different then. Its older "
         "rows are not on the target; everything that the task read before this event is.",
-        "Copy it by a task of its own: [Add a shard](../how-to/add-a-shard.md).",
+        "Copy it by a separate task: [Add a shard](../how-to/add-a-shard.md).",
         "Or let the account see it, `stop`, [`remove`](../how-to/move-backup-remove.md"
         "#remove-a-task), empty the targets, then `run`.",
         "Or leave it out (`block-allow-list`), `stop`, then `run`.",
@@ -300,7 +306,7 @@ COPY_FAULTS = (
         "Change or delete the row in the shard that is being copied; or delete the other one in "
         "its shard and on the target, since copied rows are not copied again. Then resume.",
         "If the target had rows before: `TRUNCATE TABLE` it, then resume. All its shards are "
-        "copied anew (`copy.target-emptied`).",
+        "copied again (`copy.target-emptied`).",
         "If rows may overwrite one another: set `on-duplicate-logical` to `replace` or `ignore`, "
         "`stop`, then `run`.",
     ),
@@ -315,9 +321,9 @@ COPY_FAULTS = (
         "copy.refused",
         "target",
         "The task can't read or write a chunk",
-        "The target does not take the chunk as it is, or the source does not let the task read it. "
+        "The target refuses the chunk as it is, or the source does not let the task read it. "
         "The message has the words of the server.",
-        "Make the target take it, or grant what is missing. Then resume.",
+        "Make the target accept it, or grant what is missing. Then resume.",
     ),
     fault(
         "copy.no-room",
@@ -326,18 +332,18 @@ COPY_FAULTS = (
         "The value of the mapped column (`column-mappings`) is negative or not below 2^44; the "
         "bits above hold the number of the shard.",
         "Give the row another key in the shard, or delete it. Then resume.",
-        "Or tell the shards apart by an extracted column in the key of the target, and copy anew.",
+        "Or tell the shards apart by an extracted column in the key of the target, and copy again.",
     ),
     fault(
         "copy.shard-changed",
         "target",
-        "A shard changed during its copy, so that the task can't tell its former rows, and can't "
+        "A shard changed during its copy, so that the task can't know its former rows, and can't "
         "copy it again",
-        "No statement in the binlog tells of the change, the target has lost the key by which the "
+        "No statement in the binlog shows the change, the target has lost the key by which the "
         "rows are known, or nothing follows the copy. The message says which.",
         "If the target has lost its key: `TRUNCATE TABLE` it (the message has the statement), then "
         "resume. The task copies all its shards again.",
-        "Otherwise undo the change, then resume; or finish it on all shards, and copy anew.",
+        "Otherwise undo the change, then resume; or finish it on all shards, and copy again.",
     ),
     fault(
         "copy.unfinished",

@@ -2,7 +2,7 @@
 
 A test holds what the program logs against this table.
 
-``python -m replicator.events.reference > docs/reference/logs.md`` writes the page of the log anew,
+``python -m replicator.events.reference > docs/reference/logs.md`` writes the page of the log again,
 ``… warnings > docs/runbook/warnings.md`` that of the warnings, and
 ``… faults > docs/runbook/faults.md`` that of the faults.
 """
@@ -109,11 +109,11 @@ names. Other rows of the same batch may be on the target; the task does not writ
 [Blocked parts](faults-in-detail.md#blocked-parts) has the details.
 [What recovers by itself](what-needs-nobody.md) lists what the task recovers from by itself.
 
-**Copy anew** works in every state: `replicator stop TASK`, `replicator remove
+**Copy again** works in every state: `replicator stop TASK`, `replicator remove
 TASK.yaml`, empty *all* targets of the task (drop those whose columns differ from the shards': the
 copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
 
-**Start behind a statement or event**: [the steps](faults-in-detail.md#start-behind-a-statement).
+**Start after a statement or event**: [the steps](faults-in-detail.md#start-after-a-statement).
 
 **`binlog skip`, `replace` and `inject`** answer a statement of a binlog
 ([how](schema-changes.md#statements-that-cant-be-executed)); the fault has the commands, ready to be

@@ -17,7 +17,7 @@ ROW_FAULTS = (
         "changes have been applied.",
         "If rows may overwrite one another: set `safe-mode: true`.",
         "If the message names a lock: the row may have moved from a shard whose deletion waits "
-        "behind the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
+        "for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
         "the lag is 0. The task notes such keys, and puts back what the deletion takes away. Don't "
         "delete the row on the target: the deletion that waits would then remove the new row for "
         "good.",
@@ -25,10 +25,10 @@ ROW_FAULTS = (
     fault(
         "rows.refused",
         "target",
-        "The target does not take a row",
+        "The target refuses a row",
         "A value does not fit, a privilege is missing, or a trigger refuses the row. The message "
         "has the words of the server.",
-        "Change the target so that it takes the row, then resume.",
+        "Change the target so that it accepts the row, then resume.",
     ),
     fault(
         "rows.undecodable",
@@ -36,8 +36,8 @@ ROW_FAULTS = (
         "The task can't read a row event",
         "For example, some session has a `binlog_row_image` other than FULL. The event stays in "
         "the binlog, and rows of the same batch before it may be missing on the target, so a start "
-        "behind the event would lose them.",
-        "Fix the cause at the source, then copy anew.",
+        "after the event would lose them.",
+        "Fix the cause at the source, then copy again.",
     ),
     fault(
         "rows.no-room",
@@ -45,7 +45,7 @@ ROW_FAULTS = (
         "A row event has a value that column mapping has no room for",
         "The value of the mapped column is negative or not below 2^44. The event stays in the "
         "binlog, and rows of the same batch before it may be missing on the target.",
-        "Copy anew: either after the row has got another value in the shard, or with an extracted "
+        "Copy again: either after the row has got another value in the shard, or with an extracted "
         "column in the key instead of the mapping.",
     ),
     fault(
@@ -81,7 +81,7 @@ ROW_FAULTS = (
         "the statement that gives the target the values of both.",
         "If a rule is wrong: correct it, and start the task again.",
         "If the shard was changed unseen: `schema set` "
-        "([The structure of rows](faults-in-detail.md#the-structure-of-rows)); or copy anew.",
+        "([The structure of rows](faults-in-detail.md#the-structure-of-rows)); or copy again.",
     ),
     fault(
         "rows.structure-unknown",
@@ -92,8 +92,8 @@ ROW_FAULTS = (
         "the task first looked; or the start lies before a later change. The message says which.",
         "Tell the structure by `schema set` "
         "([The structure of rows](faults-in-detail.md#the-structure-of-rows)).",
-        "Otherwise copy anew. With `binlog_row_metadata=FULL` at the source, later rows tell their "
-        "structure themselves.",
+        "Otherwise copy again. With `binlog_row_metadata=FULL` at the source, later rows bring "
+        "their structure with them.",
     ),
     fault(
         "rows.moved-unknown",
@@ -101,7 +101,7 @@ ROW_FAULTS = (
         "The task can't look up tracked keys, because the key of the target has changed",
         "The key was changed while the task tracked keys that several shards may have. Rows that "
         "moved between shards may be missing.",
-        "Copy anew.",
+        "Copy again.",
     ),
     fault(
         "rows.recreated-column",
@@ -110,7 +110,7 @@ ROW_FAULTS = (
         "given to another column",
         "`shard-mode` is empty, and the shard has not made the change yet that its target has: a "
         "column was renamed, or a column of the key was dropped and added again.",
-        "For rows that are written already: make the change on the shard, and copy anew.",
+        "For rows that are written already: make the change on the shard, and copy again.",
         "To avoid it: let no shard write between the change of the first shard and that of the "
         "last.",
     ),
@@ -121,7 +121,7 @@ ROW_FAULTS = (
         "mode, and foreign keys with an action tie the target",
         "The foreign keys of the shard acted on rows that the task may have copied before or after "
         "that.",
-        "Copy anew while nothing deletes such rows or changes their keys, and leave `safe-mode: "
+        "Copy again while nothing deletes such rows or changes their keys, and leave `safe-mode: "
         "true` out. `SET SESSION foreign_key_checks=0` lets you TRUNCATE a table that others refer "
         "to.",
     ),
@@ -146,7 +146,7 @@ ROW_FAULTS = (
         "The server refuses the statement in the message, a view has the name, the storage engine "
         "of the shard may have its rows elsewhere, or the target lacks a collation that keeps the "
         "keys of the shards apart.",
-        "Create the table by hand, with columns and keys that take the rows of the shards; then "
+        "Create the table by hand, with columns and keys that fit the rows of the shards; then "
         "resume.",
         "Or remove what the message names, then resume.",
     ),
@@ -191,25 +191,30 @@ DDL_FAULTS = (
         "ddl.not-supported",
         "source or target",
         "The task can't carry over a schema change",
-        "One of these: DML logged as a statement (`binlog_format` is not ROW in some session), "
-        "even on a table that is not replicated, if it may have written to others "
-        "([why](../how-to/prepare-servers.md#statements-instead-of-rows)); an exchange of "
-        "partitions (but `CONVERT PARTITION … TO TABLE` into a table that is not replicated counts "
-        "as DROP PARTITION); an import of a tablespace; an engine that may have its rows "
-        "elsewhere (FEDERATED, CONNECT, SPIDER, BLACKHOLE, MERGE, or an unknown one); `CREATE "
-        "TABLE … SELECT` in a session without `binlog_format=ROW`; a rename of a table that is not "
-        "replicated to one that is; an ALTER with both RENAME and changes; a MERGE table that is "
-        "replicated or stands over tables that are.",
-        "Do by hand on the target what the statement means there and `binlog skip`; or `binlog "
+        "The message says which of these cases it is:\n\n"
+        "* DML is logged as a statement, because a session has another `binlog_format` than ROW. "
+        "This counts even for a table that is not replicated, if the statement may have written to "
+        "other tables ([why](../how-to/prepare-servers.md#statements-instead-of-rows)).\n"
+        "* `CREATE TABLE … SELECT` runs in a session without `binlog_format=ROW`.\n"
+        "* A partition is exchanged with a table. (`CONVERT PARTITION … TO TABLE` into a table "
+        "that is not replicated is no fault: it counts as DROP PARTITION.)\n"
+        "* A tablespace is imported.\n"
+        "* The table has an engine that may keep its rows elsewhere: FEDERATED, CONNECT, SPIDER, "
+        "BLACKHOLE, MERGE, or an unknown one.\n"
+        "* A MERGE table is replicated, or contains tables that are.\n"
+        "* A table that is not replicated gets the name of a replicated one.\n"
+        "* One ALTER contains both RENAME and other changes.",
+        "Do by hand on the target what the statement means there, and `binlog skip` it; or `binlog "
         "replace` it.",
-        "Or do it by hand and start behind it: the message has the `meta:`.",
+        "Or do it by hand and start after it: the message has the `meta:`.",
     ),
     fault(
         "ddl.several-tables",
         "target",
         "A statement changes several tables of one target",
-        "With coordination, one RENAME gives several shards of a target other names. Without it, "
-        "shards that change places among several targets are skipped in one statement.",
+        "With `shard-mode: pessimistic`, one RENAME renames several shards of the target. With "
+        "`optimistic`, one statement makes several kinds of changes to shards of the target: for "
+        "example, it renames one shard and moves another one to a different target.",
         "`binlog replace` it with several statements. Each renames one table, to a name that is "
         "free at that point and that is routed to the same target.",
     ),
@@ -217,12 +222,14 @@ DDL_FAULTS = (
         "ddl.move-in",
         "target",
         "A rename would move a shard to another target",
-        "Without coordination, it is a fault only where the rows can't move alone: one of the two "
-        "targets has shards that the statement does not move along, or the shards of one do not "
-        "stay together, or some of several have not brought all schema changes of their target.",
+        'The rows of the shard would have to move between targets. With `shard-mode: ""` the '
+        "task renames the whole target where it can. It can't in these cases:\n\n"
+        "* The former or the new target has shards that the statement does not move.\n"
+        "* The statement moves the shards of one target to different targets.\n"
+        "* One of several shards has not made all schema changes of its target yet.",
         "When all rows that the shard had before are on its former target (no lock holds any): "
         "move them by hand to the new one, and `binlog skip`. The shard belongs there "
-        "from then on. Without the move, changes of these rows would find nothing.",
+        "from then on. If you don't move the rows, later changes of them find no row.",
     ),
     fault(
         "ddl.history",
@@ -255,7 +262,7 @@ DDL_FAULTS = (
         "A shard turns a plain column into a generated one, in which another shard stores values "
         "of its own",
         "The target would replace these values with computed ones.",
-        "`binlog skip`: the column of the target stays a plain one, and takes the "
+        "`binlog skip`: the column of the target stays a plain one, and holds the "
         "values of all shards, computed or not, until the last shard has made the change.",
     ),
     fault(
@@ -289,12 +296,14 @@ DDL_FAULTS = (
     fault(
         "ddl.strict",
         "task",
-        "A schema change can't be taken beside the other shards, and the task file says "
-        "`strict-optimistic-shard-mode: true`",
-        "The shard gives a column another name, or another type, default or key than the "
-        "structures of the others have room for. The message says which.",
-        "Leave `strict-optimistic-shard-mode` out of the task file, `stop` and `run`: then only "
-        "this shard is held, and `replicator show-ddl-locks` tells the remedies of its statement.",
+        "A schema change of a shard conflicts with the structures of the other shards, and the "
+        "task file has `strict-optimistic-shard-mode: true`",
+        "For example, the shard renames a column, converts its type, or adds it with another "
+        "default than another shard. The message gives the reason. Without the strict mode the "
+        "task would hold only this shard.",
+        "Remove `strict-optimistic-shard-mode` from the task file, `stop`, then `run`. The task "
+        "then holds only this shard, and `replicator show-ddl-locks` shows how to resolve the "
+        "statement.",
     ),
     fault(
         "ddl.unclear",
@@ -321,14 +330,14 @@ DDL_FAULTS = (
     fault(
         "ddl.renumbers",
         "target",
-        "An AUTO_INCREMENT column would number the rows of the target anew",
+        "An AUTO_INCREMENT column would renumber the rows of the target",
         "A statement adds or modifies a column with AUTO_INCREMENT, and the rows of the target "
         "would get other numbers than in their shards.",
         "Do the same by hand on the target without AUTO_INCREMENT (a new column must allow NULL), "
         "give the rows the numbers that they have in their shards after the statement, and `binlog "
         'skip`. With `shard-mode: ""`, each further shard then causes `ddl.other-values`: `binlog '
         "skip` again.",
-        "Or copy anew.",
+        "Or copy again.",
     ),
     fault(
         "ddl.nondeterministic-default",
@@ -339,16 +348,16 @@ DDL_FAULTS = (
         "an unlock.",
         "Add the column to the target by hand, without this default and allowing NULL; "
         "give the rows the values of their shards, and `binlog skip`. In a target without "
-        "a key, rows that were changed since can't be found: copy anew.",
+        "a key, rows that were changed since can't be found: copy again.",
         "If the values of older rows don't matter: `binlog replace` it with the same statement, or "
         "`skip` if the target has the column.",
     ),
     fault(
         "ddl.time-zone",
         "target",
-        "A schema change depends on the time zone of the source, which the task can't tell",
+        "A schema change depends on the time zone of the source, which the task can't know",
         "The statement ran in the time zone of the source's host, whose offset changes over the "
-        "year, and servers don't tell its rules. Its effect depends on it (TIMESTAMP, DATETIME, "
+        "year, and servers don't show its rules. Its effect depends on it (TIMESTAMP, DATETIME, "
         "now() …).",
         "Name it in the task file, for example `timezone: Europe/Berlin` (the target then needs "
         "its time zone tables). `stop`, then `run`.",

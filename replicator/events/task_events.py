@@ -259,7 +259,7 @@ TASK_EVENTS = (
             examples="some of them with the rules before and now",
         ),
         no_row_lost=(
-            "The task file says which events the task leaves out, and the log tells that this "
+            "The task file says which events the task leaves out, and the log says that this "
             "has changed. Rows on the target stay"
         ),
     ),
@@ -281,7 +281,7 @@ TASK_EVENTS = (
     LogEvent(
         "metrics.listening",
         "info",
-        "The task tells its metrics, and shows its status as a page, at this address",
+        "The task publishes its metrics, and shows its status as a page, at this address",
         fields=fields_of(address="the address and port"),
     ),
     LogEvent(

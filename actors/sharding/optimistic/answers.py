@@ -275,13 +275,13 @@ class OptimisticAnswers:
         opened = entry.standing.open
         return FatalError(
             "ddl.strict",
-            "a statement of a shard can't be taken beside the structures of the other shards:"
+            "a schema change of a shard conflicts with the structures of the other shards:"
             f" {opened.reason}\n  statement: {opened.sql[:2000]}",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             remedies=(
-                "leave `strict-optimistic-shard-mode` out of the task file, then `replicator stop`"
-                " and `replicator run`: the statement is open then, and its shard alone is held",
+                "remove `strict-optimistic-shard-mode` from the task file, then `replicator stop`"
+                " and `replicator run`: the statement is then open, and only its shard is held",
             ),
         )
 

@@ -1,4 +1,4 @@
-"""Which targets the operator may have copied anew beside the others, and which not now."""
+"""Which targets the operator may have copied again beside the others, and which not now."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def recopy_wanted(
 ) -> frozenset[TableName]:
     """The targets named in ``arguments``, of those that are ``known``.
 
-    Raises ValueError where they can't be copied anew as the task is now.
+    Raises ValueError where they can't be copied again as the task is now.
     """
     if task_mode != "all":
         raise ValueError(
             f"only a task with task-mode all copies targets, and this one has {task_mode}"
         )
     if status.state != "running":
-        raise ValueError(f"the task is {status.state}: targets are copied anew while it runs")
+        raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
     if status.copy is None or status.copy.state != "finished":
-        raise ValueError("a target can be copied anew when the full copy has finished")
+        raise ValueError("a target can be copied again when the full copy has finished")
     targets = named_parts(arguments, known, ()).targets
     names = {shown(target) for target in targets}
     changing = {lock.target for lock in status.locks} | {t.target for t in status.targets if t.ddl}

@@ -46,7 +46,7 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
             remedies=(
                 "give the task another `name:`, or another `meta-schema:`, in the task file;"
                 " `replicator stop`, `replicator run`",
-                "if another version of replicator made it: go on with that version. Or start anew:"
+                "if another version of replicator made it: go on with that version. Or start over:"
                 " drop the task's meta tables, empty the targets, `replicator run`",
             ),
         )
@@ -89,10 +89,10 @@ async def refuse_removed(task: Task) -> None:
     raise FatalError(
         "task.removed",
         f"the meta tables of task {task.name} were removed while it ran. This process ends, so that"
-        " it does not start anew by itself",
+        " it does not start over by itself",
         where=f"the meta-schema {task.meta_schema} of the target",
         remedies=(
-            "to start anew: empty the targets, then `replicator run` (with task-mode: all or full;"
+            "to start over: empty the targets, then `replicator run` (with task-mode: all or full;"
             " with incremental, set meta: of every instance)",
             "to go on where the task was: put all of its meta tables back from a backup of the same"
             " moment as the targets, then `replicator run`",
@@ -157,7 +157,7 @@ def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
 
 def _remedies(what: str) -> tuple[str, ...]:
     return (
-        "to start anew: `replicator stop`, `replicator remove` TASK.yaml, empty the targets (it"
+        "to start over: `replicator stop`, `replicator remove` TASK.yaml, empty the targets (it"
         " names them), then `replicator run`",
         f"to go on where the task was: put the missing {what} back from a backup of the same moment"
         " as the targets, then `replicator resume`",

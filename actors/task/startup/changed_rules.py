@@ -65,7 +65,7 @@ async def accept_rules(
 ) -> None:
     """Compare the rules of each source with those that are saved, and save them.
 
-    ``copies``: the task copies, and so can copy a target anew. Raises FatalError where the rows
+    ``copies``: the task copies, and so can copy a target again. Raises FatalError where the rows
     that are on a target are not those that the present rules would put there, unless ``answer``
     says what is to become of them.
     """
@@ -174,7 +174,7 @@ async def _recopy(
     changes: dict[str, tuple[Checkpoint, Checkpoint]],
     meta: MetaStore,
 ) -> None:
-    """Have the shards of the targets concerned, at all sources, copied anew; in ``changes``."""
+    """Have the shards of the targets concerned, at all sources, copied again; in ``changes``."""
     sources = await meta.sources()
     await _refuse_unfinished(meta, sources)
     targets = {target for changed in found.values() for target in changed.targets}
@@ -187,19 +187,19 @@ async def _recopy(
 
 
 async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
-    """Raise FatalError where a target can't be copied anew, as the first copy is not done."""
+    """Raise FatalError where a target can't be copied again, as the first copy is not done."""
     copies = await CopyStore(meta).copies()
     unfinished = [s for s in sources if s not in copies or not copies[s].done]
     if not unfinished:
         return
     raise FatalError(
         "task.rules-changed",
-        "a target can be copied anew only when the full copy of all sources has finished; it has"
+        "a target can be copied again only when the full copy of all sources has finished; it has"
         f" not for: {', '.join(unfinished)}",
         where=f"source {unfinished[0]}",
         remedies=(
             "put the former rules back, let the copy finish, and change the rules then",
-            f"copy everything anew by the new rules: `replicator stop {meta.task}`, `replicator"
+            f"copy everything again by the new rules: `replicator stop {meta.task}`, `replicator"
             " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
         ),
     )
@@ -231,7 +231,7 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     ]
     if copies:
         remedies.append(
-            f"copy these targets anew by the new rules: {again} recopy`. It empties"
+            f"copy these targets again by the new rules: {again} recopy`. It empties"
             f" {', '.join(targets)} and copies all their shards again; other targets go on"
             " meanwhile"
         )

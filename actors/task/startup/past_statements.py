@@ -77,7 +77,7 @@ def _unreadable(
         scope=of_source(setup.source),
         remedies=(
             "remove the cause at the source, then `replicator resume`",
-            f"{COPY_ANEW}; only starting behind the event would lose the rows before it",
+            f"{COPY_ANEW}; starting after the event would lose the rows before it",
         ),
     )
 

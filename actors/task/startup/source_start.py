@@ -183,7 +183,7 @@ def _from_checkpoint(
             " to follow it from",
             where=f"source {setup.source}",
             remedies=(
-                "copy it anew: turn its binlog on, empty the targets, and start with"
+                "copy it again: turn its binlog on, empty the targets, and start with"
                 " `replicator run --remove-meta` and `task-mode: all`",
             ),
         )

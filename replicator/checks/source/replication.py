@@ -180,7 +180,7 @@ async def check_start(
                 f"the source does not have its binlog from {gtid or position}: {error.args[-1]}; "
                 f"it has {await _files(connection)}",
                 "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
-                "changes since then are lost to the task: start anew with task-mode: all and "
+                "changes since then are lost to the task: start over with task-mode: all and "
                 "'replicator run --remove-meta'",
             )
         ]

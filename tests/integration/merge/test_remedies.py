@@ -175,7 +175,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
-    assert way(found, "copy all anew").endswith(COPY_ANEW)
+    assert way(found, "copy all again").endswith(COPY_ANEW)
     await copy_all_anew(merging, "x", "y")
 
 
@@ -199,7 +199,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     merging.on(second, "INSERT INTO x_2 VALUES (1001, 'second')")
     found = await merging.fault()
     assert found.event == "source.unreadable"
-    told = way(found, "start behind it")
+    told = way(found, "start after it")
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
     saved = merging.target.execute(
         f"SELECT source, binlog_file, binlog_offset"

@@ -17,8 +17,8 @@ WAYS = {
     "inject": r"`(?:binlog )?inject`",
     "schema set": r"`schema set`",
     "run": r"`run\b",
-    "start behind": r"(?<!a )start behind",
-    "copy anew": r"cop(?:y|ied) (?:\w+ )?anew",
+    "start behind": r"(?<!a )start (?:after|behind)",
+    "copy anew": r"cop(?:y|ied) (?:\w+ )?(?:again|anew)",
     "resume": r"\bresume\b",
 }
 """The names of remedies, and how the runbook (`docs/runbook/faults.md`) writes of them."""

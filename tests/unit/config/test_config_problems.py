@@ -149,7 +149,7 @@ WRONG_VALUES = [
         "    meta: {binlog-pos: 4}\n    route-rules:",
         16,
         "mysql-instances[0].meta",
-        "needs `binlog-name` (with `binlog-pos`) or `binlog-gtid`",
+        "needs one of `binlog-name` (with `binlog-pos`), `binlog-gtid` and `start-time`",
     ),
     Case(
         "    route-rules:",
