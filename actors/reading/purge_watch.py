@@ -119,7 +119,7 @@ class PurgeWatch:
         found = None if oldest is None else distance(oldest, files)
         reason = (
             "XA transactions are prepared, the oldest at this position: when its file is gone, a"
-            " task that starts or connects anew can't carry it over any more"
+            " task that starts or connects again can't carry it over any more"
         )
         self._tell((source, True), need, oldest or need.position, found, reason)
 

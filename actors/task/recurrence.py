@@ -57,7 +57,7 @@ def _unexpected(text: str, where: str) -> FatalError:
             "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
             " log, the tables' structures and the first events behind the saved positions",
             "if you have fixed the cause (such as the installation): `replicator resume`",
-            "leave the table out (block-allow-list) and start the task anew",
+            "leave the table out (block-allow-list) and start the task again",
         ),
     )
 

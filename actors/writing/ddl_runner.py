@@ -246,7 +246,7 @@ class DdlRunner:
                     "do the same by hand on the target without AUTO_INCREMENT (a new column: one"
                     " that may be NULL), and give the target's rows the numbers that they had in"
                     " their shards behind the statement; then `replicator binlog skip`",
-                    "where a shard's rows can't be told apart on the target: copy the tables anew",
+                    "where a shard's rows can't be told apart on the target: copy the tables again",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -381,7 +381,7 @@ def nondeterministic_defaults_fault(
             "add the column to the target by hand, without this default and so that it may be NULL;"
             " give the target's rows the values that they have in their shards; then `replicator"
             " binlog skip`. In a target without a key, rows that their shard has changed since"
-            " can't be found: copy the tables anew",
+            " can't be found: copy the tables again",
             "if older rows may have other values than in the shards: `replicator binlog replace` it"
             " with the same statement, or `replicator binlog skip` if the target has the column",
         ),
@@ -400,7 +400,7 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds, exchanges or computes a column that the target already has, and in it"
+        "a statement adds, renames or computes a column that the target already has, and in it"
         f" the shard's rows have values that differ from those on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",

@@ -30,7 +30,7 @@ answers HTTP at that address ([how to use it](../how-to/monitor.md)):
 | `/metrics` | the metrics below, as Prometheus reads them |
 | `/healthz` | 200 while the actors of the task answer, 503 where they don't within 5 s |
 | `/readyz` | 200 while the task copies or follows its sources, else 503 |
-| `/` | the status as a page, which a browser gets anew every 3 s |
+| `/` | the status as a page, which a browser reloads every 3 s |
 
 The names of metrics and labels are stable. Every metric has the label `task`. Counters begin at 0
 with the process. A figure that is not known is left out; those of sources and targets are there as

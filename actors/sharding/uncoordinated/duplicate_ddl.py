@@ -247,7 +247,7 @@ def _unclear(
     )
     return FatalError(
         "ddl.unclear",
-        f"a statement drops, exchanges or converts {verdict.part}, and the target's is not the one"
+        f"a statement drops, renames or converts {verdict.part}, and the target's is not the one"
         f" that this shard has: {newer}. Either the statement is a further change, which the target"
         " needs; or other shards have already made the same change in other words, and the"
         f" statement would remove newer values\n  statement: {item.effect.sql[:2000]}",

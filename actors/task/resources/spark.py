@@ -170,7 +170,7 @@ class TaskSpark:
                 f"Spark does not start: {error}",
                 where=where,
                 remedies=(
-                    "correct spark.master and spark.conf in the task file, and start the task anew",
+                    "correct spark.master and spark.conf in the task file, then `replicator run`",
                     "if the machine lacked memory, `replicator resume` tries again",
                 ),
             ) from error

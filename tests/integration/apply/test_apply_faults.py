@@ -189,7 +189,7 @@ def test_a_chunk_names_the_server_that_is_away(merge: Merge) -> None:
                 merge.settings.fence,
                 frozenset(),
                 load_data=False,
-                patience=1.1,
+                patience=3.1,
             ),
         )
         assert outcome.outcome is CopyOutcome.UNREACHABLE
