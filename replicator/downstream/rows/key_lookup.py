@@ -6,15 +6,19 @@ by the number of the first key in the question that the row has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replicator.downstream.rows.literals import identifier, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
+from replicator.mysql.column_types import Literal
 
 KEYS_PER_QUERY = 500
 QUERY_BYTES = 256 * 1024
+
+_INTEGERS = re.compile(rb"[-0-9,]+")
 
 KeyFields = Sequence[tuple[TargetColumn, bytes]]
 """A key: its columns with their fields."""
@@ -62,7 +66,9 @@ def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Ite
 def _condition(run: Sequence[KeyFields]) -> bytes:
     if len(run[0]) == 1:
         ((column, _),) = run[0]
-        values = b",".join(key_predicate(of, field) for ((of, field),) in run)
+        values = b",".join([field for ((_, field),) in run])
+        if column.literal is not Literal.NUMBER or not _INTEGERS.fullmatch(values):
+            values = b",".join(key_predicate(of, field) for ((of, field),) in run)
         return b"%s IN (%s)" % (identifier(column.name), values)
     # MySQL before 5.7 finds no index for a list of row values.
     return b"(%s)" % b" OR ".join(b"(%s)" % _equal(key) for key in run)

@@ -292,6 +292,23 @@ def rows_with_keys(
     return _rows(comparison, table, key_rows_queries(table, keys, per_query), sessions, limit)
 
 
+def lines_with_keys(
+    comparison: ComparisonPlan,
+    table: ComparedTable,
+    keys: Iterable[bytes],
+    sessions: Sessions,
+    per_query: int,
+) -> Counter[bytes]:
+    """The lines of the same rows, as the server writes them, and how often each is there."""
+    found: Counter[bytes] = Counter()
+    for query in key_rows_queries(table, keys, per_query):
+        for lines, _ in _blocks(table, query, sessions):
+            if table.transcodes:
+                lines = [comparison.written(table, line) for line in lines]
+            found.update(lines)
+    return found
+
+
 def _rows(
     comparison: ComparisonPlan,
     table: ComparedTable,
