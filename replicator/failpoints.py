@@ -57,8 +57,6 @@ class Failpoint(StrEnum):
     """Rows that were held may flow, nothing is under way; that is not saved."""
     RELEASE_SAVED = "release-saved"
     """That is saved; nothing is read again."""
-    UNLOCK_SAVED = "unlock-saved"
-    """What the operator says of an open statement is saved."""
     SOURCE_RESTARTED = "source-restarted"
     """A source begins to read again what it held."""
     GHOST_READ = "ghost-read"

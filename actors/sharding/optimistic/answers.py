@@ -476,7 +476,6 @@ class OptimisticAnswers:
     async def say(self, target: TableName, member: Member, action: Action) -> None:
         """Save what the operator says of an open statement."""
         await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
-        reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 
     # Rows.

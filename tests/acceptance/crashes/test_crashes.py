@@ -49,6 +49,9 @@ ELSEWHERE = {
     Failpoint.ITEM_RECORDED,
     Failpoint.LOCK_AGREED,
     Failpoint.LOCK_DECIDED,
+    Failpoint.ANSWER_EXECUTED,
+    Failpoint.RELEASE_DUE,
+    Failpoint.RELEASE_SAVED,
     Failpoint.SOURCE_RESTARTED,
     Failpoint.GHOST_READ,
     Failpoint.GHOST_RECORDED,
@@ -62,8 +65,8 @@ ELSEWHERE = {
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
-`test_shard_ddl_crashes`, `test_online_ddl_crashes`, `test_moved_rows_crashes` and
-`test_failover_crashes` die at them."""
+`test_shard_ddl_crashes`, `test_optimistic`, `test_online_ddl_crashes`, `test_moved_rows_crashes`
+and `test_failover_crashes` die at them."""
 
 
 def test_every_step_is_hit() -> None:

@@ -29,7 +29,10 @@ WRONG_FILES = {
     "missing key": ("name: {}", "name"),
     "wrong value": ("task-mode: sometimes", "incremental"),
     "wrong type": ("mysql-instances: 7", "mysql-instances"),
-    "not supported yet": ("mydumpers: {global: {where: id}}", "not supported"),
+    "not supported yet": (
+        "task-mode: all\nmydumpers: {global: {where: id}}",
+        "not supported",
+    ),
     "no such route": ("routes: {}", "merge"),
     "not used": ("syncers: {unused: {}}", "sync"),
 }
