@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.names import folded
 from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_structures import ComparedShard
@@ -25,12 +24,12 @@ class ValidationPlan:
     """A target and its shards, to be read by keys."""
 
     comparison: ComparisonPlan
-    key: tuple[TargetColumn, ...]
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The folded names of the key's columns."""
-        return tuple(folded(column.name) for column in self.key)
+        columns = self.comparison.columns
+        return tuple(folded(columns[place].name) for place in self.comparison.key)
 
 
 def plan_validation(
@@ -43,8 +42,7 @@ def plan_validation(
     comparison = plan_comparison(target, shards)
     if not comparison.key:
         raise NoKeyError(f"{target.schema}.{target.name} has no unique key without NULLs")
-    key = tuple(comparison.columns[place] for place in comparison.key)
-    return ValidationPlan(comparison if values else _key_alone(comparison), key)
+    return ValidationPlan(comparison if values else _key_alone(comparison))
 
 
 def _key_alone(comparison: ComparisonPlan) -> ComparisonPlan:
