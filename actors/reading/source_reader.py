@@ -361,8 +361,10 @@ class SourceReader(Actor[Never]):
         )
         self._next_segment += 1
         await self._writer.put(end)
+        groups: dict[GroupActor, list[int]] = {}
         for target in sorted(end.targets):
-            group = self._group_of(target)
+            groups.setdefault(self._group_of(target), []).append(target)
+        for group, target in ((group, t) for group, targets in groups.items() for t in targets):
             await group.mailbox.put(
                 TargetSegment(
                     source=end.source,
@@ -372,6 +374,7 @@ class SourceReader(Actor[Never]):
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,
+                    more=target != groups[group][-1],
                 )
             )
 

@@ -18,7 +18,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.pessimistic.lock import LockView
@@ -62,12 +62,26 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class TiedTargets:
+    """The ``families`` of targets that foreign keys tie; ``connected``: of each of their shards, a
+    text that is the same for all shards that keys connect."""
+
+    families: Sequence[Set[TableName]] = ()
+    connected: Mapping[Member, str] = field(default_factory=dict)
+
+    def family(self, target: TableName) -> tuple[TableName, ...]:
+        """The targets that keys tie to this one, and itself, in the order of their names."""
+        return next((tuple(sorted(f)) for f in self.families if target in f), (target,))
+
+
+@dataclass(frozen=True, slots=True)
 class OpenLock:
     """A lock for those who report it.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows behind it. ``reason``: why it is open, where that is not
+    same of each source that holds rows behind it. ``tied``: other targets, whose rows it holds,
+    too. ``reason``: why it is open, where that is not
     only that shards lack it; ``ways``: then, what helps.
     """
 
@@ -75,6 +89,7 @@ class OpenLock:
     view: LockView[TableName, ShardStatement]
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
+    tied: tuple[TableName, ...] = ()
     reason: str = ""
     ways: tuple[Way, ...] = ()
 
@@ -124,7 +139,8 @@ class CoordinationTools:
     """What a coordination may work with.
 
     ``units`` are the sources that are read, which are there when the first of them begins;
-    ``sources`` are all. ``blocked`` are the targets that nothing is done for.
+    ``sources`` are all. ``blocked`` are the targets that nothing is done for, ``tied`` those that
+    foreign keys tie.
     """
 
     registry: SchemaRegistry
@@ -135,6 +151,7 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
+    tied: TiedTargets = TiedTargets()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +172,10 @@ class ShardMode(Protocol):
     @property
     def holds_rows(self) -> bool:
         """Whether rows of one table may wait while those of another go on."""
+
+    @property
+    def connects_shards(self) -> bool:
+        """Whether tables that foreign keys connect bring their schema changes as one shard."""
 
     @property
     def drops_databases(self) -> bool:
