@@ -66,6 +66,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         else None,
         remedies=(*_blocked(running), *_ways(task, lock)),
         reason=lock.reason,
+        tied=tuple(map(str, lock.tied)),
     )
 
 

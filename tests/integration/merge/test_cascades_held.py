@@ -10,6 +10,7 @@ import pytest
 from actors.sharding.coordination import OpenLock
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
+from replicator.sharding.pessimistic.lock import DisputedError
 from tests.integration.merge.test_cascades import PARENT, create
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
@@ -98,4 +99,76 @@ async def test_connected_tables_are_held_together(merging: Merging) -> None:
         assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((1,),)
         for shard in SHARDS[1:]:
             on(merging, shard, "ALTER TABLE p_{0} ADD COLUMN n INT")
+        await settled(merging, generation)
+
+
+async def test_parents_and_children_that_change_in_turn(merging: Merging) -> None:
+    """Both are altered before any other shard is; the rows come in the order of the shard."""
+    async with merging.running() as generation:
+        fill(merging)
+        changes = (
+            "ALTER TABLE c_{0} ADD COLUMN m INT",
+            "INSERT INTO c_{0} VALUES ({5}, {1}, 7)",
+            "UPDATE p_{0} SET id = {6} WHERE id = {2}",
+            "ALTER TABLE p_{0} ADD COLUMN n INT DEFAULT 5",
+            "INSERT INTO p_{0} VALUES ({7}, 1, 2)",
+            "UPDATE c_{0} SET p = {7}, m = 8 WHERE id = {5}",
+            "DELETE FROM p_{0} WHERE id = {1}",
+            "ALTER TABLE c_{0} DROP COLUMN m",
+            "DELETE FROM p_{0} WHERE id = {7}",
+            "INSERT INTO p_{0} VALUES ({7}, 1, 3)",
+            "INSERT INTO c_{0} VALUES ({8}, {7})",
+        )
+        for shard in ("b2", "a1", "b1"):
+            on(merging, shard, *changes)
+        on(merging, "a2", "DELETE FROM p_{0} WHERE id = {3}", *changes[:2])
+        [lock] = await locks(merging, generation)
+        assert (lock.view.target.table, lock.view.version) == ("p", 2)
+        assert [name.table for name in lock.tied] == ["c"]
+        on(merging, "a2", *changes[2:])
+        await settled(merging, generation)
+        assert generation.running is not None
+        # A key that is not the shard's own would be a duplicate, or have gone along.
+        on(merging, "b1", "DELETE FROM p_{0}")
+        await merging.check(generation)
+
+
+@pytest.mark.remedy("lock.conflict", "unlock")
+async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging) -> None:
+    """Each of two locks would wait for rows that the other one holds: the operator is told."""
+    async with merging.running() as generation:
+        fill(merging)
+        parent = (
+            "ALTER TABLE p_{0} ADD COLUMN n INT",
+            "INSERT INTO p_{0} VALUES ({5}, 1, 1)",
+            "INSERT INTO c_{0} (id, p) VALUES ({5}, {5}), ({6}, {1})",
+            "DELETE FROM p_{0} WHERE id = {1}",
+        )
+        child = (
+            "ALTER TABLE c_{0} ADD COLUMN m INT",
+            "INSERT INTO c_{0} VALUES ({7}, {2}, 1)",
+            "UPDATE p_{0} SET id = {8} WHERE id = {2}",
+        )
+        on(merging, "a1", *parent, *child)
+        on(merging, "a2", *child, *parent)
+        on(merging, "b1", *parent)
+        on(merging, "b2", *child)
+        on(merging, "a1", "INSERT INTO x_1 VALUES (1, 1)")
+        [lock] = await locks(merging, generation)
+        conflict = lock.view.conflict
+        assert conflict is not None
+        assert {conflict.ours.items[0].target, conflict.theirs.items[0].target} == {
+            f"{merging.database}.p",
+            f"{merging.database}.c",
+        }
+        assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((1,),)
+        assert generation.running is not None
+        coordination = generation.running.coordination
+        with pytest.raises(DisputedError):
+            await coordination.unlock(lock.id, owner="", skip=False)
+        await coordination.unlock(lock.id, owner="b", shard=f"{merging.database}.c_2", skip=False)
+        [lock] = await locks(merging, generation)
+        assert (lock.view.target.table, lock.view.conflict) == ("p", None)
+        on(merging, "b1", *child)
+        on(merging, "b2", *parent)
         await settled(merging, generation)
