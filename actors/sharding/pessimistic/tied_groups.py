@@ -36,6 +36,11 @@ class TiedGroups(GroupActor):
             group.tied_as = str(self.registry.target_name(target))
             group.numbers = numbers
 
+    @property
+    def version(self) -> int:
+        """The version of the family that the groups know."""
+        return self._groups[self.target].version
+
     async def on_message(self, message: GroupMessage) -> None:
         """Decide a segment when its last part is there; confirm a drain."""
         if not isinstance(message, TargetSegment):
