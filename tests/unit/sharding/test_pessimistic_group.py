@@ -161,7 +161,7 @@ async def test_a_cutover_between_the_rows_of_tied_targets() -> None:
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     for name, ordinals in ((child, [2, 4]), (parent, [1, 3])):
         target = registry.target(targets[name])
-        rows = row_events([(numbers[name], table_map)], [5, 5], ordinals)
+        rows = row_events([(numbers[name], table_map)] * 2, [5, 5], ordinals)
         await tied.on_message(TargetSegment("a", 0, 0, target, rows, more=name is child))
     parts = [part for _ in range(2) if isinstance(part := await writer.get(), TargetSegment)]
     assert [places(part.rows) for part in parts] == [[(5, 2)], [(5, 1)]]
