@@ -143,7 +143,6 @@ class CoordinationTools:
     foreign keys tie.
     """
 
-    registry: SchemaRegistry
     columns: ColumnsOf
     writer: BatchedWriter
     tracker: SchemaTracker
@@ -152,6 +151,11 @@ class CoordinationTools:
     sources: tuple[str, ...]
     blocked: Set[TableName]
     tied: TiedTargets = TiedTargets()
+
+    @property
+    def registry(self) -> SchemaRegistry:
+        """The structures and the numbers of what is replicated."""
+        return self.writer.registry
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,6 @@ def _tools(
     ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        resources.registry,
         columns_of(resources.setups),
         writer,
         resources.tracker,

@@ -133,7 +133,6 @@ async def test_parents_and_children_that_change_in_turn(merging: Merging) -> Non
         await merging.check(generation)
 
 
-@pytest.mark.remedy("lock.conflict", "unlock")
 async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging) -> None:
     """Each of two locks would wait for rows that the other one holds: the operator is told."""
     async with merging.running() as generation:
