@@ -12,34 +12,34 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
 COPY_ANEW = (
-    "copy all again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
-    " task (drop those whose columns differ from the shards': the copy creates them), then"
+    "copy everything again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets"
+    " of the task (drop those whose columns differ from the shards': the copy creates them), then"
     " `replicator run TASK.yaml` with `task-mode: all`"
 )
-"""The remedy that is left where rows can't be had otherwise."""
+"""The remedy where nothing else brings the rows to the target."""
 
 MOVED_ROWS = (
-    "move the rows that the shard had before the rename by hand, from its former target to the new"
-    " one, when all of them are there (no lock holds rows of the former target); then `replicator"
-    " binlog skip`: the shard belongs to the new target from then on. Without that its changes and"
-    " deletions of those rows find nothing"
+    "wait until no lock holds rows of the former target, so that all rows of the shard are there."
+    " Move them by hand to the new target. Then `replicator binlog skip`: the shard belongs to"
+    " the new target from then on. If you skip without moving the rows, later updates and deletes"
+    " of them find nothing"
 )
 """The remedy for a shard that a rename gives another target."""
 
 
 def start_behind(meta: str) -> str:
-    """The remedy of starting behind an event, once by hand is done what it did.
+    """The remedy of starting after an event, once its effect has been made by hand.
 
     ``meta`` is what the task file is to have for its source. Only where all that was read before
     the event is on the targets.
     """
     return (
-        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in the"
-        f" syncers, {meta}, and `meta:` of every other source at its saved position, which"
-        " `replicator status TASK.yaml --json` tells after the stop; then `replicator run"
-        " --remove-meta TASK.yaml`. Not while a schema change waits for shards (`replicator"
-        " show-ddl-locks`), nor with targets without a key: rows would be missing, or there twice."
-        " Take safe-mode out when it has caught up"
+        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in"
+        f" the syncers, {meta}, and `meta:` of every other source to its saved position"
+        " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
+        " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
+        " (`replicator show-ddl-locks`), nor with targets without a key: rows would be missing or"
+        " duplicated. Remove safe-mode when the task has caught up"
     )
 
 
@@ -182,13 +182,13 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
     name = str(target) if target.table else target.schema
     raise FatalError(
         "target.same-table",
-        f"the target {name} is spelled {other} elsewhere, and its server (lower_case_table_names)"
-        " does not tell the two apart: the task would count schema changes and rows of one"
-        " table as those of two",
+        f"the target {name} is also spelled {other}, and its server takes both for one table"
+        " (lower_case_table_names). The task would count the schema changes and rows of one table"
+        " as those of two",
         where=f"{who}, target {name}",
         remedies=(
-            "spell both alike in target-schema and target-table under `routes:`. A table or"
-            " database without a route keeps its name: give it a route (for a database, without"
-            " table-pattern). Then `replicator stop`, `replicator run`",
+            "use one spelling in target-schema and target-table under `routes:`. A table or"
+            " database without a route keeps its name: give it a route (for a database, one"
+            " without table-pattern). Then `replicator stop`, `replicator run`",
         ),
     )

@@ -81,22 +81,21 @@ class FilteredColumns:
             else "`replicator binlog replace` it with the same statement"
         )
         remedies = [
-            "correct the target by hand, so that of this shard it has exactly the rows that pass"
-            " the filter with the new values (add those that it has left out until now, delete"
-            f" those that no longer pass), then {then}",
+            "correct the target by hand: add the rows of this shard that pass the filter now, and"
+            f" delete those that no longer pass; then {then}",
         ]
         if self._copies:
             remedies.append(
-                "copy the target anew: put the expression into brackets in the task file, so that"
-                f" its text differs, then `replicator stop {self._task}` and `replicator run"
+                "copy the target again: put the expression into brackets in the task file, so"
+                f" that its text differs, then `replicator stop {self._task}` and `replicator run"
                 " TASK.yaml --on-changed-rules recopy`"
             )
         return FatalError(
             "ddl.filtered-column",
-            f"a statement changes {before.name} ({before.type}, now {after.type}), which an"
-            f" expression filter of the task file uses ({texts}). With the new values, the filter"
-            " may pass rows that it left out, and leave out rows that are on the target; the binlog"
-            " does not tell which rows these are\n"
+            f"a statement changes the column {before.name} ({before.type}, now {after.type}),"
+            f" which an expression filter of the task file uses ({texts}). With the new values,"
+            " the filter may pass rows that it left out, and leave out rows that are on the"
+            " target. The binlog does not show which rows these are\n"
             f"  statement: {effect.sql[:2000]}",
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),

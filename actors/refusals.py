@@ -61,7 +61,7 @@ def refusal(
 
 
 def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> FatalError:
-    """The fault that the target lets nobody in who comes from an executor.
+    """The fault that the target refuses the login of a Spark executor.
 
     ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
     """
@@ -75,8 +75,8 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
         where="target",
         remedies=(
             f"{way}; then `replicator resume`{_NEW_FILE}",
-            "if `replicator check` logs in from this host: let the account log in from the hosts of"
-            " the executors, too, and check their clocks; then `replicator resume`",
+            "if `replicator check` can log in from this host: allow the account to log in from"
+            " the hosts of the executors, too, and check their clocks; then `replicator resume`",
         ),
     )
 
@@ -87,9 +87,9 @@ def refuse_engine(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "target.not-transactional",
-        f"the storage engine of the target {name} can't roll back, so the task can't commit rows"
-        " and its progress in one transaction: after a lost connection, rows could be there twice,"
-        " or only some of them",
+        f"the storage engine of the target {name} has no transactions, so the task can't commit"
+        " rows and its progress together. After a lost connection, rows could be duplicated or"
+        " missing",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
@@ -104,10 +104,10 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "write the expression so that it fits the table as it was when these rows were written"
-            " (or delete the rule: then all rows pass); `replicator stop`, then `replicator run"
-            " TASK.yaml --on-changed-rules keep`, or `recopy` if the new rule decides otherwise"
-            " about earlier rows",
+            "write the expression so that it fits the table as it was when these rows were"
+            " written (or delete the rule: then all rows pass); `replicator stop`, then"
+            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
+            " if the new rule gives another result for earlier rows",
         ),
     )
 

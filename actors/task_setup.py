@@ -248,9 +248,10 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
                 str(error),
                 where=str(member),
                 remedies=(
-                    "correct the rule in the task file, so that it suits this name, too,"
-                    " `replicator stop`, then run the task again",
-                    "or leave the table out (block-allow-list), and do the same",
+                    "correct the rule in the task file so that it fits this name, too, then"
+                    " `replicator stop`, `replicator run`",
+                    "or leave the table out (ignore-tables of the block-allow-list), then"
+                    " `replicator stop`, `replicator run`",
                 ),
                 scope=None if target is None else of_target(TableName(*target)),
             ) from error

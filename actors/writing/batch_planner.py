@@ -225,15 +225,15 @@ class BatchPlanner:
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
             "rows.structure-unknown",
-            f"the task does not know for certain with which structure rows of {name} were written:"
-            f" {doubt}. The events don't contain the names, signs (UNSIGNED), labels (ENUM, SET)"
-            " and charsets of columns, since binlog_row_metadata is not FULL. If the task guessed,"
-            " values could end up in other columns, or change",
+            f"the task does not know for certain which structure {name} had when its next rows"
+            f" were written: {doubt}. The row events don't have the names, signs (UNSIGNED),"
+            " labels (ENUM, SET) and charsets of columns, since binlog_row_metadata is not FULL."
+            " If the task guessed, values could change or end up in other columns",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
             remedies=(
-                f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
-                " from then on tell their structure themselves",
+                f"{COPY_ANEW}. Set binlog_row_metadata=FULL at the source before: row events then"
+                " have their structure with them",
             ),
             about=unread,
         )

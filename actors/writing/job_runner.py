@@ -164,7 +164,7 @@ class JobRunner:
         if failed.code in MISSING_PRIVILEGE:
             refused: tuple[str, ...] = (
                 f"grant {self._settings.address.user} what the error names (`replicator check`"
-                " tells all it needs); then `replicator resume`",
+                " shows all that it needs); then `replicator resume`",
             )
         else:
             refused = (
@@ -174,24 +174,25 @@ class JobRunner:
         ways = {
             WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
-                "fix the cause at the source, so that later rows can be read; the event stays as"
-                f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
+                f"fix the cause at the source, so that later rows can be read; then {COPY_ANEW}."
+                " The event itself can't be mended, and rows before it may not be on the target"
+                " yet",
             ),
             WriteOutcome.NO_ROOM: (
-                "tell the shards apart by an extracted column in the target's key instead"
-                " (extract-table and the like of the route, no column mapping), make the target"
-                f" anew with it, and {COPY_ANEW}",
-                "if the row should not have such a value: delete or renumber it in the shard, then"
-                f" with the mapping as it is {COPY_ANEW}",
+                "tell the shards apart by an extracted column in the target's key instead of a"
+                " column mapping (extract-table, extract-schema or extract-source of the route):"
+                f" create the target again with this column, and {COPY_ANEW}",
+                "if the row should not have this value: delete or renumber it in the shard, leave"
+                f" the mapping as it is, and {COPY_ANEW}",
             ),
             WriteOutcome.CASCADE_IN_SAFE_MODE: (
-                "let nothing delete rows of tables that others refer to, nor change their keys,"
-                f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}."
-                " SET SESSION foreign_key_checks=0 lets you TRUNCATE a table that others refer to",
+                "remove safe-mode: true from the syncer, let nothing delete rows of parent tables"
+                f" or change their keys while the task copies, and {COPY_ANEW}. SET SESSION"
+                " foreign_key_checks=0 lets you TRUNCATE a parent table",
             ),
             WriteOutcome.UNFILTERED: (
-                "write the expression in the task file so that it has a value for such a row, too"
-                " (IF, IFNULL, or conditions before it); `replicator stop`, then `replicator run"
+                "write the expression in the task file so that it has a value for this row, too"
+                " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator run"
                 " TASK.yaml --on-changed-rules keep`",
             ),
         }
@@ -225,17 +226,17 @@ def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
     """``lock``: the one that rows of the target wait for, if any."""
     if not lock:
         return (
-            "remove or change the row in one of the shards (the change then arrives here too)"
-            " or on the target, then `replicator resume`",
-            "if rows may overwrite one another, set safe-mode: true in the syncer",
+            "remove or change the row in one of the shards (the change then reaches the target,"
+            " too) or on the target, then `replicator resume`",
+            "if rows may overwrite each other: set safe-mode: true in the syncer",
         )
     return (
         f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"
         " another, its deletion may be among them. Then set safe-mode: true in the syncer"
-        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator status`"
-        " shows that nothing is behind: the new row takes the key, the key is noted, and what the"
-        " deletion takes away is put back from the shard that has it",
-        "do not delete the row on the target: the deletion that waits would take the new row away",
+        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator"
+        " status` shows no lag: the new row takes the key, and where the deletion removes it"
+        " later, the task puts it back from the shard that has it",
+        "do not delete the row on the target: the deletion that waits would remove the new row",
         "if both shards have the row: set safe-mode: true as well, until one of them has deleted or"
         " changed it",
     )

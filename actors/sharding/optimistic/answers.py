@@ -287,13 +287,15 @@ class OptimisticAnswers:
         opened = entry.standing.open
         return FatalError(
             "ddl.strict",
-            "a schema change of a shard conflicts with the structures of the other shards:"
-            f" {opened.reason}\n  statement: {opened.sql[:2000]}",
+            "a schema change of a shard conflicts with the structures of the other shards, and"
+            f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
+            f"  statement: {opened.sql[:2000]}",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             remedies=(
-                "remove `strict-optimistic-shard-mode` from the task file, then `replicator stop`"
-                " and `replicator run`: the statement is then open, and only its shard is held",
+                "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
+                " stop`, `replicator run`: the statement then waits for your answer, and only its"
+                " shard is held",
             ),
         )
 

@@ -223,8 +223,8 @@ class OptimisticGroup(GroupActor):
     def _moved(self, effect: Effect, statement: Statement) -> FatalError:
         return FatalError(
             "ddl.move-in",
-            f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the target"
-            f" {effect.target}: rows that it holds would move between targets",
+            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
+            f" {effect.target}, and the rows that it holds are on its former target",
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             remedies=(MOVED_ROWS, COPY_ANEW),

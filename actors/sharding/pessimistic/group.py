@@ -193,8 +193,9 @@ class PessimisticGroup(GroupActor):
                 where, ways = self._details(statement)
                 raise FatalError(
                     "ddl.move-in",
-                    f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the"
-                    f" target {effect.target}: rows that it holds would move between targets",
+                    f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
+                    f" target {effect.target}, and the rows that it holds are on its former"
+                    " target",
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=(MOVED_ROWS, *ways),
@@ -358,18 +359,18 @@ class PessimisticGroup(GroupActor):
         where, ways = self._details(statement)
         raise FatalError(
             "ddl.create-differs",
-            f"{effect.table} is created with another structure than the other shards of"
+            f"the new shard {effect.table} has another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             scope=of_target(self.registry.target_name(self.target)),
             remedies=(
-                "if another shard's DDL, which is still to be read, brings this structure:"
-                " `replicator resume`",
-                "to give it the structure of the others: at the source, DROP it and CREATE it like"
-                " them; skip this statement (it stays in the binlog), then `replicator resume`."
-                f" Rows that it got before must fit {effect.target} by column name, too: add the"
-                " columns that only they have to the target, and drop these columns when the rows"
-                " have been applied",
+                "if the other shards change to this structure by statements that the task has"
+                " still to read: `replicator resume`",
+                "to give it the structure of the others: at the source, DROP it and CREATE it"
+                " like them; skip this statement with `replicator binlog skip` (it stays in the"
+                " binlog), then `replicator resume`. The rows that the first table got must fit"
+                f" {effect.target} by column name: add the columns that only they have to the"
+                " target, and drop these columns when the rows have been applied",
                 *ways,
             ),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
@@ -433,8 +434,8 @@ class PessimisticGroup(GroupActor):
             where, ways = self._details(statement)
             raise FatalError(
                 "ddl.several-tables",
-                "one RENAME of several tables in a sharding group: their order matters, and other"
-                " shards cannot do the same at one moment",
+                "one RENAME statement renames several tables of a sharding group. Their order"
+                " matters, and other shards can't make the same change at the same moment",
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
                 remedies=ways,

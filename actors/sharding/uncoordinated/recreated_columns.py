@@ -77,13 +77,13 @@ def _belongs_elsewhere(
     brought = f" by {change.member} ({change.text[:300]})" if change else ""
     return FatalError(
         "rows.recreated-column",
-        f"{member} has written rows with the former {former.part}: the target has made a change"
-        f"{brought} that this shard had not made yet. On the target, another column has this name"
-        " now, and the values would go into the wrong column",
+        f"{member} has written rows with the former {former.part}, and the target has another"
+        f" column of this name now. The target has made a change{brought} that this shard had not"
+        " made yet, so the values would go into the wrong column",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),
         remedies=(
-            "let no shard write between the change of the first shard and that of the last; for the"
-            f" rows that are already written: make the change on the shard, then {COPY_ANEW}",
+            f"make the change on the shard, then {COPY_ANEW}. Next time, let no shard write"
+            " between the change of the first shard and that of the last",
         ),
     )
