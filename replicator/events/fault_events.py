@@ -246,8 +246,7 @@ SOURCE_FAULTS = (
         "The source has purged the binlog that the task must read next",
         "The file is gone, or the position is not an event boundary. Keep binlogs for longer than "
         "the task may be stopped and than locks and faults stay open.",
-        "Restore the files at the source, or point the source at a replica that has them. Then"
-        " resume.",
+        "Restore the files at the source, or point the source at a replica that has them.",
         "If the position is wrong: correct `meta:`.",
         "Otherwise copy again.",
     ),
