@@ -1,4 +1,5 @@
-"""What a server's refusal means to a task: a fault, unless it is only away, or somebody's lock."""
+"""What a server's refusal means for a task: a fault, unless the server is only unavailable, or a
+lock is in the way."""
 
 from __future__ import annotations
 
@@ -33,10 +34,9 @@ def refusal(
     source: str | None,
     of: TableName | None = None,
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for a server's own: that of a source, or (None) the target's.
-
-    ``of``: the target whose table, or a shard of which, the statement is about. What is wrong with
-    that table alone blocks no other target.
+    """The error to raise for an error of a server: of a source, or (None) of the target. ``of``:
+    the target whose table, or a shard of which, the statement is about. An error of that table
+    alone blocks no other target.
     """
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
@@ -113,11 +113,12 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
 
 
 Others = Callable[[Collection[TableName]], bool]
-"""Whether there are targets that go on besides these: else there is nobody to step aside for."""
+"""Whether there are other targets that go on: otherwise the task need not set these aside."""
 
 
 def locked_fault(targets: Collection[TableName], message: str, where: str) -> FatalError:
-    """What holds these targets until they are tried again. ``message``: the server's words."""
+    """The fault that holds these targets until the task tries them again. ``message``: the server's
+    error."""
     names = sorted(targets)
     return FatalError(
         "target.locked",

@@ -45,27 +45,26 @@ RETRY_WAIT = (0.2, 15.0)
 
 DDL_LOCK_SECONDS = 30
 """How long a schema change waits for sessions that use its target, where other targets would wait
-for it. While it does, the server lets no other session begin to use the table."""
+for it. Meanwhile, the server lets no other session begin to use the table."""
 
 
 class StatementRules(Protocol):
-    """What a shard-mode says of a statement that is about to be executed on its target."""
+    """The decision of a shard-mode about a statement that is about to be executed on its target."""
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution as it is to be; with nothing to run where the target has had it already.
-
-        Raises FatalError where that can't be told.
+        """The execution to run; without a statement where the target already has it. Raises
+        FatalError where this can't be decided.
         """
         ...
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether a statement that the target has refused is to be ruled anew."""
+        """Whether a statement that the target has refused must be decided again."""
         ...
 
     async def executed(self, item: DdlItem) -> None:
-        """Note that what was ruled is on the target, and recorded as done."""
+        """Record that the decided statement is on the target."""
 
 
 class DdlRunner:
@@ -88,7 +87,7 @@ class DdlRunner:
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
         self.waiting: dict[TableName, str] = {}
-        """By target, what a statement waits for that can't be executed just now."""
+        """By target, why a statement can't be executed now."""
         self.rules = rules
         self._log = structlog.get_logger()
 
@@ -112,7 +111,7 @@ class DdlRunner:
         await self._until_there(self._registry.target_name(item.target), attempt)
 
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try until no server is away that it takes."""
+        """Try until all servers that it needs are available."""
 
         def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
             self.waiting[target] = f"{error} ({told})"
@@ -156,7 +155,8 @@ class DdlRunner:
         await self._until_there(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
-        """What an item's statement did to its member, whose structure is noted."""
+        """The change that an item's statement made to its member, whose new structure is
+        recorded."""
         at = item.statement.transaction
         number = self._registry.number(Member(item.source, item.effect.table))
         before = None if number is None else self._registry.held(number, at - 1).certain
@@ -198,7 +198,7 @@ class DdlRunner:
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
-        # Without a zone it converted nothing there: the shard may have had no rows.
+        # Without a zone the statement converted nothing there: the shard may have had no rows.
         converts = zone is None and any(map(converts_times, ddl.statements))
         if not ddl.statements or not (zone == SYSTEM or converts):
             return
@@ -222,7 +222,7 @@ class DdlRunner:
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
-        # Of several statements of the operator's none may run twice, so the whole is not put off.
+        # None of several statements of the operator may run twice, so they are not put off.
         put_off = len(ddl.statements) == 1 and self._others([ddl.target])
         return DDL_LOCK_SECONDS if put_off else None
 
@@ -301,7 +301,7 @@ class DdlRunner:
 
 
 def _mended(error: DdlRefusedError) -> str:
-    """What is to be done about a refusal."""
+    """The remedy of a refusal."""
     if error.code in MISSING_PRIVILEGE:
         return (
             "grant the task's account what the error names (`replicator check` tells all it needs)"
@@ -317,13 +317,12 @@ def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
 def refuse_computed(
     registry: SchemaRegistry, ddl: DdlExecution, statement: Statement, *, agreed: bool
 ) -> None:
-    """Raise FatalError where the target would replace values that a shard stores by computed ones.
-
-    ``agreed``: the shards have agreed on the statement, so one that has ever had the column so has
-    brought it.
+    """Raise FatalError where the target would replace values that a shard stores with computed
+    ones. ``agreed``: the shards have agreed on the statement, so a shard that has the column in
+    this form has made it.
     """
     if ddl.instead is not None:
-        # The operator answers for what is executed.
+        # The operator is responsible for what is executed.
         return
     parsed = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
     names = computed_columns(parsed)
@@ -370,7 +369,7 @@ def _computed_fault(
 def nondeterministic_defaults_fault(
     member: Member, target: TableName, function: str, sql: str, statement: Statement
 ) -> FatalError:
-    """What it means that ``function`` is the default of a column that ``sql`` adds to ``target``.
+    """The fault that ``function`` is the default of a column that ``sql`` adds to ``target``.
 
     ``statement`` is the event.
     """
@@ -401,7 +400,7 @@ def nondeterministic_defaults_fault(
 def other_values_fault(
     member: Member, target: TableName, difference: str, sql: str, statement: Statement
 ) -> FatalError:
-    """What it means that ``sql``, which the target has had in some way already, gives the rows of
+    """The fault that ``sql``, which the target already has in some form, gives the rows of
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",

@@ -36,18 +36,19 @@ _FAULTS = {
     WriteOutcome.UNFILTERED: "rows.unfiltered",
     WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
 }
-"""The faults by the outcomes that neither pass nor are the task's own affair."""
+"""The faults of the outcomes that are neither transient nor internal."""
 """The event of the fault that two rows have the same key."""
 
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
-"""What another attempt may get over."""
+"""The transient outcomes, which another attempt may resolve."""
 
 
 class JobRunner:
-    """Submits batches. Submitting one again is harmless: each bucket knows what it has.
+    """Submits batches. Submitting one again is harmless: each bucket has its watermark.
 
     ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
-    to where a source is applied, None where that is not known. ``applied`` hears of each batch.
+    to where a source is applied, None where that is not known. ``applied`` is called for each
+    batch.
     """
 
     def __init__(
@@ -72,18 +73,18 @@ class JobRunner:
 
     @property
     def stuck(self) -> bool:
-        """Whether the batch waits for something unreachable."""
+        """Whether the batch waits for an unreachable server."""
         return self.state.startswith("retrying")
 
     def note_no_more(self) -> None:
-        """From the next batch on, keys that are deleted are not noted any more."""
+        """From the next batch on, deleted keys are not tracked any more."""
         self._settings = replace(self._settings, tracked_table="")
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing, FencedError where the target does not hold what it should.
+        keeps failing, FencedError where the target does not have what it should.
         """
         attempts = JobAttempts()
         refused = False
@@ -108,7 +109,7 @@ class JobRunner:
                         await self._meta.out_of_step(failed.mismatch)
                 kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
-                    # A certificate that was renewed after the job had begun reaches it now.
+                    # The job gets a certificate that was renewed after it had begun.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
                         raise self._fault(failed)
@@ -123,15 +124,15 @@ class JobRunner:
             await attempts.wait()
 
     def _trouble(self, failed: TargetOutcome) -> str:
-        """What keeps a batch from its target, and which target that is."""
+        """Why a batch does not reach its target, and which target it is."""
         if failed.outcome is WriteOutcome.UNREACHABLE:
             return f"target {self._settings.address}: {failed.message}"
         return failed.message
 
     def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
-        """The targets that others have locked. Raises FatalError where that was so ``before``.
-
-        The first time it may have been rows of ours, which another task has committed since.
+        """The targets that others have locked. Raises FatalError where they were locked ``before``.
+        The first time, another Spark task of the same batch may have had the lock, and has
+        committed since.
         """
         locked = [failed for failed in result.failures if failed.outcome is WriteOutcome.LOCKED]
         stay = {failed.target: failed.message for failed in locked if failed.target in before}
@@ -206,7 +207,8 @@ class JobRunner:
 
 
 def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
-    """Where a row event stands, in words; ``read_to`` is a place in the binlog of its source."""
+    """The position of a row event, in words; ``read_to`` is a position in the binlog of its
+    source."""
     files = read_to.binlog if read_to else BinlogPosition(".0", 0)
     transaction = files.with_key(place.transaction)
     if not place.member:
@@ -223,7 +225,7 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
 
 
 def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
-    """``lock``: the one that rows of the target wait for, if any."""
+    """``lock``: the lock for which rows of the target wait, if any."""
     if not lock:
         return (
             "remove or change the row in one of the shards (the change then reaches the target,"
