@@ -20,8 +20,8 @@ GROUP_CAPACITY = 2
 class GroupActor(Actor[GroupMessage]):
     """All members of one target in one source: passes a segment's part on to the writer.
 
-    Rows up to ``low_watermark`` are known to be on the target and are left out. Subclasses decide
-    what a part holds.
+    Rows up to ``low_watermark`` are already on the target, and are left out. Subclasses decide the
+    content of a part.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GroupActor(Actor[GroupMessage]):
         raise NotImplementedError
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        """What is to be done for the target in one segment."""
+        """The rows and the statement to apply for the target in one segment."""
         raise NotImplementedError
 
     async def on_message(self, message: GroupMessage) -> None:
@@ -60,7 +60,7 @@ class GroupActor(Actor[GroupMessage]):
             message.done.set()
         else:
             self.segment = message.segment
-            # The segment's end has waited for room.
+            # The reader has waited for room before the segment's end.
             self.writer.bring(await self.decide(self.without_copied(message)))
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
@@ -71,6 +71,7 @@ class GroupActor(Actor[GroupMessage]):
         return message if rows is message.rows else replace(message, rows=rows)
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
+        """The rows that the full copy has not written to the target, and will not write."""
         copied, first = self._copied, rows.first.transaction
         for member in [member for member, until in copied.items() if until <= first]:
             # Every later row of it was written after its copy.
@@ -84,7 +85,7 @@ class GroupActor(Actor[GroupMessage]):
         return self._not_left_out(rows) if self.registry.leaves_out else rows
 
     def _not_left_out(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that are not still to be copied."""
+        """The rows except those of members that are still to be copied."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
         for number, (member, _) in enumerate(rows.kinds):

@@ -119,8 +119,8 @@ def _labels(
 def _unknown(member: Member, family: Iterable[TableName]) -> FatalError:
     return FatalError(
         "target.keys-differ",
-        f"{member} has another name by now, or was dropped: which tables its foreign keys connected"
-        " it with is not known",
+        f"{member} was renamed or dropped before the task first read the foreign keys of its source:"
+        " the task does not know which tables they connected it with",
         where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
         scope=of_target(*family),
         remedies=(COPY_ANEW,),
@@ -133,8 +133,8 @@ def not_a_family(family: Iterable[TableName]) -> FatalError:
     names = ", ".join(map(str, sorted(family)))
     return FatalError(
         "target.keys-differ",
-        f"foreign keys tie {names} otherwise than when the task coordinated their schema changes,"
-        " so the order of these changes is not known",
+        f"foreign keys do not tie {names} as they did when the task coordinated their schema"
+        " changes: the task does not know the order of these changes",
         where=f"targets {names}",
         scope=of_target(*family),
         remedies=(COPY_ANEW,),
