@@ -325,8 +325,8 @@ class PessimisticGroup(GroupActor):
         target = self.registry.target_name(self.target)
         return FatalError(
             "target.keys-differ",
-            f"{name} changes, which was dropped before the task first read the tables of its source:"
-            f" foreign keys tie its target {target} to others, and the task does not know which"
+            f"{name} changes, which was dropped before the task first read the tables of its"
+            f" source: foreign keys tie its target {target} to others, and the task does not know which"
             " tables they connected it with",
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
