@@ -119,7 +119,7 @@ COPY_EVENTS = (
         "info",
         (
             "A shard dropped its primary key while it was copied, so its rows can't be told apart. "
-            "The task empties these targets, which hold nothing but copied rows, and copies all "
+            "The task empties these targets if they hold nothing but copied rows, and copies all "
             "their shards again"
         ),
         fields=fields_of(targets="the targets"),
