@@ -73,9 +73,9 @@ MEANINGS: Mapping[str, str] = {
     " the binlog that it was read at",
     "later_copy": "per shard that is copied after the others of its source: the place behind the"
     " saved position where its copy begins, and its structure there",
-    "copy_target": "per target that had no rows when its full copy began, until one of its shards is"
-    " followed: whether it has lost the key that tells its rows apart, so that the task empties and"
-    " copies it again, and the rows of its chunks that are not noted any more",
+    "copy_target": "per target that had no rows when its full copy began, until one of its shards"
+    " is followed: whether it has lost the key that tells its rows apart, so that the task empties"
+    " and copies it again, and the rows of its chunks that are not noted any more",
     "tracked_key": "per target: keys that several shards may have, and how often they were noted,"
     " until at most one shard is known to have them",
     "rules": "per source: the rules of the task file that decide what its rows look like, as of the"

@@ -7,17 +7,19 @@ can add a trigger later. What that has changed by then the task can't know, so i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 
 import anyio
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, of_target
-from actors.task_setup import address_of
-from config.models import Task
 from replicator.checks.check_items import ALL
 from replicator.checks.target.target_effects import TargetEffect, effects_on
-from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
 from replicator.mysql.names import TableName
 
 WATCH_SECONDS = 60.0
@@ -28,12 +30,20 @@ SHARE = 0.01
 
 
 class TargetWatch:
-    """Looks periodically for what changes rows of ``targets``, which go on by then."""
+    """Looks periodically for what changes rows of ``targets``, which go on by then.
 
-    def __init__(self, task: Task, targets: Callable[[], Set[TableName]]) -> None:
+    ``ignored``: the names of checks that are left out.
+    """
+
+    def __init__(
+        self,
+        address: DatabaseAddress,
+        ignored: Iterable[str],
+        targets: Callable[[], Set[TableName]],
+    ) -> None:
+        self._address = address
+        self._ignored = frozenset(ignored)
         self._targets = targets
-        self._ignored = frozenset(task.ignore_checking_items)
-        self._address = address_of(task.target_database)
 
     async def run(self, started: anyio.Event) -> None:
         """Watch from the start of a run on, until cancelled. Raises FatalError."""

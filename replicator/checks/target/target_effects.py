@@ -84,9 +84,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
     return results
 
 
-async def effects_on(
-    connection: Connection, targets: Iterable[TableName]
-) -> list[TargetEffect]:
+async def effects_on(connection: Connection, targets: Iterable[TableName]) -> list[TargetEffect]:
     """What may change rows of targets, as far as the account may see it.
 
     Raises DatabaseUnavailableError and the server's error.
