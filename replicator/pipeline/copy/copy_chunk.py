@@ -278,15 +278,8 @@ def _copy(
         reach(Failpoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(Failpoint.CHUNK_COMMITTED)
-    return ChunkOutcome(
-        chunk,
-        CopyOutcome.DONE,
-        rows=counter.rows,
-        size=counter.size,
-        replaced=replaced,
-        ignored=ignored,
-        read_at=read_at,
-    )
+    done = ChunkOutcome(chunk, CopyOutcome.DONE, counter.rows, counter.size)
+    return replace(done, replaced=replaced, ignored=ignored, read_at=read_at)
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
