@@ -146,6 +146,6 @@ class HeldTargets:
         return min(filter(self.holds, targets), default=None)
 
     def _tie_to(self, held: TableName | None, targets: Set[TableName]) -> None:
-        for target in (name for target in targets for name in self._families.family(target)):
+        for target in {name for one in targets for name in self._families.family(one)}:
             if held is not None and not self.holds(target):
                 self._tied[target] = held
