@@ -48,10 +48,9 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.plans.planning import PlanError
-from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
 
@@ -137,12 +136,9 @@ class TargetComparer:
             connection.close()
         if target is None:
             return None
-        shards = []
-        for shard in members:
-            member = shard.member
-            filtered = rules_for(filters[member.source], member.name, shard.table)
-            condition = filtered.copied if filtered else ""
-            shards.append(ComparedShard(member, shard.table, shard.rules, condition))
+        shards = [
+            compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
+        ]
         return plan_comparison(target, shards, self._options.where)
 
     async def _compare_one(

@@ -170,7 +170,7 @@ def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes
             for block, rows in sessions.to(table.source).blocks(rows_query(table, None, None)):
                 count += rows
                 for line in bytes(block).split(b"\n")[:rows]:
-                    written = comparison.written(table, line)
+                    written = table.written(line)
                     normal = comparison.normal(written)
                     digest = blake2b(normal, digest_size=16).digest()
                     key = comparison.key_of(normal) if comparison.key else digest
