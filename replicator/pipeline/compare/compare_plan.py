@@ -124,7 +124,9 @@ class ComparisonPlan:
     target computes. ``forms``: (index, form) of the columns whose values are written in several
     ways. ``checksums``: most servers write all values alike, so that their own checksums are worth
     asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
-    ``structure``: as `structure_differences`.
+    ``further``: of each unique key besides ``key``, the indexes of those that it is about.
+    ``own_columns``: the target has others than those compared. ``structure``: as
+    `structure_differences`.
     """
 
     target: ComparedTable
@@ -135,6 +137,8 @@ class ComparisonPlan:
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
     computed: tuple[int, ...] = ()
+    further: tuple[tuple[int, ...], ...] = ()
+    own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
 
@@ -200,6 +204,12 @@ def plan_comparison(
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
         computed=tuple(place for place, column in enumerate(names) if column.generated),
+        further=tuple(
+            tuple(places[its] for its in map(folded, unique.columns) if its in places)
+            for unique in target.keys
+            if unique != target.row_key
+        ),
+        own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
         structure=structure_differences(target, shards),
     )
