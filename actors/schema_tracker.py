@@ -12,7 +12,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.server_traits import server_traits
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
@@ -33,6 +32,7 @@ from replicator.schema.scratch.learned_structures import (
     LearnedStructures,
     Question,
     question,
+    server_traits,
 )
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of

@@ -22,11 +22,10 @@ from actors.faults import FatalError
 from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
-from actors.reading.prepared_check import PreparedCheck
-from actors.reading.prepared_transactions import PreparedBefore
+from actors.reading.prepared_transactions import PreparedBefore, PreparedCheck
 from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
+from actors.reading.source_faults import StreamErrors
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
-from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource

@@ -24,9 +24,14 @@ from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch, place_of
-from replicator.pipeline.plans.inferred_structures import described_by_event
 from replicator.pipeline.plans.plan import PlanCollector, TablePlan
-from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
+from replicator.pipeline.plans.planning import (
+    MisfitError,
+    PlanCache,
+    PlanError,
+    UnfitTargetError,
+    described_by_event,
+)
 from replicator.schema.registry.registry import Held, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets

@@ -13,14 +13,13 @@ from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.server_traits import server_traits
 from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry
-from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.schema.scratch.learned_structures import LearnedStructures, server_traits
 from replicator.schema.structure.inspection import read_table
 from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
 

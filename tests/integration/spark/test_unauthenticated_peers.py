@@ -25,8 +25,7 @@ from pyspark import SparkContext, accumulators
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings
-from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
