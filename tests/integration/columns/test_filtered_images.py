@@ -24,6 +24,7 @@ from replicator.routing.expression.expression_filter import (
     ExpressionRule,
     Fate,
     ResolvedRules,
+    RowFates,
 )
 from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.rows.decoder.block_decoder import BlockDecoder
@@ -138,7 +139,7 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
         layouts[index] = layout
     decoder = compile_decoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
     images = images_of(decoder.decode(shard.events))
-    rules, found = resolved.rules, []
+    rules, found = RowFates(resolved.rules), []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
         old, new = _row(shard, resolved.columns, before), _row(shard, resolved.columns, after)
         if change == RowChange.INSERT:

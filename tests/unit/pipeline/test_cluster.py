@@ -87,7 +87,7 @@ def test_a_module_that_an_executor_does_not_have_is_named(monkeypatch: pytest.Mo
         "duplicate_keys.key_collisions",
         "workers.worker",
         "session",
-        "copy.copy_job",
+        "copy.copy_chunk",
         "worker_daemon",
     ],
 )
