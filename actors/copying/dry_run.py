@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 from pymysql.err import MySQLError
 
-from actors.copying.planner import CHUNK_ROWS, ChunkSizes, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkSizes
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
@@ -27,7 +27,7 @@ from replicator.mysql.errors import error_text
 from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.copy.copy_plan import cutting_columns
 from replicator.pipeline.copy.copy_preview import ShardPreview, TargetPreview, first_rows
-from replicator.schema.structure.inspection import read_target
+from replicator.schema.structure.inspection import read_target, table_sizes
 from replicator.schema.structure.structure import Table
 
 FIRST_ROWS = 3
@@ -84,7 +84,7 @@ async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, S
             for record in records
             if record.held.structure is not None
         ]
-        known = await read_sizes(upstream, members)
+        known = await table_sizes(upstream, (member.name for member in members))
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:

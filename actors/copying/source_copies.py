@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from actors.copying.planner import CHUNK_ROWS, ChunkSizes, CopyPlanner, TableSize, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkSizes, CopyPlanner
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
@@ -30,6 +30,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import CopyState
+from replicator.schema.structure.inspection import TableSize, table_sizes
 
 log = structlog.get_logger()
 
@@ -106,7 +107,7 @@ class SourceCopies:
         setup, every = self._setups[source], start.members
         upstream = Connection(setup.address)
         try:
-            sizes = await read_sizes(upstream, every)
+            sizes = await table_sizes(upstream, (member.name for member in every))
         finally:
             upstream.close()
         records = await self._store.chunks(source)
