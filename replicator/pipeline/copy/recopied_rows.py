@@ -7,12 +7,12 @@ a key is there, the other shards of the target are asked whether they have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.literals import identifier, key_predicate
+from replicator.downstream.rows.key_lookup import KeyFields, key_condition
 from replicator.downstream.rows.statements import RowRefusedError, insert_rows
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
@@ -24,8 +24,6 @@ from replicator.pipeline.copy.key_conflicts import key_conditions
 from replicator.pipeline.copy.source_stream import SourceStream
 
 ROWS_AT_ONCE = 500
-
-_Key = Sequence[tuple[TargetColumn, bytes]]
 
 
 class OwnRows:
@@ -62,23 +60,25 @@ class OwnRows:
         copy, there = self._copy, 0
         target = copy.target.quoted.encode()
         keys = [self._key(line) for line in lines]
-        matching = _is_one_of(keys)
+        matching = key_condition(keys)
         if self._session.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (target, matching)):
             own = keys
             if self._held(lines[0], keys):
                 own = [k for line, k in zip(lines, keys, strict=True) if not self._held(line, [k])]
             if own:
-                answer = self._session.run(b"DELETE FROM %s WHERE %s" % (target, _is_one_of(own)))
+                answer = self._session.run(
+                    b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
+                )
                 there = answer.affected
         # A row whose key another shard has, too, is refused if that one is there.
         insert_rows(self._session, copy.target, copy.columns, lines)
         return there
 
-    def _key(self, line: bytes) -> _Key:
+    def _key(self, line: bytes) -> KeyFields:
         fields = line.split(b"\t")
         return [(self._copy.columns[place], fields[place]) for place in self._places]
 
-    def _held(self, line: bytes, keys: Sequence[_Key]) -> bool:
+    def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
         """Whether another shard has one of the keys; ``line`` is the first of these rows."""
         for key_conflict in self._key_conflicts:
             pages = (key_conditions(_by_name(key), key_conflict.rules) for key in keys)
@@ -115,16 +115,5 @@ class OwnRows:
         return self._streams[key_conflict.source]
 
 
-def _by_name(key: _Key) -> dict[str, tuple[TargetColumn, bytes]]:
+def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
     return {folded(column.name): (column, field) for column, field in key}
-
-
-def _is_one_of(keys: Sequence[_Key]) -> bytes:
-    return b"(" + b") OR (".join(_conditions(keys)) + b")"
-
-
-def _conditions(keys: Sequence[_Key]) -> Iterator[bytes]:
-    for key in keys:
-        yield b" AND ".join(
-            identifier(column.name) + b"=" + key_predicate(column, field) for column, field in key
-        )

@@ -175,64 +175,22 @@ class _Decoder:
         if kind.compressed:
             data = expand_rows(event[at:])
             at = 0
-        before = len(images.change)
-        if kind.change is RowChange.UPDATE:
-            self._updates(data, at, read, read_after, images)
-        elif kind.change is RowChange.INSERT:
-            self._inserts(data, at, read, images)
-        else:
-            self._deletes(data, at, read, images)
-        rows = len(images.change) - before
-        images.event += [index] * rows
-
-    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
-        add_line = images.after.append
-        add_key = images.after_key.append
-        add_hash = images.after_hash.append
-        rows = 0
-        end = len(data)
+        change, end = kind.change, len(data)
         while at < end:
-            line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
-            rows += 1
-        images.change += [int(RowChange.INSERT)] * rows
-        images.before += [None] * rows
-        images.before_key += [None] * rows
-        images.before_hash += [0] * rows
-
-    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
-        add_line = images.before.append
-        add_key = images.before_key.append
-        add_hash = images.before_hash.append
-        rows = 0
-        end = len(data)
-        while at < end:
-            line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
-            rows += 1
-        images.change += [int(RowChange.DELETE)] * rows
-        images.after += [None] * rows
-        images.after_key += [None] * rows
-        images.after_hash += [0] * rows
-
-    def _updates(
-        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: _Images
-    ) -> None:
-        end = len(data)
-        while at < end:
-            line, key, hashed, at = read(data, at)
+            line = key = after = after_key = None
+            hashed = after_hash = 0
+            if change is not RowChange.INSERT:
+                line, key, hashed, at = read(data, at)
+            if change is not RowChange.DELETE:
+                after, after_key, after_hash, at = read_after(data, at)
+            images.event.append(index)
+            images.change.append(int(change))
             images.before.append(line)
             images.before_key.append(key)
             images.before_hash.append(hashed)
-            line, key, hashed, at = read_after(data, at)
-            images.after.append(line)
-            images.after_key.append(key)
-            images.after_hash.append(hashed)
-            images.change.append(int(RowChange.UPDATE))
+            images.after.append(after)
+            images.after_key.append(after_key)
+            images.after_hash.append(after_hash)
 
     def _image(self, bitmap: bytes) -> _ReadRow:
         """The reader of rows with the columns that ``bitmap`` says are present."""
