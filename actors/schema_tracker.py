@@ -22,7 +22,7 @@ from replicator.schema.registry.registry import (
     GONE,
     UNSEEN,
     CopyState,
-    Held,
+    KnownStructure,
     Provenance,
     SchemaRegistry,
     guess,
@@ -68,7 +68,7 @@ class SchemaTracker:
         self._look_at = 0.0
         self._lock = anyio.Lock()
 
-    async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """Note and return the structure of an effect's table behind its statement.
 
         Where it can't be found out, it is a guess from there on. Raises DatabaseUnavailableError,
@@ -117,7 +117,7 @@ class SchemaTracker:
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after
 
-    async def _created(self, source: str, effect: Effect, statement: Statement) -> Held:
+    async def _created(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """What a CREATE TABLE makes."""
         if not is_like(effect.statement):
             return await self._on_scratch_table(effect, None, statement.context)
@@ -125,17 +125,17 @@ class SchemaTracker:
         pattern = TableName(template.schema, template.table)
         return self._copy(source, pattern, effect.table, statement.transaction)
 
-    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Held:
+    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> KnownStructure:
         number = self._registry.number(Member(source, pattern))
         held = UNSEEN if number is None else self._registry.held(number, at - 1)
         if held.structure is None or not held.known:
             copied = named(held.structure, name) if held.structure else None
             return guess(copied, f"{name} got the structure of {pattern}, which is not known here")
-        return Held(named(held.structure, name), Provenance.LEARNED)
+        return KnownStructure(named(held.structure, name), Provenance.LEARNED)
 
     async def _on_scratch_table(
         self, effect: Effect, before: Table | None, context: StatementContext
-    ) -> Held:
+    ) -> KnownStructure:
         # What it comes to on a server that refuses the shard's own statement.
         instead = tuple(
             classify_in(context, sql, default_schema=effect.target.schema)
@@ -148,7 +148,7 @@ class SchemaTracker:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
             # The structure was read later, with the keys that the table has got by then.
-            return Held(before, Provenance.LEARNED)
+            return KnownStructure(before, Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
                 None,
@@ -156,7 +156,7 @@ class SchemaTracker:
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
         after = named(outcome.structure, name_after(before, effect.statement))
-        return Held(after, Provenance.LEARNED)
+        return KnownStructure(after, Provenance.LEARNED)
 
     @property
     def _looks(self) -> bool:

@@ -28,7 +28,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
-from replicator.schema.registry.registry import Held, MemberRecord, Provenance
+from replicator.schema.registry.registry import KnownStructure, MemberRecord, Provenance
 from replicator.schema.structure.inspection import list_tables, read_table
 from replicator.schema.structure.structure import Table
 
@@ -143,7 +143,7 @@ async def members_of(setup: SourceSetup, upstream: Connection) -> list[MemberRec
                 TableName(target.schema, target.table),
                 version=0,
                 since=0,
-                held=Held(structure, Provenance.READ),
+                held=KnownStructure(structure, Provenance.READ),
             )
             members.append(record)
     return members

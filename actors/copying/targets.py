@@ -22,7 +22,7 @@ from replicator.downstream.ddl.creation import (
 )
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
@@ -37,7 +37,7 @@ class CopyTarget:
 
     number: int
     structure: Table
-    shards: Sequence[KeyConflict] = ()
+    shards: Sequence[TargetShard] = ()
 
 
 async def make_targets(

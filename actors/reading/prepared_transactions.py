@@ -116,7 +116,7 @@ def _in_order(
     return sorted(gone, key=lambda one: one[0].key)
 
 
-class PreparedBefore:
+class PreparedLookup:
     """Finds where the transactions stand that were prepared before a source's reading begins.
 
     ``make_stream`` makes a stream of the source, as `BinlogStream`."""

@@ -32,7 +32,7 @@ from replicator.pipeline.plans.planning import (
     UnfitTargetError,
     described_by_event,
 )
-from replicator.schema.registry.registry import Held, SchemaRegistry
+from replicator.schema.registry.registry import KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table
@@ -225,7 +225,7 @@ class BatchPlanner:
             about=unread if misfit else None,
         ) from failure
 
-    def _unknown(self, part: TargetSegment, unread: UnreadRows, held: Held) -> FatalError:
+    def _unknown(self, part: TargetSegment, unread: UnreadRows, held: KnownStructure) -> FatalError:
         name = unread.member
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(

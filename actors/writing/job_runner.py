@@ -172,7 +172,7 @@ class JobRunner:
                 " that it takes the row; then `replicator resume`",
             )
         ways = {
-            WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
+            WriteOutcome.DUPLICATE: _duplicate_remedies(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
                 "fix the cause at the source, so that later rows can be read; the event stays as"
                 f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
@@ -221,7 +221,7 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
     )
 
 
-def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
+def _duplicate_remedies(lock: str) -> tuple[str, ...]:
     """``lock``: the one that rows of the target wait for, if any."""
     if not lock:
         return (

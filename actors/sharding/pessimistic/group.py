@@ -36,7 +36,7 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
+from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
@@ -383,7 +383,7 @@ class PessimisticGroup(GroupActor):
         return self._lock.view() is not None or self.group.known < self._lock.version
 
     async def _fitting(
-        self, effect: Effect, number: int, held: Held, at: Place
+        self, effect: Effect, number: int, held: KnownStructure, at: Place
     ) -> tuple[list[Template[TableName]], list[str]]:
         """All that a created table fits, and what keeps it from being as the target is there."""
         fitting: list[Template[TableName]] = []
@@ -406,7 +406,7 @@ class PessimisticGroup(GroupActor):
                 fitting.append(template)
         return fitting, found
 
-    async def _unlike_target(self, version: int, number: int, held: Held) -> list[str]:
+    async def _unlike_target(self, version: int, number: int, held: KnownStructure) -> list[str]:
         """What keeps a created table from having the structure that the target had."""
         try:
             target = await self._tools.versions.at(self._lock, version)
@@ -470,7 +470,7 @@ class PessimisticGroup(GroupActor):
         return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
 
 
-def _unlike(template: Table | None, held: Held) -> list[str]:
+def _unlike(template: Table | None, held: KnownStructure) -> list[str]:
     """What keeps a created table from having a template's structure for certain."""
     if held.certain is None:
         return [f"its structure is not known for certain: {held.doubt}"]

@@ -126,7 +126,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class KeysLeft:
     """What a look has found: how many keys are noted still, and whether rows are to be put back."""
 
     left: int
@@ -169,7 +169,7 @@ class KeyReconciliation:
         finally:
             connection.close()
 
-    async def look(self) -> Noted:
+    async def look(self) -> KeysLeft:
         """Look all tracked keys up in the shards, and forget those that are settled.
 
         Raises FatalError, FencedError or DatabaseUnavailableError.
@@ -184,7 +184,7 @@ class KeyReconciliation:
                     self._tell_later(target, str(error))
                 except _PASSING as error:
                     self._tell_later(target, f"a server says: {error}")
-            return Noted(sum((await tracked_targets(connection, self._table)).values()), missing)
+            return KeysLeft(sum((await tracked_targets(connection, self._table)).values()), missing)
         finally:
             connection.close()
 

@@ -121,7 +121,7 @@ async def declare_structure(
                 f" was set. It would be: {structure.create_sql}",
             )
         await DeclaredStructureStore(meta).put(DeclaredStructure(member, since, structure))
-    saved.registry.tell(member, since, structure)
+    saved.registry.declare(member, since, structure)
     entry = _entry(saved, member, since)
     structlog.get_logger().info(
         "schema.declared", source=member.source, table=str(member.name), since=entry["since"]
@@ -153,7 +153,7 @@ async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -
                 number = known.join(record.member, record.target)
                 known.learn(number, record.since, record.held)
             for told in await DeclaredStructureStore(meta).load(instance.source_id):
-                known.tell(told.member, told.since, told.structure)
+                known.declare(told.member, told.since, told.structure)
     return _Saved(known, positions)
 
 

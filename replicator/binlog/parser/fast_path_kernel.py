@@ -524,8 +524,7 @@ def walk(
         if inside:
             cursor.inner = begin + size
         else:
-            packets.at = begin + size
-            packets.sequence = packets.sequence + 1 & 0xFF
+            packets.at, packets.sequence = begin + size, packets.sequence + 1 & 0xFF
         position.before, position.offset = before, offset
         segment.bytes += size
         if outcome == ENDS:

@@ -172,7 +172,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobod
         except RowRefusedError as error:
             if (
                 error.code not in DUPLICATE_KEY
-                or chunk.copy.key_conflicts is None
+                or chunk.copy.other_shards is None
                 or chunk.copy.exact
             ):
                 raise

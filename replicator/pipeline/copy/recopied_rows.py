@@ -19,7 +19,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.names import folded
-from replicator.pipeline.copy.copy_plan import KeyConflict, TableCopy
+from replicator.pipeline.copy.copy_plan import TableCopy, TargetShard
 from replicator.pipeline.copy.key_conflicts import key_conditions
 from replicator.pipeline.copy.source_stream import SourceStream
 
@@ -35,10 +35,10 @@ class OwnRows:
     def __init__(
         self, session: Session, copy: TableCopy, addresses: Mapping[str, DatabaseAddress]
     ) -> None:
-        assert copy.key_conflicts is not None, f"{copy} is not copied once more"
+        assert copy.other_shards is not None, f"{copy} is not copied once more"
         self._session = session
         self._copy = copy
-        self._key_conflicts = copy.key_conflicts
+        self._other_shards = copy.other_shards
         self._addresses = addresses
         self._streams: dict[str, SourceStream] = {}
         self._open = ExitStack()
@@ -80,14 +80,14 @@ class OwnRows:
 
     def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
         """Whether another shard has one of the keys; ``line`` is the first of these rows."""
-        for key_conflict in self._key_conflicts:
-            pages = (key_conditions(_by_name(key), key_conflict.rules) for key in keys)
+        for shard in self._other_shards:
+            pages = (key_conditions(_by_name(key), shard.rules) for key in keys)
             found = [b" AND ".join(page) or b"TRUE" for page in pages if page is not None]
             if not found:
                 continue
-            table, where = key_conflict.table.quoted.encode(), b") OR (".join(found)
+            table, where = shard.table.quoted.encode(), b") OR (".join(found)
             try:
-                rows = self._stream(key_conflict).rows(
+                rows = self._stream(shard).rows(
                     b"SELECT 1 FROM %s WHERE (%s) LIMIT 1" % (table, where)
                 )
             except MySQLError as error:
@@ -97,7 +97,7 @@ class OwnRows:
                     raise
                 raise RowRefusedError(
                     error_code(error),
-                    f"its key is there, and {key_conflict.source}: {key_conflict.table} can't be"
+                    f"its key is there, and {shard.source}: {shard.table} can't be"
                     f" asked whether it has that key, too: {error_text(error)}",
                     line,
                     0,
@@ -106,13 +106,11 @@ class OwnRows:
                 return True
         return False
 
-    def _stream(self, key_conflict: KeyConflict) -> SourceStream:
-        if key_conflict.source not in self._streams:
-            stream = self._streams[key_conflict.source] = SourceStream(
-                self._addresses[key_conflict.source]
-            )
+    def _stream(self, shard: TargetShard) -> SourceStream:
+        if shard.source not in self._streams:
+            stream = self._streams[shard.source] = SourceStream(self._addresses[shard.source])
             self._open.callback(stream.close)
-        return self._streams[key_conflict.source]
+        return self._streams[shard.source]
 
 
 def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:

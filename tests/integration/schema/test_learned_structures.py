@@ -18,7 +18,7 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
-from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry
+from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures, server_traits
 from replicator.schema.structure.inspection import read_table
 from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
@@ -54,23 +54,23 @@ class Learner:
         self.registry = registry
         return SchemaTracker(registry, self.connection, scratch, memory)
 
-    async def read(self, table: str) -> Held:
+    async def read(self, table: str) -> KnownStructure:
         connection = Connection(address(self.source))
         try:
             found = await read_table(connection, TableName(self.database, table))
         finally:
             connection.close()
-        return Held(found, Provenance.READ)
+        return KnownStructure(found, Provenance.READ)
 
     async def after(
         self,
-        before: Held,
+        before: KnownStructure,
         table: str,
         sql: str,
         context: StatementContext = NO_CONTEXT,
         *,
         memory: LearnedStructures | None = None,
-    ) -> Held:
+    ) -> KnownStructure:
         """The structure of a shard behind a statement that has ``{t}`` for its name."""
         tracker = self.tracker(self.memory if memory is None else memory)
         name, target = TableName(self.database, table), TableName("m", "t")
@@ -84,8 +84,8 @@ class Learner:
         return await tracker.learn("a", effect, statement)
 
     async def both_ways(
-        self, before: Held, table: str, sql: str, context: StatementContext = NO_CONTEXT
-    ) -> Held:
+        self, before: KnownStructure, table: str, sql: str, context: StatementContext = NO_CONTEXT
+    ) -> KnownStructure:
         """The structure from what is remembered, which is the one that is learned anew."""
         found = await self.after(before, table, sql, context)
         anew = await self.after(before, table, sql, context, memory=LearnedStructures())
