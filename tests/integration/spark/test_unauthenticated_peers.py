@@ -258,7 +258,7 @@ def test_tasks_of_this_host_come_in_by_no_port(context: SparkContext) -> None:
     assert ask(job, ROW) == [ROW]
     assert ports_of([os.getpid()]) == before
     release_slots(context)
-    assert not Path(job._endpoint.point.folder, job._entrance.point.name).exists()
+    assert not Path(job._endpoint.point.folder, job._endpoint.point.name).exists()
 
 
 def test_no_secret_is_in_the_words_or_the_environment_of_a_process(context: SparkContext) -> None:
