@@ -33,8 +33,7 @@ from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, StoppedSourc
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
-from replicator.downstream.meta.additions import add_missing
-from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.rows.load_data import probe_load_data

@@ -28,7 +28,7 @@ from replicator.routing.expression.expression_filter import (
 )
 from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.rows.decoder.block_decoder import BlockDecoder
-from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowChange
 from replicator.rows.values.column_format import RowFormat
 from replicator.sandbox.server import DatabaseServer
@@ -137,7 +137,7 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
     layouts = list(shard.plan.rows.columns)
     for index, layout in zip(indexes, filtering.layouts, strict=True):
         layouts[index] = layout
-    decoder = compile_decoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
+    decoder = ReferenceDecoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
     images = images_of(decoder.decode(shard.events))
     rules, found = RowFates(resolved.rules), []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
@@ -207,7 +207,7 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
         raw_columns = plan.filtering.indexes
-        read = compile_decoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
+        read = ReferenceDecoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
         block = BlockDecoder(plan.rows, raw_columns=raw_columns).decode(spans_of(shard.events))
         assert block is not None
         try:
