@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -68,11 +69,8 @@ async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
             shards.previews.append(preview)
     if not copies:
         return [TargetPreview(name, tuple(found[name].previews), False) for name in sorted(found)]
-    target = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as target:
         return [await _preview(target, name, found[name]) for name in sorted(found)]
-    finally:
-        target.close()
 
 
 async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, ShardPreview]]:

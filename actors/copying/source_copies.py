@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass
 
 import structlog
@@ -105,11 +106,8 @@ class SourceCopies:
         DatabaseUnavailableError or the server's error.
         """
         setup, every = self._setups[source], start.members
-        upstream = Connection(setup.address)
-        try:
+        with closing(Connection(setup.address)) as upstream:
             sizes = await table_sizes(upstream, (member.name for member in every))
-        finally:
-            upstream.close()
         records = await self._store.chunks(source)
         for member in every:
             estimate = sizes.get(member.name, TableSize(0, 0))
@@ -230,14 +228,11 @@ class SourceCopies:
         Raises DatabaseUnavailableError, also where another server answers, or the server's error.
         """
         checkpoint = await self._meta.load(source)
-        upstream = Connection(self._setups[source].address)
-        try:
+        with closing(Connection(self._setups[source].address)) as upstream:
             server = await server_identity(upstream)
             if checkpoint is None or not checkpoint.server.is_same(server):
                 raise DatabaseUnavailableError(f"another server answers for source {source}")
             return await visible_binlog_end(upstream, needed=self._follow)
-        finally:
-            upstream.close()
 
 
 async def held_back(

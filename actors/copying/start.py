@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import anyio.to_thread
@@ -154,11 +155,8 @@ def _pair(name: TableName) -> tuple[str, str]:
 
 
 def _snapshot_place(address: DatabaseAddress) -> SnapshotPlace | None:
-    stream = SourceStream(address)
-    try:
+    with closing(SourceStream(address)) as stream:
         return stream.begin_snapshot()
-    finally:
-        stream.close()
 
 
 async def _fresh(

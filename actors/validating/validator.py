@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -409,22 +410,16 @@ class RowValidator:
 
     async def _plan(self, target: TableName) -> _Planned:
         registry, setups = self._task.registry, self._task.setups
-        connection = Connection(self._task.target)
-        try:
+        with closing(Connection(self._task.target)) as connection:
             table = await read_target(connection, target)
-        finally:
-            connection.close()
         if table is None:
             raise NoKeyError(f"{target} is not there")
         members = [registry.member(m) for m in registry.members_of(registry.target(target))]
         shards, there = [], []
         rules_of = columns_of(setups)
         for member in members:
-            upstream = Connection(setups[member.source].address)
-            try:
+            with closing(Connection(setups[member.source].address)) as upstream:
                 structure = await read_table(upstream, member.name)
-            finally:
-                upstream.close()
             if structure is None:
                 continue
             filters = setups[member.source].expression_filters

@@ -360,14 +360,11 @@ def _begin_at_position(
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
-    holder = connect()
-    try:
+    with closing(connect()) as holder:
         holder.lock(copy.name, LOCK_SECONDS)
         stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         end = blocking_binlog_end(holder)
         holder.unlock()
-    finally:
-        holder.close()
     return _key(end)
 
 

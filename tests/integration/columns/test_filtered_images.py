@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 
@@ -100,12 +101,9 @@ async def shard(request: pytest.FixtureRequest, database_name: str) -> Shard:
     )
     (table_map,), events = row_events(server, database_name, changes(Random(4)))
     address = DatabaseAddress(host=server.host, port=server.port, user=server.user, password="")
-    upstream = Connection(address)
-    try:
+    with closing(Connection(address)) as upstream:
         structure = await read_table(upstream, TableName(database_name, "x"))
         target = await read_table(upstream, TableName(database_name, "y"))
-    finally:
-        upstream.close()
     assert structure is not None
     assert target is not None
     member = Member("a", TableName(database_name, "x"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from dataclasses import astuple, replace
 
 import pytest
@@ -55,11 +56,8 @@ class Learner:
         return SchemaTracker(registry, self.connection, scratch, memory)
 
     async def read(self, table: str) -> KnownStructure:
-        connection = Connection(address(self.source))
-        try:
+        with closing(Connection(address(self.source))) as connection:
             found = await read_table(connection, TableName(self.database, table))
-        finally:
-            connection.close()
         return KnownStructure(found, Provenance.READ)
 
     async def after(
@@ -200,8 +198,7 @@ async def test_a_target_with_other_settings_is_learned_on_anew(
 async def test_a_server_that_is_left_alone_keeps_its_traits(
     target_server: DatabaseServer, database_name: str
 ) -> None:
-    connection = Connection(address(target_server))
-    try:
+    with closing(Connection(address(target_server))) as connection:
         target_server.execute(f"CREATE DATABASE {database_name}")
         before = await server_traits(connection, database_name)
         target_server.execute(
@@ -210,8 +207,6 @@ async def test_a_server_that_is_left_alone_keeps_its_traits(
         assert await server_traits(connection, database_name) == before
         target_server.execute(f"ALTER DATABASE {database_name} COLLATE utf8mb4_unicode_ci")
         assert await server_traits(connection, database_name) != before
-    finally:
-        connection.close()
 
 
 def changes(chance: random.Random, columns: list[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -228,13 +228,10 @@ def bench_of(
 
 def tables(server: DatabaseServer, database: str, number: int) -> list[Table]:
     async def read() -> list[Table]:
-        connection = Connection(address_of(server))
-        try:
+        with closing(Connection(address_of(server))) as connection:
             found = [
                 await read_table(connection, TableName(database, f"t{n}")) for n in range(number)
             ]
             return [table for table in found if table is not None]
-        finally:
-            connection.close()
 
     return anyio.run(read)

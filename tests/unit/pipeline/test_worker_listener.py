@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,11 +86,8 @@ class Inside:
 
 @contextmanager
 def entrance(folder: Path | None = None) -> Iterator[Inside]:
-    inside = Inside(folder)
-    try:
+    with closing(Inside(folder)) as inside:
         yield inside
-    finally:
-        inside.close()
 
 
 @contextmanager
