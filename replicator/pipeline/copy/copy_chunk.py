@@ -127,7 +127,6 @@ class ChunkOutcome:
     size: int = 0
     replaced: int = 0
     ignored: int = 0
-    read_at: int = 0
     code: int = 0
     message: str = ""
     source: str = ""
@@ -290,7 +289,6 @@ def _copy(
         size=counter.size,
         replaced=replaced,
         ignored=ignored,
-        read_at=read_at,
     )
 
 
