@@ -15,7 +15,6 @@ from actors.control.protocol import Reply
 from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.sharding.coordination import Coordination
-from actors.task.operator.blocked_parts import named_parts, shown
 from actors.task.operator.lock_report import choices_of
 from actors.task_setup import address_of
 from config.models import Task
@@ -26,10 +25,8 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.meta.lease import Lease
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.sharding.pessimistic.lock import DisputedError, UnlockError
-from replicator.status import TaskStatus
 
 _DDL = {
     StatementKind.CREATE_TABLE,
@@ -211,32 +208,3 @@ def _position(text: str) -> BinlogPosition:
     if not (file.rpartition(".")[2].isdecimal() and offset.isdecimal()):
         raise ValueError(f"{text} is no position: FILE:OFFSET, such as bin.000012:4711")
     return BinlogPosition(file, int(offset))
-
-
-def recopy_wanted(
-    status: TaskStatus,
-    task_mode: str,
-    arguments: Mapping[str, Any],
-    known: Collection[TableName],
-) -> frozenset[TableName]:
-    """The targets named in ``arguments``, of those that are ``known``.
-
-    Raises ValueError where they can't be copied again as the task is now.
-    """
-    if task_mode != "all":
-        raise ValueError(
-            f"only a task with task-mode all copies targets, and this one has {task_mode}"
-        )
-    if status.state != "running":
-        raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
-    if status.copy is None or status.copy.state != "finished":
-        raise ValueError("a target can be copied again when the full copy has finished")
-    targets = named_parts(arguments, known, ()).targets
-    names = {shown(target) for target in targets}
-    changing = {lock.target for lock in status.locks} | {t.target for t in status.targets if t.ddl}
-    if names & changing:
-        raise ValueError(
-            f"a schema change of {', '.join(sorted(names & changing))} waits or is executed: let it"
-            f" end first (`replicator show-ddl-locks {status.task}`)"
-        )
-    return targets
