@@ -28,6 +28,7 @@ from replicator.pipeline.apply.batch import (
 from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
+"""The event of the fault that two rows have the same key."""
 _FAULTS = {
     WriteOutcome.DUPLICATE: "rows.duplicate",
     WriteOutcome.REFUSED: "rows.refused",
@@ -37,7 +38,6 @@ _FAULTS = {
     WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
 }
 """The faults by the outcomes that neither pass nor are the task's own affair."""
-"""The event of the fault that two rows have the same key."""
 
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """What another attempt may get over."""
