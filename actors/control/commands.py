@@ -39,8 +39,8 @@ def status(
 ) -> None:
     """Show what a task does: its sources, its targets, and what it waits for.
 
-    Without TASK, show the tasks of this user on this host; if one does not answer, say so beside
-    the others and exit with 1. With a task file, show what a task that does not run has saved.
+    Without TASK, show the tasks of this user on this host; if one does not answer, the list says so
+    and the exit code is 1. With the task file of a task that does not run, show its saved state.
     """
     from replicator.status import needs_operator
     from replicator.terminal.status import render
@@ -169,12 +169,12 @@ def recopy(
     task: TaskName,
     target: Targets = None,
     truncate: Annotated[
-        bool, typer.Option("--truncate", help="Yes, empty these targets first.")
+        bool, typer.Option("--truncate", help="Confirm that these targets are emptied first.")
     ] = False,
 ) -> None:
     """Empty targets of a running task and copy them again; all others go on meanwhile.
 
-    For a task with task-mode all. Who reads such a target misses its rows until they are copied.
+    For a task with task-mode all. Until the rows are copied, readers of the target do not see them.
     """
     from actors.control.requests import command
 

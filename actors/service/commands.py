@@ -22,8 +22,8 @@ def service(
 ) -> None:
     """Print a systemd unit that runs the task, hardened, with readiness and a watchdog.
 
-    The paths of this program, of the task file, and of JAVA_HOME and REPLICATOR_SECRET_KEY_FILE
-    where they are set, go into it.
+    The unit contains the paths of this program and of the task file, and of JAVA_HOME and
+    REPLICATOR_SECRET_KEY_FILE if they are set.
     """
     from actors.service.systemd_unit import systemd_unit
     from config import load_task

@@ -52,8 +52,9 @@ LogMaxSize = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
-        help="Rotate the log file when it has this size, such as 100MiB, and keep five older"
-        " ones beside it. Without it, rotate it by renaming: no signal is needed.",
+        help="Rotate the log file when it has this size, for example 100MiB, and keep five older"
+        " ones beside it. Without this option, you can rotate the file by renaming it,"
+        " without a signal.",
     ),
 ]
 
@@ -61,9 +62,9 @@ StartTime = Annotated[
     str,
     typer.Option(
         metavar="TIME",
-        help="Begin each source that nothing is saved of with its first transaction of this"
-        " time or later, such as '2026-11-20 10:00:00' (UTC), instead of its meta: in the task"
-        " file. For task-mode incremental.",
+        help="Begin each source without a checkpoint at its first transaction of this time or"
+        " later, for example '2026-11-20 10:00:00' (UTC), instead of at its meta: in the"
+        " task file. For task-mode incremental.",
     ),
 ]
 
@@ -71,8 +72,9 @@ UntilEnd = Annotated[
     list[str] | None,
     typer.Option(
         metavar="END",
-        help="End with 0 when all is applied up to END: `now`, a time, or SOURCE=FILE:OFFSET,"
-        " several times for several sources. Later changes may be applied, too.",
+        help="End with 0 when everything up to END is applied: `now`, a time, or"
+        " SOURCE=FILE:OFFSET. Repeat the option for several sources. The task may also apply"
+        " later changes.",
     ),
 ]
 
@@ -80,8 +82,8 @@ MetricsAddress = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS:PORT",
-        help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
-        " metrics.listen of the task file.",
+        help="Publish metrics for Prometheus, and the status as a page, at this address instead"
+        " of metrics.listen of the task file.",
     ),
 ]
 
@@ -89,17 +91,18 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Write nothing to any server: make the checks that don't, show which shard goes to"
-        " which target, the plan of the full copy and its first rows as they would be written.",
+        help="Write nothing to any server: make the checks that don't write, and show the target"
+        " of each shard, the plan of the full copy, and its first rows as the copy would"
+        " write them.",
     ),
 ]
 
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
-        help="If other rules of the task file wrote the rows on the target: stop with a fault,"
-        " keep those rows as they are, or empty the targets that the change concerns and copy"
-        " them again."
+        help="If the rules of the task file have changed since the rows on the target were"
+        " written: stop with a fault, keep these rows as they are, or empty the targets"
+        " concerned and copy them again."
     ),
 ]
 
@@ -110,7 +113,7 @@ def run(
         Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
     ] = None,
     log_max_size: LogMaxSize = "",
-    log_level: Annotated[LogLevel, typer.Option(help="The least level to log.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The lowest level to log.")] = LogLevel.INFO,
     on_error: Annotated[
         OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
@@ -257,7 +260,7 @@ def remove(
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Forget a stopped task: drop its meta tables, and keep its targets as they are."""
+    """Remove a stopped task: drop its meta tables, and keep its targets as they are."""
     from actors.control.task_records import forget_record
     from actors.task.operator.removal import remains_of, remove_task
     from config import load_task
@@ -477,7 +480,7 @@ def set_structure(
         bool, typer.Option("--from-target", help="The structure that the target has now.")
     ] = False,
 ) -> None:
-    """Tell a task that rows of unknown structure block which structure they have."""
+    """Declare the structure of rows whose unknown structure blocks a task."""
     from actors.control.requests import command, status_of
 
     if [file is not None, bool(sql), from_source, from_target].count(True) != 1:

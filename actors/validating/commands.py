@@ -28,7 +28,7 @@ def validation(
         bool,
         typer.Option(
             "--all",
-            help="All errors that are new; with clear-error all that are ignored or resolved.",
+            help="All new errors; with clear-error, all ignored and resolved ones.",
         ),
     ] = False,
     as_json: AsJson = False,
