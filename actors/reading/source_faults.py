@@ -14,7 +14,7 @@ from replicator.binlog.errors import (
 from replicator.mysql.server.identity import ServerIdentity
 
 _PLACE = (
-    "`meta:` of source {source} (binlog-name, binlog-pos) behind it (SHOW BINLOG EVENTS tells the"
+    "`meta:` of source {source} (binlog-name, binlog-pos) after it (SHOW BINLOG EVENTS shows the"
     " position)"
 )
 

@@ -200,8 +200,9 @@ class StatementReader:
         """
         if doubt := unseen.doubt:
             error = DdlError(
-                "a change of a table that is not replicated was logged as a statement, and may have"
-                f" written to replicated tables, of which the binlog does not tell: {doubt}"
+                "a change of a table that is not replicated was logged as a statement. It may"
+                " have written to replicated tables, too, and the binlog does not show this:"
+                f" {doubt}"
             )
             raise unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
@@ -247,7 +248,8 @@ class StatementReader:
         if unseen.left is None:
             raise DdlError(
                 f"the statement ended with error {parsed.error} at the source and was logged all"
-                " the same: which of its tables it has dropped up to then is not known"
+                " the same: the task does not know which of its tables it dropped before the"
+                " error"
             )
         if not unseen.left:
             return parsed
@@ -362,20 +364,20 @@ class StatementReader:
         logged = self._defaults is not None and self._defaults.logs_cascades
         if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
             raise DdlError(
-                f"{changed[0]} gets a foreign key that deletes or changes its rows along with those"
-                " of the parent (ON DELETE, ON UPDATE), which this server does not write to its"
-                " binlog. Where the application changes the rows of the child itself, before those"
-                " of the parent, ignore-checking-items: [foreign_keys] lets the statement pass"
+                f"{changed[0]} gets a foreign key that deletes or changes its rows with those of"
+                " the parent (ON DELETE, ON UPDATE), and this server does not log these changes."
+                " If the application changes the rows of the child itself, before those of the"
+                " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
             )
         words = {token.keyword for token in parsed.tokens}
         tied = [name for name in changed if self.target(name) in self._tied]
         if tied and not logged and words & {"FOREIGN", "REFERENCES", "CONSTRAINT"}:
             raise DdlError(
-                f"{tied[0]} gets or loses a foreign key or another constraint, while the target"
-                f" changes rows of {self.target(tied[0])} along with those of their parents by"
-                " the foreign keys that all shards have. With other keys it would not do what the"
-                " shard does. `binlog skip` leaves the statement out, if the shard gets its former"
-                " keys back before its rows change"
+                f"{tied[0]} gets or loses a foreign key or another constraint. The target changes"
+                f" rows of {self.target(tied[0])} with those of their parents, by the foreign"
+                " keys that all shards have. With other keys it would not make the same changes"
+                " as the shard. If the shard gets its former keys back before its rows change,"
+                " `binlog skip` leaves the statement out"
             )
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
@@ -447,8 +449,8 @@ def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None
     for effect in effects:
         if effect.table not in members:
             raise DdlError(
-                f"a ghost becomes {effect.table}, which was dropped or renamed before: whether"
-                " the target has the rows that it brings along is not known"
+                f"a ghost becomes {effect.table}, which was dropped or renamed before: the task"
+                " does not know whether the target has the ghost's rows"
             )
 
 
@@ -457,12 +459,12 @@ def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
     code = statement.context.unread_code
     if effects and code is not None:
         raise DdlError(
-            f"the event of a schema change has a status variable that is not known here (code"
-            f" {code}): what the session had set (time zone, defaults of TIMESTAMP columns and the"
-            " like) may stand behind it, and could not be read"
+            f"the event of a schema change has an unknown status variable (code {code}), so the"
+            " task can't read the settings of its session (time zone, defaults of TIMESTAMP"
+            " columns and others)"
         )
     if effects and statement.context.brackets_quote and "[" in statement.sql:
         raise DdlError(
-            "the statement ran with sql_mode MSSQL, where what stands in square brackets is a name:"
-            " such names are not read. Replace it by the same with names in backticks"
+            "the statement ran with sql_mode MSSQL, where names may be in square brackets, which"
+            " the task does not read. Replace it with the same statement, with names in backticks"
         )

@@ -282,7 +282,7 @@ def remove(
     )
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("nothing was removed: say --yes where nobody can be asked")
+            raise typer.BadParameter("nothing was removed: without a terminal, give --yes")
         typer.confirm("Remove it?", abort=True)
     anyio.run(remove_task, task)
     forget_record(task.name)

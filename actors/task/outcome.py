@@ -172,5 +172,5 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
         case ControlError():
             return ("fix what the error names, then start the task again",)
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
-            return (f"`replicator check {file}` tells which server can't be used, and why",)
-    return ("report it with this record of the log: nobody expected this error",)
+            return (f"`replicator check {file}` shows which server can't be used, and why",)
+    return ("report this unexpected error, with this record of the log",)

@@ -21,7 +21,7 @@ def validation(
         typer.Argument(
             metavar="[ACTION] TASK [ID]…",
             help="The task, as its name or task file. Before it show-error, ignore-error,"
-            " resolve-error or clear-error; behind it the numbers of errors.",
+            " resolve-error or clear-error; after it the numbers of errors.",
         ),
     ],
     every: Annotated[

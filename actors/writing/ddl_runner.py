@@ -193,7 +193,7 @@ class DdlRunner:
                 target=str(effect.target),
                 version=item.version,
                 statement=effect.sql[:2000],
-                reason="rows that were there get the value of the first shard that brings it",
+                reason="existing rows get the value of the first shard that makes this change",
             )
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
@@ -304,7 +304,8 @@ def _mended(error: DdlRefusedError) -> str:
     """The remedy of a refusal."""
     if error.code in MISSING_PRIVILEGE:
         return (
-            "grant the task's account what the error names (`replicator check` tells all it needs)"
+            "grant the task's account what the error names (`replicator check` shows all that it"
+            " needs)"
         )
     return "remove what the error names from the target"
 

@@ -186,7 +186,7 @@ SOURCE_FAULTS = (
         "source",
         "Another server has taken over a source, and has the transactions in another order, or "
         "others among them",
-        "A replica that may take over must keep the order of commits and get no writes of its own.",
+        "A replica that may take over must keep the order of commits and get no other writes.",
         "Point the task at the former server, then resume.",
         "Or copy again.",
     ),
@@ -254,15 +254,16 @@ SOURCE_FAULTS = (
         "source.unreadable",
         "source",
         "The task can't read the binlog, or can't be certain what an event in it means",
-        "The message says which of these cases it is:\n\n"
+        "The message says which of these cases it is:\n"
+        "\n"
         "* The password or a privilege is wrong.\n"
         "* Two replicas use the same server id.\n"
         "* `LOAD DATA` is logged as a statement.\n"
         "* An event is unknown, or its checksum does not match.\n"
-        "* Events are missing, doubled or out of order, twice at the same position.\n"
+        "* Events are missing, repeated or out of order, twice at the same position.\n"
         "* The source has logged an incident.\n"
-        "* An XA transaction was prepared before the task began to read, or the source no longer "
-        "has it.\n"
+        "* An XA transaction was prepared before the task began to read, or the source no longer"
+        " has it.\n"
         "* A transaction was rolled back in part.\n"
         "* A JSON value is logged in part.\n"
         "* An event is larger than `limits.largest-event`, or than its header says.",

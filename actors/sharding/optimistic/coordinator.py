@@ -183,11 +183,11 @@ class OptimisticCoordinator:
             raise DisputedError(f"several shards have open statements of {lock}")
         name, member, opened = chosen[0]
         if opened.granted or opened.released or opened.action is not None:
-            raise UnlockError(f"the statement of {member} is being resolved already")
+            raise UnlockError(f"the task already resolves the statement of {member}")
         action = Action.SKIP if skip else Action.EXEC
         if opened.objection not in SETTLED[action]:
             raise UnlockError(
-                f"{opened.reason}. {action.value} can't settle that:"
+                f"{opened.reason}. {action.value} can't resolve this:"
                 f" {'; '.join(way.text for way in _ways(member, opened))}"
             )
         await self._answers.say(name, member, action)

@@ -134,4 +134,6 @@ class Uncoordinated:
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""
-        raise UnlockError("the task has no locks: its shard-mode is not pessimistic")
+        raise UnlockError(
+            "the task has no locks: its shard-mode is neither pessimistic nor optimistic"
+        )

@@ -156,8 +156,8 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     if lacking:
         yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
         yield (
-            f"`{unlock}`: it is executed now; the shards that lack it may bring it later, and their"
-            " rows are matched by column name"
+            f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"
+            " and their rows are matched by column name"
         )
         yield f"`{unlock} --action skip`: all shards count as having it, and it is not executed"
     else:

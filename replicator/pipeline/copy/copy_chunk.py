@@ -372,7 +372,7 @@ def _key(end: BinlogEnd | None) -> int:
 def check_structure(stream: SourceStream, copy: TableCopy) -> None:
     """The snapshot that was read keeps the table from being changed until it ends."""
     if stream.fingerprint(copy.name) != copy.fingerprint:
-        raise ShardChangedError(f"{copy} was changed since the copy was planned")
+        raise ShardChangedError(f"{copy} has changed since the copy was planned")
 
 
 def _check_room(

@@ -284,7 +284,7 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises _OpenError."""
     if change.after is None:
-        raise _OpenError(Objection.ROWS, "what the statement makes of the shard is not known")
+        raise _OpenError(Objection.ROWS, "the effect of the statement on the shard is unknown")
     others = {name: s for name, s in state.members.items() if name != change.member}
     same = tuple(
         name
@@ -358,8 +358,8 @@ def _judged(
 def _without_key(columns: Iterable[str]) -> _OpenError:
     return _OpenError(
         Objection.ROWS,
-        "the target has no key, so its rows are told apart by all of their columns: by what the"
-        f" shard has, or lacks, in {', '.join(sorted(columns))} they can't be told from others",
+        "the target has no key, so all columns identify its rows, and with the values that the"
+        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
     )
 
 
@@ -474,10 +474,10 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
         return _OpenError(
-            Objection.NAME, f"it gives {names} another name, and other shards have not done that"
+            Objection.NAME, f"it renames {names}, and other shards have not done this"
         )
     if anew := touched.dropped & touched.added:
-        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it anew")
+        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again")
     if former.taken is None or change.before is None:
         return None
     for column in change.after.columns:
@@ -485,13 +485,13 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
         if old is None:
             continue
         if old.generated != column.generated:
-            why = f"it makes {column.name} a computed column, or no longer one"
+            why = f"it makes {column.name} a generated column, or no longer one"
             return _OpenError(Objection.ROWS, why)
         if not comparable(old, column):
             return _OpenError(
                 Objection.TYPE,
-                f"it converts the values of {column.name} ({old.type} to {column.type}) in a way"
-                " that those of other shards are not",
+                f"it converts the values of {column.name} ({old.type} to {column.type})"
+                " differently from those of other shards",
                 [folded(column.name)],
             )
     return None
@@ -529,9 +529,9 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
         return None
     return _OpenError(
         Objection.STALE,
-        f"it makes {column.name} wider again ({old.type} to {column.type}), after it has changed"
-        " values on their way into the narrower type: its older rows on the target still have their"
-        " former values there",
+        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
+        " type has changed its values: its older rows on the target still have the values before"
+        " that",
         [name],
     )
 
@@ -543,8 +543,8 @@ def _other_fill(
     if name in former.stale:
         return _OpenError(
             Objection.STALE,
-            f"it adds {column.name} again, which it has dropped while other shards have it: its"
-            " older rows on the target still have their former values there",
+            f"it adds {column.name} again, which it had dropped while other shards still have it:"
+            " its older rows on the target still have their former values",
             [name],
         )
     if column.auto_increment:
@@ -557,14 +557,14 @@ def _other_fill(
     if fill.constant and recorded.constant:
         return _OpenError(
             Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, and on the target they have got"
+            f"its rows get {fill.sql} in {column.name}, but on the target they have"
             f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
     return _OpenError(
         Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they got {theirs}",
+        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
         [name],
     )
 
