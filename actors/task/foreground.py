@@ -57,7 +57,7 @@ async def _run(supervisor: TaskSupervisor, console: Console) -> int:
 
 
 async def _show(supervisor: TaskSupervisor, bar: CopyBar) -> None:
-    # A terminal that is gone (SIGHUP) shows nothing, and does not keep the task from saving.
+    # A closed terminal (SIGHUP) shows nothing, and must not keep the task from saving.
     with suppress(OSError):
         try:
             while True:
