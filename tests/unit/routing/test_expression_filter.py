@@ -52,7 +52,7 @@ def rule(**expressions: str) -> ExpressionRule:
     ("text", "said"),
     [
         ("c = ", "an operand is missing (line 1, column 3)"),
-        ("", "nothing"),
+        ("", "is empty"),
         ("missing = 1", "`missing`: the table has no such column (line 1, column 1)"),
         ("c = 1\n  AND FOO(c) > 1", "`FOO(c)`: not supported"),
         ("c = 1\n  AND FOO(c) > 1", "(line 2, column 7)"),
