@@ -88,7 +88,7 @@ def rule(**expressions: str) -> ExpressionRule:
         ("CASE c WHEN 18446744073709551615 THEN 1 END = 1", "signed and unsigned numbers together"),
         ("CASE u WHEN -1 THEN 1 END = 1", "signed and unsigned numbers together"),
         ("c XOR c AND c", "parentheses"),
-        ("LOWER(w) = 'a'", "leave LOWER out"),
+        ("LOWER(w) = 'a'", "leave out LOWER"),
         ("LENGTH(LOWER(v)) = 1", "plain ASCII"),
         ("SUBSTRING(v, 1.5) = 'a'", "whole numbers"),
         ("CAST(v AS CHAR) = 'a'", "AS BINARY"),
