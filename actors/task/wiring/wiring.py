@@ -158,7 +158,7 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, units))
+    coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -200,9 +200,9 @@ def _tools(
     resources: Resources,
     writer: BatchedWriter,
     units: dict[str, SourceUnit],
+    ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        resources.registry,
         columns_of(resources.setups),
         writer,
         resources.tracker,
@@ -210,12 +210,13 @@ def _tools(
         units,
         tuple(resources.setups),
         resources.blocked.targets,
+        ties.tied,
     )
 
 
 def _held_by(coordination: Coordination, target: TableName) -> str:
     locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
-    return next((lock.id for lock in locks if lock.view.target == target), "")
+    return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
