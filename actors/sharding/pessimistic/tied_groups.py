@@ -119,8 +119,8 @@ def _labels(
 def _unknown(member: Member, family: Iterable[TableName]) -> FatalError:
     return FatalError(
         "target.keys-differ",
-        f"{member} was renamed or dropped before the task first read the foreign keys of its source:"
-        " the task does not know which tables they connected it with",
+        f"{member} was renamed or dropped before the task first read the foreign keys of its"
+        " source: the task does not know which tables they connected it with",
         where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
         scope=of_target(*family),
         remedies=(COPY_ANEW,),
