@@ -326,8 +326,8 @@ class PessimisticGroup(GroupActor):
         return FatalError(
             "target.keys-differ",
             f"{name} changes, which was dropped before the task first read the tables of its"
-            f" source: foreign keys tie its target {target} to others, and the task does not know which"
-            " tables they connected it with",
+            f" source: foreign keys tie its target {target} to others, and the task does not know"
+            " which tables they connected it with",
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
             remedies=(COPY_ANEW,),
