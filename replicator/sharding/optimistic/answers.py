@@ -13,7 +13,8 @@ takes: no step waits for another source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
@@ -27,6 +28,7 @@ from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
+    ShapeColumn,
     definitions,
     join,
     joined_names,
@@ -198,7 +200,11 @@ class TargetState(Generic[Name]):
 
 
 def joined(standings: Iterable[Standing]) -> Shape | None:
-    """The join of taken structures. Raises NoJoinError."""
+    """The join of taken structures; None where none is known. Raises NoJoinError."""
+    return _joined(with_holders([*standings]))
+
+
+def _joined(standings: Iterable[Standing]) -> Shape | None:
     shapes: dict[object, Shape] = {}
     for standing in standings:
         if standing.taken is None:
@@ -209,6 +215,34 @@ def joined(standings: Iterable[Standing]) -> Shape | None:
             shape = replace(shape, columns=columns)
         shapes[shape.sense] = shape
     return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
+
+
+def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
+    """Standings that have ceded a column only where another member has it as the target does.
+
+    Where that one has dropped it or left, the column is that of those that still have it, as far as
+    there is a join of theirs.
+    """
+    given = frozenset().union(*(standing.ceded for standing in standings))
+    if not given:
+        return standings
+    columns = [_columns(standing) for standing in standings]
+    found = [replace(s, ceded=s.ceded & c.keys()) for s, c in zip(standings, columns, strict=True)]
+    for name in sorted(given):
+        having = [n for n, own in enumerate(columns) if name in own]
+        if any(name not in found[n].ceded for n in having):
+            continue
+        for number in sorted(having, key=lambda n: repr(columns[n][name].sense)):
+            taken_back = [*found]
+            taken_back[number] = replace(found[number], ceded=found[number].ceded - {name})
+            with suppress(NoJoinError):
+                _joined(taken_back)
+                found = taken_back
+    return found
+
+
+def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
+    return {} if standing.taken is None else shape_of(standing.taken).columns
 
 
 class _OpenError(Exception):

@@ -25,6 +25,7 @@ from replicator.sharding.optimistic.answers import (
     StatementAnswer,
     TargetState,
     joined,
+    with_holders,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import still_rounded
@@ -127,6 +128,7 @@ class TargetHistory(Generic[Name]):
                 for name in entry.granted:
                     members[name] = _released(members[name])
         self._note_refusal(entry)
+        members = dict(zip(members, with_holders([*members.values()]), strict=True))
         self.state = TargetState(_unrounded(_unstaled(members)), fills)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
