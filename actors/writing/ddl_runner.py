@@ -415,6 +415,7 @@ def other_values_fault(
         ),
     )
 
+
 def _execution(
     registry: SchemaRegistry, item: DdlItem, change: MemberChange | None
 ) -> DdlExecution:

@@ -225,9 +225,13 @@ def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
     """``lock``: the one that rows of the target wait for, if any."""
     if not lock:
         return (
-            "remove or change the row in one of the shards (the change then arrives here too)"
-            " or on the target, then `replicator resume`",
-            "if rows may overwrite one another, set safe-mode: true in the syncer",
+            "if both shards have the row: remove or change it in one of them (the change then"
+            " arrives here too) or on the target, then `replicator resume`; where rows may"
+            " overwrite one another, set safe-mode: true in the syncer",
+            "if only one of them has it, it has moved while rows of the other were held, and its"
+            " deletion is still to come: set safe-mode: true in the syncer (`replicator stop`,"
+            " `replicator run`) until `replicator status` shows that nothing is behind. Do not"
+            " delete the row on the target then: the deletion would take the new row away",
         )
     return (
         f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched
-from replicator.sharding.optimistic.answers import SETTLED, Action, Change, Standing, answer
+from replicator.sharding.optimistic.answers import SETTLED, Change, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -24,6 +24,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.shapes import Shape
+from replicator.sharding.optimistic.standings import Action, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.store import BrokenError

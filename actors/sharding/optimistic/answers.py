@@ -38,11 +38,8 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
-    Standing,
     StatementAnswer,
     TargetState,
     answer,
@@ -58,6 +55,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])

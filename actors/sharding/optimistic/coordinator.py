@@ -15,12 +15,8 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item
-from replicator.sharding.optimistic.answers import (
-    SETTLED,
-    Action,
-    Objection,
-    OpenStatement,
-)
+from replicator.sharding.optimistic.answers import SETTLED
+from replicator.sharding.optimistic.standings import Action, Objection, OpenStatement
 from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
 from replicator.watermark import Place
 

@@ -16,19 +16,21 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import folded
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
     Release,
-    Standing,
     StatementAnswer,
     TargetState,
-    joined,
-    with_holders,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import still_rounded
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    Standing,
+    joined,
+    with_holders,
+)
 from replicator.watermark import Place
 
 

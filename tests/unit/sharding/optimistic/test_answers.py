@@ -7,11 +7,8 @@ from dataclasses import replace
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
-    Standing,
     StatementAnswer,
     answer,
     left_open,
@@ -23,6 +20,7 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 
