@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from replicator.sharding.optimistic import history, shapes, standings
+from replicator.sharding.optimistic import shapes
 from replicator.sharding.optimistic.answers import Release, TargetState
 from replicator.sharding.optimistic.history import HistoryEntry, TargetHistory
 from replicator.sharding.optimistic.shapes import Key, Shape
@@ -179,12 +179,6 @@ def key_of_the_last_shard(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(shapes, "_unique", _unique)
 
 
-def columns_ceded_for_good(patch: pytest.MonkeyPatch) -> None:
-    """What a member has ceded is nobody's when the one that it was ceded to has dropped it."""
-    for module in (history, standings):
-        patch.setattr(module, "with_holders", lambda found: found)
-
-
 OPTIMISTIC_MUTANTS: dict[str, Patch] = {
     found.__name__: found
     for found in (
@@ -203,7 +197,6 @@ OPTIMISTIC_MUTANTS: dict[str, Patch] = {
         stale_forgotten,
         released_by_counting,
         key_of_the_last_shard,
-        columns_ceded_for_good,
     )
 }
 
