@@ -186,6 +186,27 @@ class LockStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferingShard:
+    """A shard of a source that is not as its target: ``differences``, each as a sentence."""
+
+    source: str
+    member: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingTarget:
+    """A target whose shards differ (`shard-mode: optimistic`); nothing waits for that.
+
+    ``notices``: in what shards disagree though no row can tell.
+    """
+
+    target: str
+    shards: tuple[DifferingShard, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HeldAtSource:
     """What one source holds of a blocked target: ``rows_held`` row events, read again later.
 
@@ -323,6 +344,7 @@ class TaskStatus:
     blocked: tuple[BlockedPart, ...] = ()
     validation: ValidationStatus | None = None
     trend: Trend = Trend()
+    differing: tuple[DifferingTarget, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

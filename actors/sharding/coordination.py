@@ -21,6 +21,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
@@ -123,6 +124,9 @@ class Coordination(Protocol):
 
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
+
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """The targets whose shards may differ, and do: in what."""
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, named by its id; returns when that is decided and saved.

@@ -20,7 +20,8 @@ ROW_FAULTS = (
         " for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and"
         " the lag is 0. The task tracks these keys, and puts back what the deletion removes."
         " Don't delete the row on the target: the deletion that waits would then remove the new"
-        " row for good.",
+        " row for good. The same helps after a lock is resolved, if only one of the shards has the"
+        " row.",
     ),
     fault(
         "rows.refused",

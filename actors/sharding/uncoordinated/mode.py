@@ -23,9 +23,10 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
 
@@ -132,6 +133,10 @@ class Uncoordinated:
     def open_locks(self) -> Sequence[OpenLock]:
         """Nothing ever waits."""
         return ()
+
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """None: the shards of a target are to be alike."""
+        return {}
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""

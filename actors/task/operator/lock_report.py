@@ -15,6 +15,8 @@ from replicator.sharding.items import Claim
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.status import (
     BinlogDistance,
+    DifferingShard,
+    DifferingTarget,
     LockClaim,
     LockConflict,
     LockSource,
@@ -30,6 +32,21 @@ _SHOWN = 500
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
     """All open locks; none where DDL is not coordinated."""
     return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
+
+
+def differing_targets(running: RunningTask) -> tuple[DifferingTarget, ...]:
+    """The targets whose shards differ, and in what; only where that is no fault."""
+    return tuple(
+        DifferingTarget(
+            str(target),
+            tuple(
+                DifferingShard(member.source, str(member.name), texts)
+                for member, texts in found.members.items()
+            ),
+            found.notices,
+        )
+        for target, found in running.coordination.differences().items()
+    )
 
 
 def binlog_distance(running: RunningTask, source: str) -> BinlogDistance | None:

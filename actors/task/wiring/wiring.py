@@ -293,6 +293,7 @@ async def _writer(
             SourceState(start.resume, start.groups),
             dict(start.low_watermarks),
             partial(open_items, source),
+            start.high_watermarks,
         )
         for source, start in starts.items()
     }
@@ -303,6 +304,7 @@ async def _writer(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
+            unfinished=await meta.unfinished(resources.setups.keys() - starts.keys()),
         ),
         registry,
         trackers,

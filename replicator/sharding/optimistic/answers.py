@@ -28,60 +28,18 @@ from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
     definitions,
-    join,
     joined_names,
     shape_of,
     still_rounded,
 )
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    OpenStatement,
+    Standing,
+    joined,
+)
 from replicator.watermark import Place
-
-
-class Action(StrEnum):
-    """The operator's answer to an open statement."""
-
-    EXEC = "exec"
-    """It counts, and changes the target."""
-    SKIP = "skip"
-    """The target stays as it is; its member goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStatement:
-    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
-
-    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
-    members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again.
-    """
-
-    at: Place
-    text: str
-    sql: str
-    objection: Objection
-    reason: str
-    structure: Table | None
-    timestamp: int = 0
-    granted: bool = False
-    action: Action | None = None
-    released: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A member: its taken structure (None where it is unknown), and exceptions.
-
-    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
-    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
-    as the operator has said.
-    """
-
-    taken: Table | None
-    stale: frozenset[str] = frozenset()
-    rounded: frozenset[str] = frozenset()
-    ceded: frozenset[str] = frozenset()
-    open: OpenStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +52,6 @@ class Release(Generic[Name]):
     number: int
     at: Place
     members: tuple[tuple[Name, Place], ...]
-
-
-class Objection(StrEnum):
-    """Why a statement is open; this decides which answers the operator has."""
-
-    NAME = "name"
-    """It renames a column, or drops and adds it: its rows would have no column."""
-    TYPE = "type"
-    """Its column and that of others have no type in common, or their values are converted."""
-    FILL = "fill"
-    """Its rows get another value in a new column than those on the target."""
-    STALE = "stale"
-    """It adds a column again, or makes it wider again, of which the target still has the shard's
-    former values."""
-    ROWS = "rows"
-    """Its rows could not be distinguished from those of others, or its effect is unknown."""
-    REFUSED = "refused"
-    """The target has refused the change."""
 
 
 class StatementAnswer(StrEnum):
@@ -194,20 +134,6 @@ class TargetState(Generic[Name]):
         if standing.open.granted or standing.open.action is not None:
             return True
         return answer(self, change).answer is StatementAnswer.TAKEN
-
-
-def joined(standings: Iterable[Standing]) -> Shape | None:
-    """The join of taken structures. Raises NoJoinError."""
-    shapes: dict[object, Shape] = {}
-    for standing in standings:
-        if standing.taken is None:
-            continue
-        shape = shape_of(standing.taken)
-        if standing.ceded:
-            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
-            shape = replace(shape, columns=columns)
-        shapes[shape.sense] = shape
-    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
 
 
 class _OpenError(Exception):

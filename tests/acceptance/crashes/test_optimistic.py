@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from replicator.failpoints import Failpoint
+from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_shard_ddl import Walk
+from tests.conftest import StartServer
 from tests.support.tasks.processes import PATIENCE, task_process
 from tests.support.tasks.task_files import write_task
 
@@ -49,4 +51,33 @@ def test_killed_at_every_step_of_an_answer(
             walk.change(change)
             assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
+        task.until(lambda: walk.difference() == "", "equality")
+
+
+def test_a_key_changes_while_a_killed_task_has_part_of_another_source(
+    start_server: StartServer,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """Its rows get other buckets by the new key: they are read again before it changes."""
+    away = start_server(MariaDBServer)
+    shards = [("a", away, "t1"), ("b", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name, "(id INT PRIMARY KEY, v INT NOT NULL)")
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    change = "DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"
+    crash = {"REPLICATOR_CRASH_AT": Failpoint.BATCH_APPLIED.value}
+    with task_process(path, tmp_path, env=crash) as task:
+        task.until_logged("task.running")
+        rows = ", ".join(f"({number * 100}, {number % 7})" for number in range(1, 201))
+        away.execute(f"INSERT INTO {database_name}.t1 VALUES {rows}")
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    away.stop()
+    mariadb_source.execute(f"ALTER TABLE {database_name}.t2 {change}")
+    with task_process(path, tmp_path) as task:
+        task.until_logged("ddl.put-off")
+        away.start()
+        away.execute(f"ALTER TABLE {database_name}.t1 {change}")
+        walk.rows()
         task.until(lambda: walk.difference() == "", "equality")
