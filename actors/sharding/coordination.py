@@ -21,6 +21,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
@@ -153,6 +154,10 @@ class ShardMode(Protocol):
         """Whether a task starts only where all shards of a target have the same structure."""
 
     @property
+    def joins_structures(self) -> bool:
+        """Whether a target has the least structure that takes the rows of all its shards."""
+
+    @property
     def holds_rows(self) -> bool:
         """Whether rows of one table may wait while those of another go on."""
 
@@ -166,6 +171,10 @@ class ShardMode(Protocol):
     def has_places(self, entry: str) -> bool:
         """Whether what is saved of a statement (`entry` of its record) names places of binlogs that
         are not known by the server that takes a source over."""
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+        """By target and folded name of a column, what rows of shards without it get there, where
+        that is saved."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

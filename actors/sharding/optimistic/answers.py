@@ -50,7 +50,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.fills import Fill, fill_of, filled
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -74,6 +74,16 @@ def dump_answer(entry: HistoryEntry[Member]) -> str:
 def load_answer(text: str) -> HistoryEntry[Member]:
     """The entry that `dump_answer` wrote."""
     return _ENTRY.validate_json(text)
+
+
+async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Member]]:
+    """What was answered about each target, as far as it is executed. Raises
+    DatabaseUnavailableError."""
+    found: dict[TableName, TargetHistory[Member]] = {}
+    for record in await AnswerStore(meta).load():
+        if record.done:
+            found.setdefault(record.target, TargetHistory()).take(load_answer(record.entry))
+    return found
 
 
 class OptimisticAnswers:
@@ -490,16 +500,7 @@ class OptimisticAnswers:
         """The target's table with the fills of the columns that the member lacks."""
         fills = self.history(self._registry.target_name(target)).state.fills
         own = {folded(column.name) for column in structure.columns}
-        wanted = {
-            name: fill.sql for name, fill in fills.items() if name not in own and fill.constant
-        }
-        if not any(folded(c.name) in wanted and not c.generated for c in table.columns):
-            return table
-        columns = (
-            replace(c, fill=wanted.get(folded(c.name), "")) if not c.generated else c
-            for c in table.columns
-        )
-        return replace(table, columns=tuple(columns))
+        return filled(table, {name: fill for name, fill in fills.items() if name not in own})
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
-from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer
+from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer, saved_histories
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
@@ -15,12 +15,14 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import Fill
 
 
 class OptimisticMode:
     """The mode in which no shard waits for another."""
 
     equal_structures = False
+    joins_structures = True
     holds_rows = True
     drops_databases = False
 
@@ -33,6 +35,10 @@ class OptimisticMode:
         found = load_answer(entry)
         is_open = found.standing is not None and found.standing.open is not None
         return is_open or found.release is not None
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+        """As the answers have left them."""
+        return {name: found.state.fills for name, found in (await saved_histories(meta)).items()}
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -18,12 +18,14 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import Fill
 
 
 class PessimisticMode:
     """The mode whose locks wait for all shards."""
 
     equal_structures = True
+    joins_structures = False
     holds_rows = True
     drops_databases = False
 
@@ -34,6 +36,10 @@ class PessimisticMode:
     def has_places(self, entry: str) -> bool:
         """An entry names no places."""
         return False
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+        """The target's defaults decide."""
+        return {}
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

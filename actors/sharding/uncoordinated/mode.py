@@ -26,6 +26,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
 
@@ -34,6 +35,7 @@ class UncoordinatedMode:
     """The mode without locks."""
 
     equal_structures = False
+    joins_structures = False
     holds_rows = False
     drops_databases = True
 
@@ -44,6 +46,10 @@ class UncoordinatedMode:
     def has_places(self, entry: str) -> bool:
         """An entry names no places."""
         return False
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+        """The target's defaults decide."""
+        return {}
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

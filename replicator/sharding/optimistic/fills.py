@@ -8,9 +8,11 @@ default may change later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
+from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import value_clause, value_text
 from replicator.schema.structure.structure import Column, Table
 
@@ -60,6 +62,18 @@ def fill_of(table: Table, column: Column) -> Fill:
         # Whatever the charset of the session is that writes it.
         sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
+
+
+def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
+    """The target's table whose columns say what rows without them get, by their folded names."""
+    wanted = {name: fill.sql for name, fill in fills.items() if fill.constant}
+    if not any(folded(c.name) in wanted and not c.generated for c in target.columns):
+        return target
+    columns = (
+        replace(c, fill=wanted.get(folded(c.name), "")) if not c.generated else c
+        for c in target.columns
+    )
+    return replace(target, columns=tuple(columns))
 
 
 def _plain(literal: str) -> str:
