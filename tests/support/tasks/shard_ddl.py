@@ -176,10 +176,10 @@ class ShardedEstate:
         """What keeps a target from being equal to its shards; empty where it is."""
         whole = f"{self.db}.{target}"
         shards = [shard for shard in self.shards if target_of(shard) == target]
-        columns = self._columns(self.target, whole)
-        wrong = [s for s in shards if self._columns(self.server(s), self.name(s)) != columns]
+        columns = self.columns(self.target, whole)
+        wrong = [s for s in shards if self.columns(self.server(s), self.name(s)) != columns]
         if wrong:
-            others = self._columns(self.server(wrong[0]), self.name(wrong[0]))
+            others = self.columns(self.server(wrong[0]), self.name(wrong[0]))
             return f"only in {whole}: {columns - others}, only in {wrong[0]}: {others - columns}"
         names = ", ".join(f"`{name}`" for name, _ in sorted(columns))
         left = rows_of(self.target, whole, names)
@@ -196,7 +196,8 @@ class ShardedEstate:
                 await anyio.sleep(LOOK_SECONDS * 5)
         assert sum(self.rows(target=target).values()) == number
 
-    def _columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
+    def columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
+        """The columns of a table, each with its type."""
         schema, name = table.split(".")
         rows = server.execute(
             "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"

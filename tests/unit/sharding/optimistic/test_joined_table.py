@@ -30,7 +30,9 @@ def table(*lines: str, primary: str = "id", name: str = "t1") -> Table:
     if primary:
         shown.append(f"PRIMARY KEY ({','.join(f'`{n}`' for n in primary.split(','))})")
     shown += [line for line in lines if not line.startswith("`")]
-    text = f"CREATE TABLE `{name}` (\n  " + ",\n  ".join(shown) + "\n) ENGINE=InnoDB COMMENT='a, (b'"
+    text = (
+        f"CREATE TABLE `{name}` (\n  " + ",\n  ".join(shown) + "\n) ENGINE=InnoDB COMMENT='a, (b'"
+    )
     return Table("d", name, tuple(columns), tuple(keys), text)
 
 
@@ -77,7 +79,7 @@ def test_a_target_that_is_too_narrow_is_told_what_it_lacks() -> None:
         "ALTER TABLE `d`.`t` DROP PRIMARY KEY,"
         " MODIFY COLUMN `id` bigint NOT NULL AUTO_INCREMENT,"
         " MODIFY COLUMN `a` bigint(20) NULL,"
-        " ADD COLUMN `e` int NULL AFTER `a`,"
+        " ADD COLUMN `e` int NULL,"
         " ADD COLUMN `x` int NOT NULL DEFAULT 7 COMMENT ', (' AFTER `a`,"
         " ADD PRIMARY KEY (`id`, `x`)"
     )
