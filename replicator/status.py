@@ -166,7 +166,8 @@ class LockStatus:
     ``target``, as its item number ``version``. ``owner``: the first source of which all shards
     have it, empty while there is none. ``since``: the earliest of these statements, by its
     source's clock; None where that is not known. ``rows_held``: row events that are read again
-    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it.
+    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
+    ``shard``: then, the one whose statement it is, and whose rows alone wait.
     """
 
     id: str
@@ -181,6 +182,7 @@ class LockStatus:
     conflict: LockConflict | None = None
     remedies: tuple[str, ...] = ()
     reason: str = ""
+    shard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.fills import Fill, filled
+from replicator.sharding.optimistic.fills import TargetFills, filled
 from replicator.sharding.optimistic.joined_table import joined_table
 from replicator.sharding.optimistic.shapes import NoJoinError, described
 
@@ -51,7 +51,7 @@ async def make_targets(
     members: Mapping[str, Sequence[CopyMember]],
     begun: Set[TableName],
     copied: Set[TableName],
-    fills: Mapping[TableName, Mapping[str, Fill]],
+    fills: Mapping[TableName, TargetFills],
 ) -> tuple[dict[TableName, CopyTarget], frozenset[TableName]]:
     """Every target that members are copied to, its shards left out, and those without rows: what
     they hold later is what the task has copied.
@@ -89,8 +89,9 @@ async def make_targets(
             except MySQLError as error:
                 raise refusal(target.address, error, source=None, of=name) from error
             refuse_engine(name, table)
-            structure = filled(table, fills.get(name, {}))
-            found[name] = CopyTarget(registry.target(name), structure)
+            if name in fills:
+                table = filled(table, fills[name].fills)
+            found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
     finally:
         target.close()

@@ -21,7 +21,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
@@ -172,9 +172,8 @@ class ShardMode(Protocol):
         """Whether what is saved of a statement (`entry` of its record) names places of binlogs that
         are not known by the server that takes a source over."""
 
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
-        """By target and folded name of a column, what rows of shards without it get there, where
-        that is saved."""
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
+        """By target, what rows of shards without a column get there, where that is saved."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -15,7 +15,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.fills import TargetFills
 
 
 class OptimisticMode:
@@ -36,9 +36,10 @@ class OptimisticMode:
         is_open = found.standing is not None and found.standing.open is not None
         return is_open or found.release is not None
 
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """As the answers have left them."""
-        return {name: found.state.fills for name, found in (await saved_histories(meta)).items()}
+        states = {name: found.state for name, found in (await saved_histories(meta)).items()}
+        return {name: TargetFills(state.fills, state.stale) for name, state in states.items()}
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -18,7 +18,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.fills import TargetFills
 
 
 class PessimisticMode:
@@ -37,7 +37,7 @@ class PessimisticMode:
         """An entry names no places."""
         return False
 
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """The target's defaults decide."""
         return {}
 

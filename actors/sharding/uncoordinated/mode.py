@@ -26,7 +26,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
 
@@ -47,7 +47,7 @@ class UncoordinatedMode:
         """An entry names no places."""
         return False
 
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, Mapping[str, Fill]]:
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """The target's defaults decide."""
         return {}
 

@@ -33,6 +33,22 @@ class Fill:
         return self.sql != NOT_CONSTANT
 
 
+@dataclass(frozen=True, slots=True)
+class TargetFills:
+    """What rows of shards without a column of a target get there, by its folded name.
+
+    ``stale``: columns that some shards have dropped: their older rows have what they had.
+    """
+
+    fills: Mapping[str, Fill]
+    stale: frozenset[str] = frozenset()
+
+    @property
+    def certain(self) -> Mapping[str, Fill]:
+        """Those that all rows have."""
+        return {name: fill for name, fill in self.fills.items() if name not in self.stale}
+
+
 _NOTHING = Fill(NOT_CONSTANT, NOT_CONSTANT)
 _NULL = Fill("NULL", "NULL")
 

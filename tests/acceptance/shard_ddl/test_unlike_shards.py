@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
+import anyio
 import pytest
+from pyspark import SparkContext
 
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from replicator.pipeline.compare.findings import TargetComparison
 from tests.acceptance.conftest import MYSQL_SECOND, MakeEstate
+from tests.support.tasks.processes import TaskProcess, task_process
 from tests.support.tasks.running import copied
 from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.tables import rows_of
+from tests.support.tasks.task_files import load, write_task
 
 
 @pytest.fixture
@@ -75,3 +83,54 @@ async def test_the_copy_of_unlike_shards_makes_a_target_that_takes_all(
         await estate.caught_up()
         assert estate.views() == []
         assert on_target(estate) == with_fills(estate)
+
+
+def compared(
+    estate: ShardedEstate, process: TaskProcess, spark: SparkContext, folder: Path
+) -> TargetComparison:
+    """What a comparison finds beside the running task."""
+
+    async def context() -> SparkContext:
+        return spark
+
+    process.until_applied(estate.db, estate.sources)
+    with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=process.env["XDG_RUNTIME_DIR"]):
+        comparer = TargetComparer(load(folder, estate.task), CompareOptions(), context)
+        (found,) = anyio.run(comparer.run)
+    assert not found.failure
+    return found
+
+
+def test_a_comparison_beside_shards_that_differ(
+    estate: ShardedEstate, spark: SparkContext, tmp_path: Path
+) -> None:
+    """Fills are no differences, rows behind an open statement are held, all else is found."""
+    estate.create("A1", "B1", "B2", table="(id INT PRIMARY KEY, b INT)")
+    for shard in estate.shards:
+        estate.put(shard, "{}, 1")
+    with task_process(write_task(tmp_path, estate.task), tmp_path) as process:
+        process.until_logged("task.running")
+        estate.ddl(
+            "A1",
+            "ADD c DECIMAL(9,2) NOT NULL DEFAULT 7",
+            "ADD v VARCHAR(9) CHARACTER SET latin1 DEFAULT 'ä'",
+            "ADD n INT",
+            "ALTER c SET DEFAULT 8",
+            "MODIFY b BIGINT",
+        )
+        estate.put("A1", "{}, 2, DEFAULT, 'x', 3")
+        estate.put("B1", "{}, 2")
+        found = compared(estate, process, spark, tmp_path)
+        assert (found.rows, found.differing, found.held, found.unsettled) == (5, 0, 0, 0)
+        assert not found.unequal
+        assert not found.incomplete
+        assert not found.left_out
+        estate.ddl("B1", "CHANGE b d INT")
+        estate.put("B1", "{}, 3")
+        process.until_logged("ddl.open")
+        estate.target.execute(f"UPDATE {estate.db}.t SET n = 4 WHERE id = 3")
+        found = compared(estate, process, spark, tmp_path)
+        assert (found.missing, found.different, found.held) == (0, 1, 3)
+        [example] = found.examples
+        assert example.shard.startswith("b: ")
+        assert [column.column for column in example.columns] == ["n"]
