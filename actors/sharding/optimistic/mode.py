@@ -38,8 +38,11 @@ class OptimisticMode:
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """As the answers have left them."""
-        states = {name: found.state for name, found in (await saved_histories(meta)).items()}
-        return {name: TargetFills(state.fills, state.stale) for name, state in states.items()}
+        found = {}
+        for name, history in (await saved_histories(meta)).items():
+            stale = (standing.stale for standing in history.state.members.values())
+            found[name] = TargetFills(history.state.fills, frozenset().union(*stale))
+        return found
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -187,11 +187,6 @@ class TargetState(Generic[Name]):
         """The join of the members' taken structures; None where none is known."""
         return joined(self.members.values())
 
-    @property
-    def stale(self) -> frozenset[str]:
-        """The columns that some members have dropped while others have them."""
-        return frozenset().union(*(standing.stale for standing in self.members.values()))
-
     def takeable(self, change: Change[Name]) -> bool:
         """Whether an open statement, as it was put to the rule, can be taken by now."""
         standing = self.members.get(change.member)

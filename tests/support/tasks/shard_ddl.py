@@ -6,6 +6,7 @@ to a second target ``u``, as the names without a letter are those of ``t``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.pessimistic.lock import LockView
+from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import load, task_dict
@@ -197,12 +199,15 @@ class ShardedEstate:
         assert sum(self.rows(target=target).values()) == number
 
     def columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
-        """The columns of a table, each with its type."""
+        """The columns of a table, each with its type, as the target shows it."""
         schema, name = table.split(".")
         rows = server.execute(
             "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"
             f" WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{name}'"
         )
+        if isinstance(self.target, MySQLServer):
+            # It shows no width of an integer.
+            rows = tuple((name, re.sub(r"int\(\d+\)", "int", str(kind))) for name, kind in rows)
         return {(str(name), str(kind)) for name, kind in rows}
 
     def key(self) -> int:
