@@ -78,6 +78,13 @@ class SchemaTracker:
         number = registry.number(Member(source, effect.table))
         if number is None or not effect.table.table:
             return UNSEEN
+        if effect.created is not None:
+            own = replace(effect, statement=effect.created, instead=None, created=None)
+            after = await self._created(source, own, statement)
+            registry.learn(number, at, after)
+            # The shard's rows are as its own statement made it, and it joins as the operator says.
+            joins = effect.kind is EffectKind.CREATE
+            return await self._created(source, effect, statement) if joins else after
         before = registry.held(number, at - 1)
         there = before not in (UNSEEN, GONE)
         match effect.kind:

@@ -370,16 +370,16 @@ async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwi
         await merging.caught_up(generation)
     merging.shards("x", 3)
     second = list(merging.sources.values())[1]
-    merging.on(second, "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
     merging.do(
         "INSERT INTO x_1 VALUES (1, 'before')",
         "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)",
         "INSERT INTO x_3 VALUES (2, 'more', 7)",
         "INSERT INTO x_2 VALUES (3, 'after')",
     )
-    merging.on(second, "INSERT INTO x_3 VALUES (1002, 'more', 8)")
     found = await merging.fault()
     assert found.event == "ddl.create-differs"
+    merging.on(second, "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
+    merging.on(second, "INSERT INTO x_3 VALUES (1002, 'more', 8)")
     await override(merging, found, OverrideAction.REPLACE, "ALTER TABLE x_3 ADD w INT")
     async with merging.running():
         for server in merging.sources.values():
@@ -389,3 +389,26 @@ async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwi
         (7,),
         (8,),
     )
+
+
+async def test_a_shard_keeps_its_structure_whatever_the_operator_creates_on_the_target(
+    merging: Merging,
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v BIGINT)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.shards("x", 2)
+    second = list(merging.sources.values())[1]
+    merging.do(
+        "CREATE TABLE x_2 (id INT PRIMARY KEY, v INT UNSIGNED)",
+        "INSERT INTO x_2 VALUES (2, 3000000000)",
+    )
+    found = await merging.fault()
+    assert found.event == "ddl.create-differs"
+    merging.on(second, "CREATE TABLE x_2 (id INT PRIMARY KEY, v BIGINT)")
+    await override(
+        merging, found, OverrideAction.REPLACE, "CREATE TABLE x_2 (id INT PRIMARY KEY, v BIGINT)"
+    )
+    async with merging.running():
+        await equal(merging)
