@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.fills import TargetFills
@@ -125,7 +125,8 @@ class CoordinationTools:
     """What a coordination may work with.
 
     ``units`` are the sources that are read, which are there when the first of them begins;
-    ``sources`` are all. ``blocked`` are the targets that nothing is done for.
+    ``sources`` are all. ``blocked`` are the targets that nothing is done for. ``left``: whether the
+    task file sends a shard elsewhere than to this target.
     """
 
     registry: SchemaRegistry
@@ -136,6 +137,7 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
+    left: Callable[[Member, TableName], bool] = lambda member, target: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,10 @@ class ShardMode(Protocol):
     @property
     def holds_rows(self) -> bool:
         """Whether rows of one table may wait while those of another go on."""
+
+    @property
+    def lets_shards_leave(self) -> bool:
+        """Whether a shard that the task file leaves out may go while something is open."""
 
     @property
     def drops_databases(self) -> bool:

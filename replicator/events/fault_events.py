@@ -100,12 +100,12 @@ TASK_FAULTS = (
     fault(
         "task.mode-changed",
         "task",
-        "The task file has another `shard-mode` than the checkpoint",
-        "The modes count schema changes differently.",
-        "Put the former mode back.",
-        "Or change it when nothing is open: with the former mode, let the task read to the end of "
-        "the binlogs until no lock is open, and `stop`. Then `run --remove-meta` with the new "
-        "mode, `task-mode: incremental`, and `meta:` at the saved positions.",
+        "The `shard-mode` changed while schema changes of the shards are open",
+        "The modes count schema changes differently, so a task takes another mode only where "
+        "nothing is open and nothing will be read again, and `pessimistic` only where all shards "
+        "of each target are alike.",
+        "Put the former mode back, let the task work until no lock is open, nothing is blocked, "
+        "the lag is 0 and the shards are alike, `stop` it, and then change the mode.",
     ),
     fault(
         "task.routes-changed",

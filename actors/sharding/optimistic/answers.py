@@ -7,7 +7,7 @@ write-ahead record, so that each reading finds the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import anyio
@@ -22,7 +22,7 @@ from replicator.ddl.parser.statement import TableReference
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.downstream.meta.answers import AnswerStore
+from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
@@ -118,40 +118,62 @@ class OptimisticAnswers:
 
     # The start.
 
-    async def start(self, blocked: Iterable[TableName]) -> None:
-        """Load what was answered, finish what was begun, and note members that are new."""
+    async def start(
+        self, blocked: Iterable[TableName], left: Callable[[Member, TableName], bool]
+    ) -> None:
+        """Load what was answered, finish what was begun, and note members that are new, and those
+        that the task file has ``left`` out."""
         left_out = set(blocked)
+        gone: dict[tuple[TableName, Member], int] = {}
         for record in await self._store.load():
             entry = load_answer(record.entry)
-            if not record.done and record.target not in left_out:
-                execution = DdlExecution(
-                    target=record.target,
-                    member=record.member,
-                    transaction=record.transaction,
-                    sql=entry.run[0] if len(entry.run) == 1 else "",
-                    change=None,
-                    timestamp=entry.timestamp,
-                    context=entry.context,
-                    instead=None if len(entry.run) == 1 else entry.run,
-                )
-                try:
-                    await self._executor.execute(execution)
-                except DdlRefusedError as error:
-                    # It is taken back, and answered anew when its statement is read again.
-                    self._log.info(
-                        "ddl.refused-again", target=str(record.target), reason=str(error)
-                    )
-                    continue
-            self.history(record.target).take(entry)
+            if record.done or record.target in left_out or await self._finished(record, entry):
+                self.history(record.target).take(entry)
+                names = (*entry.gone, *(old for old, _ in entry.renamed))
+                gone |= {(record.target, name): record.transaction for name in names}
+        for target in self.histories.keys() - left_out:
+            members = self.history(target).state.members
+            if parting := tuple(sorted(m for m in members if left(m, target))):
+                await self._add(target, HistoryEntry(EntryKind.LEFT, parting[0], gone=parting))
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
-                await self._join(number, target)
+                await self._join(number, target, gone)
 
-    async def _join(self, number: int, target: TableName) -> None:
-        """Note the members that nothing is saved of: they have what they show."""
+    async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
+        """Execute what was begun; False where the target refuses it. Then it is taken back, and
+        answered anew when its statement is read again."""
+        execution = DdlExecution(
+            target=record.target,
+            member=record.member,
+            transaction=record.transaction,
+            sql=entry.run[0] if len(entry.run) == 1 else "",
+            change=None,
+            timestamp=entry.timestamp,
+            context=entry.context,
+            instead=None if len(entry.run) == 1 else entry.run,
+        )
+        try:
+            await self._executor.execute(execution)
+        except DdlRefusedError as error:
+            self._log.info("ddl.refused-again", target=str(record.target), reason=str(error))
+            return False
+        return True
+
+    async def _join(
+        self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
+    ) -> None:
+        """Note the members that nothing is saved of: they have what they show.
+
+        ``gone``: the places of the statements that took a name from its target. What stands before
+        them is read again, and so are they.
+        """
         history, registry = self.history(target), self._registry
-        new = [registry.member(n) for n in registry.members_of(number)]
-        new = [member for member in new if member not in history.state.members]
+        new = []
+        for joined in registry.members_of(number):
+            member = registry.member(joined)
+            begins = min(registry.places(joined), default=0)
+            if member not in history.state.members and gone.get((target, member), -1) < begins:
+                new.append(member)
         if not new:
             return
         present = await read_table(self._target, target)

@@ -24,6 +24,7 @@ class OptimisticMode:
     equal_structures = False
     joins_structures = True
     holds_rows = True
+    lets_shards_leave = True
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -68,5 +69,5 @@ class OptimisticMode:
         """The coordination, with what was answered; what was begun is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        await answers.start(tools.blocked)
+        await answers.start(tools.blocked, tools.left)
         return OptimisticCoordinator(tools, answers)

@@ -37,6 +37,7 @@ class UncoordinatedMode:
     equal_structures = False
     joins_structures = False
     holds_rows = False
+    lets_shards_leave = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

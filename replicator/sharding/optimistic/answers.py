@@ -543,7 +543,7 @@ def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
-    if name in former.stale:
+    if name in former.stale and not column.generated:
         return _OpenError(
             Objection.STALE,
             f"it adds {column.name} again, which it has dropped while other shards have it: its"
