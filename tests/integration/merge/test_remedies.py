@@ -175,7 +175,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
-    assert way(found, "copy all again").endswith(COPY_ANEW)
+    assert way(found, "copy everything again").endswith(COPY_ANEW)
     await copy_all_anew(merging, "x", "y")
 
 
@@ -199,7 +199,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     merging.on(second, "INSERT INTO x_2 VALUES (1001, 'second')")
     found = await merging.fault()
     assert found.event == "source.unreadable"
-    told = way(found, "start after it")
+    told = way(found, "start after the event")
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
     saved = merging.target.execute(
         f"SELECT source, binlog_file, binlog_offset"
@@ -262,13 +262,13 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
     assert found.event == "source.unreadable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
     merging.do("INSERT INTO x_1 VALUES (1, 'held')")
-    assert "then `replicator resume`" in way(found, "the password of the task file")
+    assert "then `replicator resume`" in way(found, "that of the task file")
     merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'x'")
     async with merging.running() as generation:
         await merging.check(generation)
     found = await refused()
     merging.do("INSERT INTO x_1 VALUES (2, 'held')")
-    assert "`replicator run`" in way(found, "task file is to change")
+    assert "`replicator run`" in way(found, "change the task file")
     merging.source_of["a"] = {"from": account | {"password": "y"}}
     merging.changed(mode="incremental")
     async with merging.running() as generation:
