@@ -166,7 +166,8 @@ class LockStatus:
     ``target``, as its item number ``version``. ``owner``: the first source of which all shards
     have it, empty while there is none. ``since``: the earliest of these statements, by its
     source's clock; None where that is not known. ``rows_held``: row events that are read again
-    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it.
+    when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
+    ``shard``: then, the one whose statement it is, and whose rows alone wait.
     ``tied``: other targets whose rows it holds, since foreign keys tie them to this one.
     """
 
@@ -183,6 +184,7 @@ class LockStatus:
     remedies: tuple[str, ...] = ()
     reason: str = ""
     tied: tuple[str, ...] = ()
+    shard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

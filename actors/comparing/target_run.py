@@ -253,7 +253,7 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
         result.ranges[:] = [ComparedRange(result.rows)]
         names = map(str, run.comparison.shards)
         result.by_shard = dict(zip(names, looked.rows[1:], strict=True))
-        settled = applied and not held.all_of
+        settled = applied and not held.some
         left = looked.changing if settled else looked.changing + looked.stayed
         if settled and looked.stayed:
             await run.rows.take(digests.differences())
@@ -263,7 +263,7 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
             break
         ends = await binlog_ends_of(run.comparison, jobs.servers)
         digests.go_on(settled=settled)
-    if held.all_of:
+    if held.some:
         result.held = result.ranges[0].held = left
     else:
         result.unsettled = result.ranges[0].unsettled = left

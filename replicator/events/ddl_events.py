@@ -94,6 +94,12 @@ DDL_EVENTS = (
         fields=fields_of("source", move="the shard and its targets"),
     ),
     LogEvent(
+        "task.other-mode",
+        "info",
+        "The task goes on with another `shard-mode`: nothing was open, and versions count from 0",
+        fields=fields_of(former="the modes that the sources were saved with", mode="the new one"),
+    ),
+    LogEvent(
         "member.ahead",
         "warning",
         (

@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import anyio
@@ -22,7 +22,7 @@ from replicator.ddl.parser.statement import TableReference
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.downstream.meta.answers import AnswerStore
+from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
@@ -47,7 +47,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.fills import Fill, fill_of, filled
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -72,6 +72,16 @@ def dump_answer(entry: HistoryEntry[Member]) -> str:
 def load_answer(text: str) -> HistoryEntry[Member]:
     """The entry that `dump_answer` wrote."""
     return _ENTRY.validate_json(text)
+
+
+async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Member]]:
+    """What was answered about each target, as far as it is executed. Raises
+    DatabaseUnavailableError."""
+    found: dict[TableName, TargetHistory[Member]] = {}
+    for record in await AnswerStore(meta).load():
+        if record.done:
+            found.setdefault(record.target, TargetHistory()).take(load_answer(record.entry))
+    return found
 
 
 class OptimisticAnswers:
@@ -105,40 +115,62 @@ class OptimisticAnswers:
 
     # The start.
 
-    async def start(self, blocked: Iterable[TableName]) -> None:
-        """Load the answers, finish an unfinished step, and add new members."""
+    async def start(
+        self, blocked: Iterable[TableName], left: Callable[[Member, TableName], bool]
+    ) -> None:
+        """Load the answers, finish an unfinished step, add new members, and remove those that have
+        ``left`` by the task file."""
         left_out = set(blocked)
+        gone: dict[tuple[TableName, Member], int] = {}
         for record in await self._store.load():
             entry = load_answer(record.entry)
-            if not record.done and record.target not in left_out:
-                execution = DdlExecution(
-                    target=record.target,
-                    member=record.member,
-                    transaction=record.transaction,
-                    sql=entry.run[0] if len(entry.run) == 1 else "",
-                    change=None,
-                    timestamp=entry.timestamp,
-                    context=entry.context,
-                    instead=None if len(entry.run) == 1 else entry.run,
-                )
-                try:
-                    await self._executor.execute(execution)
-                except DdlRefusedError as error:
-                    # The answer is revoked, and decided again when the statement is read again.
-                    self._log.info(
-                        "ddl.refused-again", target=str(record.target), reason=str(error)
-                    )
-                    continue
-            self.history(record.target).take(entry)
+            if record.done or record.target in left_out or await self._finished(record, entry):
+                self.history(record.target).take(entry)
+                names = (*entry.gone, *(old for old, _ in entry.renamed))
+                gone |= {(record.target, name): record.transaction for name in names}
+        for target in self.histories.keys() - left_out:
+            members = self.history(target).state.members
+            if parting := tuple(sorted(m for m in members if left(m, target))):
+                await self._add(target, HistoryEntry(EntryKind.LEFT, parting[0], gone=parting))
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
-                await self._join(number, target)
+                await self._join(number, target, gone)
 
-    async def _join(self, number: int, target: TableName) -> None:
-        """Add the members without a saved state, with the structures that they have."""
+    async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
+        """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,
+        and decided again when the statement is read again."""
+        execution = DdlExecution(
+            target=record.target,
+            member=record.member,
+            transaction=record.transaction,
+            sql=entry.run[0] if len(entry.run) == 1 else "",
+            change=None,
+            timestamp=entry.timestamp,
+            context=entry.context,
+            instead=None if len(entry.run) == 1 else entry.run,
+        )
+        try:
+            await self._executor.execute(execution)
+        except DdlRefusedError as error:
+            self._log.info("ddl.refused-again", target=str(record.target), reason=str(error))
+            return False
+        return True
+
+    async def _join(
+        self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
+    ) -> None:
+        """Add the members without a saved state, with the structures that they have.
+
+        ``gone``: by member, the place of the statement that dropped or renamed it. Where the member
+        begins before that place, the statement will be read again.
+        """
         history, registry = self.history(target), self._registry
-        new = [registry.member(n) for n in registry.members_of(number)]
-        new = [member for member in new if member not in history.state.members]
+        new = []
+        for joined in registry.members_of(number):
+            member = registry.member(joined)
+            begins = min(registry.places(joined), default=0)
+            if member not in history.state.members and gone.get((target, member), -1) < begins:
+                new.append(member)
         if not new:
             return
         present = await read_table(self._target, target)
@@ -489,16 +521,7 @@ class OptimisticAnswers:
         """The target's table with the fills of the columns that the member lacks."""
         fills = self.history(self._registry.target_name(target)).state.fills
         own = {folded(column.name) for column in structure.columns}
-        wanted = {
-            name: fill.sql for name, fill in fills.items() if name not in own and fill.constant
-        }
-        if not any(folded(c.name) in wanted and not c.generated for c in table.columns):
-            return table
-        columns = (
-            replace(c, fill=wanted.get(folded(c.name), "")) if not c.generated else c
-            for c in table.columns
-        )
-        return replace(table, columns=tuple(columns))
+        return filled(table, {name: fill for name, fill in fills.items() if name not in own})
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
-from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer
+from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer, saved_histories
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
@@ -16,14 +16,17 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import TargetFills
 
 
 class OptimisticMode:
     """The mode in which no shard waits for another."""
 
     equal_structures = False
+    joins_structures = True
     holds_rows = True
     connects_shards = False
+    lets_shards_leave = True
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -35,6 +38,14 @@ class OptimisticMode:
         found = load_answer(entry)
         is_open = found.standing is not None and found.standing.open is not None
         return is_open or found.release is not None
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
+        """As the answers have left them."""
+        found = {}
+        for name, history in (await saved_histories(meta)).items():
+            stale = (standing.stale for standing in history.state.members.values())
+            found[name] = TargetFills(history.state.fills, frozenset().union(*stale))
+        return found
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
@@ -60,5 +71,5 @@ class OptimisticMode:
         """The coordination, with the saved answers; an unfinished step is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        await answers.start(tools.blocked)
+        await answers.start(tools.blocked, tools.left)
         return OptimisticCoordinator(tools, answers)

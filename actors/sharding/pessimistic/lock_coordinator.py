@@ -77,7 +77,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = tools.units
-        self._sources = tools.sources
+        self._sources = tuple(tools.setups)
         self._blocked = tools.blocked
         self._tied = tools.tied
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}

@@ -27,6 +27,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.differences import Differences
+from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
 
@@ -35,8 +36,10 @@ class UncoordinatedMode:
     """The mode without locks."""
 
     equal_structures = False
+    joins_structures = False
     holds_rows = False
     connects_shards = False
+    lets_shards_leave = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -46,6 +49,10 @@ class UncoordinatedMode:
     def has_places(self, entry: str) -> bool:
         """An entry names no places."""
         return False
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
+        """The target's defaults decide."""
+        return {}
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -164,7 +164,9 @@ async def _changed_members(
     for source, changed in found.items():
         checkpoint = await meta.load(source)
         assert checkpoint is not None, f"{source}: its shards are saved"
-        refuse_unfinished(checkpoint, "routes", [*map(str, changed.moves)], decided)
+        leave = SHARD_MODES[checkpoint.shard_mode].lets_shards_leave
+        moves = [str(move) for move in changed.moves if move.to is not None or not leave]
+        refuse_unfinished(checkpoint, "routes", moves, decided)
         changes[source] = checkpoint, moved(checkpoint, changed.moves)
     return changes
 

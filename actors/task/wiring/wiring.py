@@ -203,12 +203,11 @@ def _tools(
     ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        columns_of(resources.setups),
+        resources.setups,
         writer,
         resources.tracker,
         resources.meta,
         units,
-        tuple(resources.setups),
         resources.blocked.targets,
         ties.tied,
     )

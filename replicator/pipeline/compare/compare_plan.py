@@ -10,7 +10,7 @@ of row lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
@@ -18,7 +18,11 @@ from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
-from replicator.pipeline.compare.compare_structures import ComparedShard, structure_differences
+from replicator.pipeline.compare.compare_structures import (
+    ComparedShard,
+    joint_differences,
+    structure_differences,
+)
 from replicator.pipeline.compare.findings import ColumnLeftOut
 from replicator.pipeline.compare.value_forms import (
     Form,
@@ -35,7 +39,7 @@ from replicator.pipeline.copy.copy_plan import (
     plan_copy,
     same_type,
 )
-from replicator.pipeline.plans.planning import filled_column, target_column
+from replicator.pipeline.plans.planning import fill_field, filled_column, target_column
 from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
@@ -126,7 +130,7 @@ class ComparisonPlan:
     asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
     ``further``: of each unique key besides ``key``, the indexes of those that it is about.
     ``own_columns``: the target has others than those compared. ``structure``: as
-    `structure_differences`.
+    `structure_differences`. ``filled``: some shards lack columns that are compared.
     """
 
     target: ComparedTable
@@ -141,6 +145,7 @@ class ComparisonPlan:
     own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
+    filled: bool = False
 
     @property
     def ranged(self) -> bool:
@@ -166,14 +171,17 @@ class ComparisonPlan:
 
 
 def plan_comparison(
-    target: Table, shards: Sequence[ComparedShard], where: str = ""
+    target: Table, shards: Sequence[ComparedShard], where: str = "", *, joins: bool = False
 ) -> ComparisonPlan:
     """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
 
-    Columns are matched by name. Raises `replicator.pipeline.plans.planning.PlanError` where the
-    target can't hold the values of a shard.
+    Columns are matched by name. ``joins``: shards may differ, as long as the target takes the rows
+    of all; what rows of shards without a column have in it, its fill tells. Raises
+    `replicator.pipeline.plans.planning.PlanError` where the target can't hold the values of a
+    shard.
     """
-    left_out = _left_out(target, shards)
+    fills = _fill_fields(target, shards) if joins else {}
+    left_out = _left_out(target, shards, fills.keys(), joins=joins)
     names = [c for c in target.columns if c.name not in {out.column for out in left_out}]
     itself = _copy_of("", target, target, MemberColumns(), "")
     copies = [
@@ -189,7 +197,10 @@ def plan_comparison(
         key = []
     of_key = [names[places[name]] for name in key]
     tables = [
-        replace(_table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules))
+        replace(
+            _table(copy, structure, names, cut, extra, rules, fills),
+            key=_key(of_key, target, structure, rules, fills),
+        )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
@@ -211,13 +222,21 @@ def plan_comparison(
         ),
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
-        structure=structure_differences(target, shards),
+        structure=(joint_differences if joins else structure_differences)(target, shards),
+        filled=bool(fills),
     )
 
 
-def _key(columns: Sequence[Column], target: Table, rules: MemberColumns) -> tuple[KeyPart, ...]:
+def _key(
+    columns: Sequence[Column],
+    target: Table,
+    structure: Table,
+    rules: MemberColumns,
+    fills: Mapping[str, bytes],
+) -> tuple[KeyPart, ...]:
     filled = (filled_column("", target, made) for made in rules.extracted)
     constants = {folded(column.name): escape(value) for column, value in filled}
+    constants |= {name: field for name, field in fills.items() if structure.column(name) is None}
     mapped = rules.mapped
     return tuple(
         KeyPart(
@@ -242,15 +261,29 @@ def _common(shard: ComparedShard, target: Table) -> Table:
     return replace(shard.structure, columns=kept)
 
 
-def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLeftOut, ...]:
+def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, bytes]:
+    """By folded name, the field that the target has in a column for rows of shards without it."""
+    found = {}
+    for column in target.columns:
+        having = [_has(shard, column) for shard in shards]
+        field = fill_field("", column) if column.fill else None
+        if field is not None and any(having) and not all(having):
+            found[folded(column.name)] = field
+    return found
+
+
+def _left_out(
+    target: Table, shards: Sequence[ComparedShard], filled: Collection[str], *, joins: bool
+) -> tuple[ColumnLeftOut, ...]:
     found = []
     for column in target.columns:
         lacking = [shard for shard in shards if not _has(shard, column)]
         if len(lacking) == len(shards):
             found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
-        elif lacking:
+        elif lacking and folded(column.name) not in filled:
             more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
-            found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
+            why = f"{lacking[0].member}{more} does not have it"
+            found.append(ColumnLeftOut(column.name, why, harmless=joins))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
     known = {folded(column.name) for column in target.columns}
@@ -344,12 +377,17 @@ def _table(
     cut: Sequence[TargetColumn],
     where: tuple[bytes, ...],
     rules: MemberColumns,
+    fills: Mapping[str, bytes],
 ) -> ComparedTable:
     written = {folded(column.name): place for place, column in enumerate(copy.columns)}
     codecs = {place: (source, target) for place, source, target in copy.transcodes}
     selected, transcodes = [], []
     for place, column in enumerate(columns):
         at = written.get(folded(column.name))
+        if at is None and structure.column(column.name) is None:
+            value = field_value(fills[folded(column.name)])
+            selected.append(b"NULL" if value is None else b"x'%s'" % value.hex().encode())
+            continue
         if at is None:
             # A generated column: it is compared as the server shows it.
             selected.append(quote(column.name).encode())

@@ -466,7 +466,7 @@ def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
-    if name in former.stale:
+    if name in former.stale and not column.generated:
         return _OpenError(
             Objection.STALE,
             f"it adds {column.name} again, which it had dropped while other shards still have it:"

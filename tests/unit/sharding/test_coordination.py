@@ -20,7 +20,6 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import columns_of
 from config.models import Task
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
@@ -70,12 +69,11 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     nothing = cast(Any, None)
     coordinator = LockCoordinator(
         CoordinationTools(
-            columns_of({}),
+            {"a": cast(Any, None)},
             cast(Any, writer),
             nothing,
             cast(Any, SimpleNamespace(connection=None)),
             {"a": cast(Any, unit)},
-            ("a",),
             frozenset(),
         ),
         nothing,
