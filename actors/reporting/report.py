@@ -176,6 +176,8 @@ class _Builder:
             "task.stopped": self._stopped,
             "task.failed": self._failed,
             "task.restart": self._restarts,
+            "task.standby": self._stands_by,
+            "task.takeover": self._takes_over,
             "task.signal": self._signal,
             "task.progress": self._progress,
             "copy.started": self._copy_started,
@@ -292,6 +294,15 @@ class _Builder:
 
     def _restarts(self, record: LogRecord) -> None:
         self._note(record.at, "restart", f"starts again: {record.text('reason')}")
+
+    def _stands_by(self, record: LogRecord) -> None:
+        other = f"process {record.text('process')} on host {record.text('host')}"
+        self._note(record.at, "standby", f"stands by: {other} runs the task")
+        self._alive, self._report.state = True, "standby"
+
+    def _takes_over(self, record: LogRecord) -> None:
+        self._note(record.at, "takeover", f"takes over from {record.text('former')}")
+        self._began = record.at
 
     def _signal(self, record: LogRecord) -> None:
         self._note(record.at, "signal", f"the process got {record.text('signal')}")
