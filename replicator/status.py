@@ -15,7 +15,7 @@ from replicator.printable_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal[
-    *("starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"),
+    "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
 ]
 """The life of a task; ``standby``: another process runs it, and this one waits to take over.
 ``killed``: its process is gone without having ended in order. One with an

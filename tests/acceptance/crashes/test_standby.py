@@ -1,0 +1,130 @@
+"""Hosts that take a task over from one another: exactly once, and two never write.
+
+A folder of its own is a runtime directory of its own, as on another host.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.support.servers.faulty_proxy import Fault, FaultyLine, Trap, Way
+from tests.support.tasks.copying import copy_task
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.shards import Shards
+from tests.support.tasks.task_files import write_task
+
+pytestmark = pytest.mark.slow
+
+STEPS = (
+    f"{Failpoint.CHUNK_COMMITTED}:1",
+    f"{Failpoint.COPY_FINISHED}:1",
+    f"{Failpoint.SEGMENT_READ}:3",
+    f"{Failpoint.ROWS_WRITTEN}:3",
+    f"{Failpoint.WATERMARKS_WRITTEN}:3",
+    f"{Failpoint.BATCH_APPLIED}:3",
+    f"{Failpoint.CHECKPOINT_OPEN}:3",
+    f"{Failpoint.LOCK_AGREED}:1",
+    f"{Failpoint.LOCK_DECIDED}:1",
+    f"{Failpoint.DDL_RECORDED}:1",
+    f"{Failpoint.DDL_EXECUTED}:1",
+)
+"""Where one host after the other dies, each while the next one stands by."""
+
+
+class Hosts:
+    """Processes that stand by, each in a folder of its own."""
+
+    def __init__(self, held: ExitStack, folder: Path) -> None:
+        self._held = held
+        self._folder = folder
+        self._number = 0
+
+    def start(self, file: Path, crash_at: str = "") -> TaskProcess:
+        self._number += 1
+        folder = self._folder / f"host{self._number}"
+        folder.mkdir()
+        env = {"REPLICATOR_CRASH_AT": crash_at} if crash_at else {}
+        return self._held.enter_context(task_process(file, folder, "--standby", env=env))
+
+
+def test_each_host_takes_over_from_one_that_was_killed(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards.change()
+    file = write_task(tmp_path, copy_task(shards))
+    with ExitStack() as held:
+        hosts = Hosts(held, tmp_path)
+        first = hosts.start(file, STEPS[0])
+        for step in (*STEPS[1:], ""):
+            # The first one may have died by then, and this one have taken the task over at once.
+            second = hosts.start(file, step)
+            assert first.process.wait(PATIENCE) == -signal.SIGKILL, first.tail()
+            second.until_logged("task.running")
+            if step and not step.startswith("copy"):
+                shards.change()
+                shards.alter()
+                shards.change()
+            first = second
+        first.until_applied(database_name, shards.sources)
+        shards.assert_equal()
+        assert first.cli("stop", database_name).returncode == 0
+        assert first.process.wait(PATIENCE) == 0
+
+
+def test_a_host_that_is_cut_off_writes_nothing_when_it_is_back(
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = Shards([mariadb_source], target_server, database_name)
+    values = shards.task()
+    direct = write_task(tmp_path, values)
+    with ExitStack() as held:
+        to_target = held.enter_context(FaultyLine(target_server.port))
+        to_source = held.enter_context(FaultyLine(mariadb_source.port))
+        values["target-database"]["port"] = to_target.port
+        values["sources"][0]["from"]["port"] = to_source.port
+        (tmp_path / "by-lines").mkdir()
+        hosts = Hosts(held, tmp_path)
+        first = hosts.start(write_task(tmp_path / "by-lines", values))
+        first.until_state(database_name, "running")
+        second = hosts.start(direct)
+        seen = second.until_state(database_name, "standby")
+        assert f"process {first.process.pid} on host" in seen.standby_for
+        with shards.changing():
+            # A transaction is open, with rows and watermarks in it, and its COMMIT on the way.
+            commit = to_target.set(Trap(Way.TO_SERVER, Fault.STALL, b"COMMIT"))
+            assert commit.sprung.wait(PATIENCE)
+            to_target.cut()
+            to_source.cut()
+            second.until_logged("task.takeover")
+            second.until_state(database_name, "running")
+            second.until_applied(database_name, shards.sources)
+            to_target.mend()
+            to_source.mend()
+            first.until_logged("task.lease-lost")
+            first.until_state(database_name, "standby")
+        second.until_applied(database_name, shards.sources)
+        shards.assert_equal()
+        # And back again, as often as it has to be.
+        second.process.kill()
+        first.until_logged("task.takeover")
+        shards.change()
+        first.until_applied(database_name, shards.sources)
+        shards.assert_equal()
+        assert first.cli("stop", database_name).returncode == 0
+        assert first.process.wait(PATIENCE) == 0
+        told = [e["event"] for e in first.events() if e["event"] in ("task.standby", "task.stopped")]
+        assert told == ["task.standby", "task.stopped"]
