@@ -210,7 +210,14 @@ class TaskSupervisor:
 
         Returns at once. Raises ValueError.
         """
-        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, self._targets)
+        known: dict[TableName, set[str]] = {target: set() for target in self._targets}
+        if self._running is not None:
+            registry = self._running.registry
+            for number, target in registry.targets():
+                if target in known:
+                    members = map(registry.member, registry.members_of(number))
+                    known[target] = {member.source for member in members}
+        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._parts.release(Parts(targets))
         self._recopy |= targets
         self._leave()
