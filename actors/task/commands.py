@@ -360,17 +360,19 @@ def _keep_to_memory(task: Task) -> None:
 
     from replicator.memory import (
         MIB,
-        available_memory,
         batch_bytes,
+        granted_memory,
         largest_event,
         set_largest_event,
+        set_memory,
     )
     from replicator.pipeline.spark.java import driver_memory
 
+    set_memory(task.memory)
     set_largest_event(task.limits.largest_event)
     structlog.get_logger().info(
         "memory.settings",
-        available_mib=available_memory() // MIB,
+        available_mib=granted_memory() // MIB,
         batch_mib=round(batch_bytes(task.writer.batch_bytes) / MIB, 2),
         largest_event_mib=largest_event() // MIB,
         java_heap=driver_memory(task.spark.conf),
