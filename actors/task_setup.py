@@ -126,8 +126,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
     return SourceSetup(
         source=source.source_id,
         address=address_of(source.connection),
-        server_id=source.server_id
-        or _server_id(task.name, source.source_id, socket.gethostname()),
+        server_id=source.server_id or _server_id(task.name, source.source_id, socket.gethostname()),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task)),

@@ -21,7 +21,7 @@ from config.processing import (
     Writer,
 )
 from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
-from config.values import Flag, Moment, TableRule, Timezone, Whole, none_if_empty
+from config.values import Flag, Moment, Size, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""

@@ -143,5 +143,7 @@ def test_a_host_that_is_cut_off_writes_nothing_when_it_is_back(
         shards.assert_equal()
         assert first.cli("stop", database_name).returncode == 0
         assert first.process.wait(PATIENCE) == 0
-        told = [e["event"] for e in first.events() if e["event"] in ("task.standby", "task.stopped")]
+        told = [
+            e["event"] for e in first.events() if e["event"] in ("task.standby", "task.stopped")
+        ]
         assert told == ["task.standby", "task.stopped"]
