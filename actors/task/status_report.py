@@ -126,8 +126,6 @@ def task_status(
     parts: BlockedParts,
     generation: Generation | None,
     rates: RateMeter,
-    *,
-    standby_for: str = "",
 ) -> TaskStatus:
     """The status of a task; ``generation`` is None before the first one."""
     counts = rates.counts
@@ -147,7 +145,6 @@ def task_status(
         blocked=blocked_statuses(name, parts, running),
         validation=validation_status(counts.validation),
         trend=rates.trend(),
-        standby_for=standby_for,
     )
 
 

@@ -149,7 +149,7 @@ class TaskSupervisor:
 
     def status(self) -> TaskStatus:
         """What the task is doing now."""
-        return task_status(
+        status = task_status(
             self._task.name,
             self._phase.state,
             self._phase.since,
@@ -158,8 +158,8 @@ class TaskSupervisor:
             self._parts,
             self._generation,
             self._rates,
-            standby_for=self._phase.standby_for,
         )
+        return replace(status, standby_for=self._phase.standby_for)
 
     @property
     def stands_by_again(self) -> bool:
