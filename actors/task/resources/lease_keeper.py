@@ -156,7 +156,7 @@ def lease_lost(error: LeaseLostError) -> FatalError:
     """What it means that another process has the lease: this one ends."""
     return FatalError(
         "task.lease-lost",
-        f"{error}. This process has written nothing since, and runs the task no longer",
+        f"{error}. This process has written nothing since then, and runs the task no longer",
         where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
         remedies=(
             "if the other process should run the task, do nothing",

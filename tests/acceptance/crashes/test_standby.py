@@ -87,7 +87,7 @@ def test_each_host_takes_over_from_one_that_was_killed(
 ) -> None:
     shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     shards.change()
-    file = write_task(tmp_path, copy_task(shards, **{"shard-mode": "pessimistic"}))
+    file = write_task(tmp_path, {**copy_task(shards), "shard-mode": "pessimistic"})
     with ExitStack() as held:
         hosts = Hosts(held, tmp_path)
         first = hosts.start(file, STEPS[0])
