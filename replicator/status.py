@@ -14,8 +14,11 @@ from typing import Any, Literal
 from replicator.printable_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
-TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped", "killed"]
-"""The life of a task; ``killed``: its process is gone without having ended in order. One with an
+TaskState = Literal[
+    "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
+]
+"""The life of a task; ``standby``: another process runs it, and this one waits to take over.
+``killed``: its process is gone without having ended in order. One with an
 error that needs the operator is ``paused``; where the error
 concerns a part of it, that is blocked, and the task is ``running`` with the rest."""
 
@@ -328,6 +331,8 @@ class ValidationStatus:
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
+    ``standby_for``: the process that runs the task where this one stands by, else empty.
+
     With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
     ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
     ``killed`` has begun at ``since``.
@@ -347,6 +352,7 @@ class TaskStatus:
     validation: ValidationStatus | None = None
     trend: Trend = Trend()
     differing: tuple[DifferingTarget, ...] = ()
+    standby_for: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

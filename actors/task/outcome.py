@@ -34,11 +34,15 @@ from replicator.status import Fault, TaskState, now
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Where a task is in its life, since when, and what keeps it there."""
+    """Where a task is in its life, since when, and what keeps it there.
+
+    ``standby_for``: the process that this one waits for to end.
+    """
 
     state: TaskState
     since: datetime
     fault: Fault | None = None
+    standby_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

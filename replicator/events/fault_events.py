@@ -41,9 +41,10 @@ TASK_FAULTS = (
     fault(
         "task.lease-lost",
         "task",
-        "Another process has taken over the task. This process ends",
+        "Another process has taken over the task. This process runs it no longer",
         "The process was suspended or cut off from the target, and did not renew its lease. It has "
-        "written nothing since, and ends with exit code 1. The message names the other process.",
+        "written nothing since. It ends with exit code 1, or stands by if it was started with "
+        "`--standby`. The message names the other process.",
         "If the other process should run the task, do nothing.",
         "Otherwise `stop` it there, and `run` the task here.",
     ),

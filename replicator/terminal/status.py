@@ -46,6 +46,7 @@ _STATE_STYLE = {
     "pausing": "yellow",
     "stopping": "yellow",
     "starting": "cyan",
+    "standby": "cyan",
     "killed": "bold red",
 }
 
@@ -309,6 +310,7 @@ def _head(status: TaskStatus) -> Text:
         (status.state, _STATE_STYLE.get(status.state, "bold")),
         (f", {len(status.blocked)} blocked" if status.blocked else "", "bold red"),
         (told, "dim"),
+        f"; {status.standby_for} runs it" if status.standby_for else "",
     )
 
 

@@ -237,7 +237,7 @@ def _copy(
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError
     attempts.source = ""
-    with transaction(settings.target, *harmless) as session:
+    with transaction(settings.target, *harmless, patient=True) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         if copy.gone_at is not None:

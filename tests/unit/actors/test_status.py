@@ -111,7 +111,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
-        "locks", "copy", "blocked", "validation", "trend",
+        "locks", "copy", "blocked", "validation", "trend", "standby_for",
     ]  # fmt: skip
     assert values["error"]["remedies"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
