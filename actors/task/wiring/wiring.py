@@ -18,7 +18,12 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.coordination import (
+    Coordination,
+    CoordinationTools,
+    TiedTargets,
+    WriterRules,
+)
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
@@ -172,7 +177,7 @@ async def wire(
             online,
             writer,
             collations,
-            frozenset(ties.referenced),
+            ties.tied,
             copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
@@ -353,7 +358,7 @@ def _reader_maker(
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
-    tied: frozenset[TableName],
+    tied: TiedTargets,
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
@@ -377,7 +382,7 @@ def _reader_maker(
             columns=setup.columns,
             time_zone=resources.task.timezone or "",
             copied=copied,
-            tied=tied,
+            tied=frozenset(name for family in tied.families for name in family),
         )
         return SourceReader(
             SourceSettings(
@@ -396,7 +401,7 @@ def _reader_maker(
                 StatementGtidStore(resources.meta),
             ),
             unit.group,
-            HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
+            HeldTargets(registry, resources.blocked.targets, tied, drops_databases=drops_databases),
             epoch=unit.epoch,
         )
 
