@@ -210,6 +210,7 @@ class Generation:
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }
+            starts = {s: ties.connect(s, start, resources.registry) for s, start in starts.items()}
         except DatabaseUnavailableError as error:
             if not self.away.leave_out(error):
                 raise

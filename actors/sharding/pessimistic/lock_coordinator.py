@@ -153,7 +153,7 @@ class LockCoordinator(Actor[LockMessage]):
         named = {self._registry.target_name(of): state for of, state in states.items()}
         if len(family) == 1:
             return untied_state(named[self._registry.target_name(family[0])])
-        return tied_state(unit.source, named, self._tied, applied=applied)
+        return tied_state(named, applied=applied)
 
     def _past(self, head: int) -> LockHistory:
         """What was decided of the items of a family, by the target that stands for it."""
@@ -207,7 +207,17 @@ class LockCoordinator(Actor[LockMessage]):
     def _known_targets(self) -> set[int]:
         recorded = {self._registry.target(name) for name in self._histories}
         with_members = {n for n, name in self._registry.targets() if name.table}
-        return recorded | with_members
+        return {target for target in recorded | with_members if not self._ties_unknown(target)}
+
+    def _ties_unknown(self, target: int) -> bool:
+        """Whether keys tied a target when its items were decided, and no source that is read has
+        shards of its family: what it is tied to is known when the others are read."""
+        name = self._registry.target_name(target)
+        past = self._histories.get(name)
+        if past is None or len(self._units) == len(self._sources):
+            return False
+        items = [*past.history, *([past.pending.resolved] if past.pending else [])]
+        return self._tied.family(name) == (name,) and any(item.target for item in items)
 
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
