@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
+from replicator.downstream.rows.key_lookup import key_conditions
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
@@ -35,8 +35,8 @@ from replicator.pipeline.copy.copy_plan import (
     plan_copy,
     same_type,
 )
-from replicator.pipeline.plans.planning import filled_column, target_column
-from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts, own_key
+from replicator.pipeline.plans.planning import target_column
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
@@ -49,16 +49,6 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A column of the target's key as one table has it: ``column`` by its name there, with what is
-    mapped of it; or (``constant``) the field that all rows of the table have."""
-
-    column: TargetColumn
-    mapped: MappedColumn | None = None
-    constant: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +84,6 @@ class ComparedTable:
             if fields[place] != NULL_FIELD:
                 fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
         return b"\t".join(fields)
-
-    def own_key(self, line: bytes) -> KeyFields | None:
-        """The columns and fields that the row with a key of the target has here.
-
-        None where no row of this table can have this key.
-        """
-        found = []
-        for part, field in zip(self.key, line.split(b"\t"), strict=True):
-            if part.constant is not None:
-                if part.constant != field:
-                    return None
-            elif part.mapped is not None:
-                value = part.mapped.original(int(field))
-                if value is None:
-                    return None
-                found.append((part.column, b"%d" % value))
-            else:
-                found.append((part.column, field))
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +160,9 @@ def plan_comparison(
         key = []
     of_key = [names[places[name]] for name in key]
     tables = [
-        replace(_table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules))
+        replace(
+            _table(copy, structure, names, cut, extra, rules), key=key_parts(of_key, target, rules)
+        )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
@@ -212,20 +185,6 @@ def plan_comparison(
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
         structure=structure_differences(target, shards),
-    )
-
-
-def _key(columns: Sequence[Column], target: Table, rules: MemberColumns) -> tuple[KeyPart, ...]:
-    filled = (filled_column("", target, made) for made in rules.extracted)
-    constants = {folded(column.name): escape(value) for column, value in filled}
-    mapped = rules.mapped
-    return tuple(
-        KeyPart(
-            target_column(column),
-            mapped if mapped and folded(mapped.name) == folded(column.name) else None,
-            constants.get(folded(column.name)),
-        )
-        for column in columns
     )
 
 
@@ -408,7 +367,7 @@ def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
     """Select the compared columns of the rows with these keys of the target, so many at a time."""
-    own = (key for line in keys if (key := table.own_key(line)) is not None)
+    own = (key for line in keys if (key := own_key(table.key, line)) is not None)
     head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
     tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
     for condition in key_conditions(own, per_query):
