@@ -114,6 +114,11 @@ class ComparisonPlan:
     structure: tuple[str, ...] = ()
 
     @property
+    def key_names(self) -> tuple[str, ...]:
+        """The folded names of the key's columns."""
+        return tuple(folded(self.columns[place].name) for place in self.key)
+
+    @property
     def ranged(self) -> bool:
         """Whether the tables can be compared range by range."""
         return bool(self.target.cut)
