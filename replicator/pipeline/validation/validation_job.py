@@ -1,4 +1,7 @@
-"""Looks at keys in Spark tasks: the rows that the shards and the target have of them."""
+"""Looks at keys in Spark tasks: the rows that the shards and the target have of them.
+
+Rows are compared as `replicator compare` does it (`replicator.pipeline.compare.compare_plan`).
+"""
 
 from __future__ import annotations
 
