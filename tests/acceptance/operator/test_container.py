@@ -1,4 +1,4 @@
-"""The image of the Containerfile: built, and run as its page says, until both sides are equal.
+"""The image of the Containerfile: built, and run as its page says, until all rows are there.
 
 The base image is made of Debian's packages where the machine has none.
 """
@@ -34,11 +34,14 @@ pytestmark = [
 ROOT = Path(__file__).parents[3]
 BASE, IMAGE = "localhost/debian:bookworm-slim", "localhost/replicator:test"
 BUILD_SECONDS = 3000.0
+RUNTIME = ("--runtime", "runc") if shutil.which("runc") else ()
+"""Of the two that Debian has, the one that knows control groups of both versions."""
 
 
 def podman(*words: str) -> subprocess.CompletedProcess[str]:
+    command = ["podman", *RUNTIME, *words]
     return subprocess.run(
-        ["podman", *words], capture_output=True, text=True, check=False, timeout=PATIENCE * 2
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE * 2
     )
 
 
@@ -81,6 +84,8 @@ def start(image: str, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
         done = podman(
             *("run", "-d", "--name", names[-1], "--read-only", "--cap-drop=all"),
             *("--security-opt=no-new-privileges", "--memory", "1g", "--network", "host"),
+            # Where root may not raise its own limits, podman may not either.
+            *("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"),
             *("-v", f"{file.parent}:/etc/replicator:ro"),
             *(image, "run", f"/etc/replicator/{file.name}"),
         )
@@ -96,9 +101,8 @@ def until(name: str, holds: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE * 2
     while not holds():
         alive = podman("inspect", "-f", "{{.State.Running}}", name).stdout.strip()
-        late = time.monotonic() > deadline
-        failed = late or alive != "true"
-        assert not failed, f"no {what}:\n{podman('logs', name).stderr[-3000:]}"
+        if alive != "true" or time.monotonic() > deadline:
+            pytest.fail(f"no {what}:\n{podman('logs', name).stderr[-3000:]}")
         time.sleep(LOOK_SECONDS * 10)
 
 
