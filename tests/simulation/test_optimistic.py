@@ -8,7 +8,7 @@ from tests.simulation.optimistic_mutants import OPTIMISTIC_MUTANTS, optimistic_m
 from tests.simulation.optimistic_runs import run_optimistic
 
 SEEDS = 1000
-MUTANT_SEEDS = 400
+MUTANT_SEEDS = 1000
 
 
 @pytest.mark.slow
