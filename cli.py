@@ -42,7 +42,7 @@ P = ParamSpec("P")
 
 
 def with_messages(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the errors that a user can do something about into a message and an exit code."""
+    """Turn errors that the user can fix into a message and an exit code."""
 
     @wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -63,7 +63,7 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
             if code is None:
                 raise
             remedies = getattr(cause, "remedies", ())
-            # A fault that brings its remedies has a text with all of it, too.
+            # The text of a fault already has its remedies.
             message = getattr(cause, "message", "") if remedies else str(cause)
             complain(message, where=getattr(cause, "where", ""), remedies=remedies)
             raise typer.Exit(code) from None
@@ -73,7 +73,7 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        # Here, not above: no other command needs it, and it takes a while.
+        # Imported here: no other command needs it, and the import is slow.
         import importlib.metadata
 
         out.print(f"replicator {importlib.metadata.version('replicator')}", highlight=False)
@@ -108,7 +108,7 @@ app.command(epilog=REPORT_CODES)(with_messages(report))
 app.command(epilog=SERVICE_CODES)(with_messages(service))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
-# The demo has a terminal of its own, and messages of its own.
+# The demo writes to its terminal itself.
 app.command(epilog=DEMO_CODES)(demo)
 
 binlog = typer.Typer(

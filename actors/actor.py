@@ -2,14 +2,14 @@
 
 An actor is a task that owns some state. Its life is `run`: ``on_start``, then ``on_message`` for
 every message, then ``on_stop``, also when it is cancelled. Nothing is caught here: an exception
-ends the actor and reaches whoever started it.
+ends the actor and reaches its parent.
 
-Work comes by messages: rows, and whatever takes time or has its place in the order of other work.
-All actors live on one event loop, and between two ``await`` nobody else runs. The rest relies on
-that: others look at an actor's state (the status at positions, the locks at the groups) and call
-methods that do not wait, such as `BatchedWriter.renew` or `PessimisticGroup.cutover_segment`. They
-may do so wherever the actor itself waits, so its state must be whole there. A method that does
-wait sends a message, and waits for the answer.
+Work arrives as messages: rows, and everything that takes time or whose order matters. All actors
+live on one event loop, and between two ``await`` nobody else runs. The rest relies on that: others
+look at an actor's state (the status at positions, the locks at the groups) and call methods that do
+not wait, such as `BatchedWriter.renew` or `PessimisticGroup.cutover_segment`. They may do so
+wherever the actor itself waits, so its state must be whole there. A method that does wait sends a
+message, and waits for the answer.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Mailbox(Generic[T]):
     """Messages of one receiver, sent from tasks of the same event loop.
 
     `put` waits while the row lane is full: that is the back-pressure from the writer up to the
-    binlog readers. `tell` never waits: an answer or a command must get through to a receiver
-    whose row lane is full. Nor does `bring`: were many to wait for room, each message that leaves
-    would wake all of them.
+    binlog readers. `tell` never waits: an answer or a command must reach a receiver whose row lane
+    is full. Nor does `bring`: if many waited for room, each message that leaves would wake all of
+    them.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -56,7 +56,8 @@ class Mailbox(Generic[T]):
         self._notify()
 
     def bring(self, message: T) -> None:
-        """Add to the row lane without waiting: what belongs to a message that has waited."""
+        """Add to the row lane without waiting: a part of a message for which the sender has
+        waited."""
         self._rows.append(message)
         self._notify()
 
@@ -89,7 +90,7 @@ class Mailbox(Generic[T]):
         return None
 
     async def _change(self) -> None:
-        # An event costs more than all else here, and mostly nobody waits.
+        # An event costs more than everything else here, and usually there is no waiter.
         if self._awaited is None:
             self._awaited = anyio.Event()
         await self._awaited.wait()
@@ -102,7 +103,8 @@ class Mailbox(Generic[T]):
 
 
 class Actor(Generic[T]):
-    """Base of all actors. Subclasses override the hooks; others use the mailbox, or look."""
+    """Base of all actors. Subclasses override the hooks; other code uses the mailbox, or reads the
+    state."""
 
     def __init__(self, name: str, *, capacity: int) -> None:
         self.name = name
@@ -118,7 +120,8 @@ class Actor(Generic[T]):
                 await self.on_stop()
 
     async def loop(self) -> None:
-        """Answer messages for ever. Override for an actor that also waits for something else."""
+        """Handle messages until cancelled. Override for an actor that also waits for something
+        else."""
         while True:
             await self.on_message(await self.mailbox.get())
 
@@ -130,4 +133,4 @@ class Actor(Generic[T]):
         raise NotImplementedError
 
     async def on_stop(self) -> None:
-        """At the end of life, whatever ended it. Cancellation is held off meanwhile."""
+        """At the end, whatever the reason. Cancellation is shielded meanwhile."""

@@ -1,9 +1,8 @@
-"""Growing waits between attempts, for where stamina does not do.
+"""Exponential back-off for the cases that stamina does not cover.
 
-Attempts that end in success or in one kind of exception are stamina's. Here are the others: an
-attempt that fails by what it returns, a wait that the operator or a stop cuts short, and waits that
-begin small again when something has worked in between. stamina sleeps each wait to its end and
-knows no such beginning.
+Attempts that end in success or in one kind of exception are stamina's. These are the others: an
+attempt that fails by its result, a wait that the operator or a stop ends early, and waits that
+start small again after a success. stamina always sleeps to the end of a wait and never resets it.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ import stamina
 
 from replicator.status import now
 
-# Whoever tries again tells of it, in the words of the log.
+# The caller logs the failures, with its own event.
 stamina.instrumentation.set_on_retry_hooks(())
 
 Error = TypeVar("Error", bound=Exception)
 Tell = Callable[[Error, str, float], None]
-"""Is told of a failure: the error, `times`, and the seconds until the next attempt."""
+"""Gets a failure: the error, `times`, and the seconds until the next attempt."""
 
 
 def times(since: datetime, seconds: float) -> str:
-    """When the first of some failures was, and when the next attempt is, in so many seconds."""
+    """When the first failure was, and when the next attempt is, after so many seconds."""
     following = now() + timedelta(seconds=seconds)
     return f"since {since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"
 
@@ -37,7 +36,7 @@ async def until_done(
     waits: tuple[float, float],
     tell: Tell[Error],
 ) -> None:
-    """Try for as long as it ends in this kind of exception, and tell of each such end.
+    """Try until it ends without this kind of exception, and report each failure.
 
     ``waits``: the first and the longest between two attempts, in seconds; they double.
     """
@@ -67,7 +66,7 @@ class Backoff:
         self.next = self._first
 
     def reset(self) -> None:
-        """Something has worked: the next wait is the first one again."""
+        """After a success: the next wait is the first one again."""
         self.next = self._first
 
     async def wait(self, until: anyio.Event | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The command that makes what stands in a task file: encrypt."""
+"""The command that makes passwords for a task file: encrypt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def encrypt(
             raise typer.BadParameter(
                 "name the file with the key: --key-file FILE; --new-key FILE makes one"
             )
-        # A key that is of no use is told before anybody types a password.
+        # An unusable key is an error before the user types a password.
         secret_key.encrypt("", key_file)
         typer.echo(secret_key.encrypt(_password(), key_file))
     except secret_key.SecretKeyError as error:

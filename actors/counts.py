@@ -1,8 +1,8 @@
-"""What a task has done since its process started, whatever was started anew meanwhile.
+"""What a task has done since its process started, across all its generations.
 
-Readers, the writer and the full copy come and go with restarts, pauses and faults; they add to
-the counts of the task, which its supervisor keeps. Targets are counted by name, since their
-numbers are those of one generation.
+Restarts, pauses and faults end readers, the writer and the full copy; they all add to the counts of
+the task, which its supervisor keeps. Targets are counted by name, since their numbers are those of
+one generation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from replicator.status import CopyStatus
 
 @dataclass(slots=True)
 class TransactionCount:
-    """Transactions of one source, which arrive in order; one that comes in pieces counts once."""
+    """Transactions of one source, which arrive in order; one that is cut into segments counts
+    once."""
 
     number: int = 0
     last: int = -1
@@ -35,10 +36,9 @@ class TransactionCount:
 
 @dataclass(slots=True)
 class SourceCounts:
-    """Row events that were read of a source, their bytes, and lost connections.
-
-    Row events that are read again count again. ``read_until``: by the clock of the source, 0 before
-    anything was read. ``applied``: the transactions of which rows are on the target.
+    """Row events that were read from a source, their bytes, and lost connections. Row events that
+    are read again count again. ``read_until``: by the clock of the source, 0 before anything was
+    read. ``applied``: the transactions that have rows on the target.
     """
 
     rows: int = 0
@@ -56,7 +56,7 @@ class SourceCounts:
 
 @dataclass(slots=True)
 class TargetCounts:
-    """What was written to a target, in rows; ``missing``: to change or delete, and not there.
+    """Rows written to a target; ``missing``: rows to change or delete that the target did not have.
 
     ``filtered``: changes that expression filters left out; those that are read again count again.
     ``bytes``: of the row events that were applied; ``applied``: their transactions, by source.
@@ -87,7 +87,7 @@ class TargetCounts:
 class CopyCounts:
     """Rows of the full copy whose key was on the target already.
 
-    ``before``: how far it was when the last run ended, for as long as a new one has not counted.
+    ``before``: the progress when the last run ended, until a new one has counted.
     """
 
     replaced: int = 0

@@ -12,34 +12,34 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
 COPY_ANEW = (
-    "copy all again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
-    " task (drop those whose columns differ from the shards': the copy creates them), then"
+    "copy everything again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets"
+    " of the task (drop those whose columns differ from the shards': the copy creates them), then"
     " `replicator run TASK.yaml` with `task-mode: all`"
 )
-"""The remedy that is left where rows can't be had otherwise."""
+"""The remedy where nothing else brings the rows to the target."""
 
 MOVED_ROWS = (
-    "move the rows that the shard had before the rename by hand, from its former target to the new"
-    " one, when all of them are there (no lock holds rows of the former target); then `replicator"
-    " binlog skip`: the shard belongs to the new target from then on. Without that its changes and"
-    " deletions of those rows find nothing"
+    "wait until no lock holds rows of the former target, so that all rows of the shard are there."
+    " Move them by hand to the new target. Then `replicator binlog skip`: the shard belongs to"
+    " the new target from then on. If you skip without moving the rows, later updates and deletes"
+    " of them find nothing"
 )
 """The remedy for a shard that a rename gives another target."""
 
 
 def start_behind(meta: str) -> str:
-    """The remedy of starting behind an event, once by hand is done what it did.
+    """The remedy of starting after an event, once its effect has been made by hand.
 
-    ``meta`` is what the task file is to have for its source. Only where all that was read before
-    the event is on the targets.
+    ``meta`` is the start position for its source in the task file. It is valid only if everything
+    that was read before the event is on the targets.
     """
     return (
-        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in the"
-        f" syncers, {meta}, and `meta:` of every other source at its saved position, which"
-        " `replicator status TASK.yaml --json` tells after the stop; then `replicator run"
-        " --remove-meta TASK.yaml`. Not while a schema change waits for shards (`replicator"
-        " show-ddl-locks`), nor with targets without a key: rows would be missing, or there twice."
-        " Take safe-mode out when it has caught up"
+        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in"
+        f" the syncers, {meta}, and `meta:` of every other source to its saved position"
+        " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
+        " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
+        " (`replicator show-ddl-locks`), nor with targets without a key: rows would be missing or"
+        " duplicated. Remove safe-mode when the task has caught up"
     )
 
 
@@ -57,9 +57,8 @@ class DdlEvent:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRows:
-    """The rows that a fault is about, for which the operator can tell another structure.
-
-    They are ``member``'s from the event group at ``at`` on, and their events have ``table_map``.
+    """The rows that a fault is about, for which the operator can declare another structure. They
+    are the rows of ``member`` from the event group at ``at`` on; their events have ``table_map``.
     """
 
     member: Member
@@ -71,7 +70,7 @@ class UnreadRows:
 class Parts:
     """Parts of a task that can be blocked while all others go on.
 
-    The rows of a blocked target are held, a blocked source is not read.
+    The task holds the rows of a blocked target, and does not read a blocked source.
     """
 
     targets: frozenset[TableName] = frozenset()
@@ -100,14 +99,14 @@ class Recovery(Enum):
     NONE = auto()
     """This process can't go on, whatever the operator does."""
     FAILOVER = auto()
-    """Another server answers for a source: a new run looks for its place there."""
+    """Another server answers for a source: a new run looks for its position there."""
     RETRY = auto()
-    """Nothing is wrong but that somebody is in the way: the parts are tried again."""
+    """Only a lock of another session is in the way: the task tries the parts again."""
 
 
 class FatalError(Exception):
-    """Fatal: going on would lose, double or falsify rows. Its ``scope`` is blocked: parts of
-    the task, or (None) the whole.
+    """Fatal: going on would lose, duplicate or corrupt rows. Its ``scope`` is blocked: parts of the
+    task, or (None) the whole.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
     ``remedies`` are the things the operator can do, besides overriding the statement that the fault
@@ -140,7 +139,7 @@ class FatalError(Exception):
 
 
 class TransientError(Exception):
-    """The source, the target or Spark is away just now; trying again is safe."""
+    """The source, the target or Spark is unavailable for now; trying again is safe."""
 
 
 class LostCommitsError(TransientError):
@@ -152,15 +151,16 @@ class LostCommitsError(TransientError):
 
 
 class SourceMovedError(TransientError):
-    """Another server has taken a source over: its place there is looked for."""
+    """Another server has taken a source over: the task looks for its position there."""
 
 
 class SparkFailedError(TransientError):
-    """Spark failed at a job of ours, or was lost with it: what the job does may be the reason."""
+    """Spark failed during a job of the task, or was lost with it: the job itself may be the
+    reason."""
 
 
 class ExecutorError(SparkFailedError):
-    """Python raised an error in an executor that it did not expect: it may come back the same way.
+    """Python raised an unexpected error in an executor: it may come back the same way.
 
     ``text`` is the error itself, without the traceback.
     """
@@ -171,10 +171,8 @@ class ExecutorError(SparkFailedError):
 
 
 def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
-    """Raise FatalError where a target differs from another one in case only, and its server does
-    not tell them apart.
-
-    ``who`` is routed there.
+    """Raise FatalError where a target differs from another one only in case, and its server ignores
+    case. ``who`` is routed there.
     """
     other = registry.clash(target)
     if other is None:
@@ -182,13 +180,13 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
     name = str(target) if target.table else target.schema
     raise FatalError(
         "target.same-table",
-        f"the target {name} is spelled {other} elsewhere, and its server (lower_case_table_names)"
-        " does not tell the two apart: the task would count schema changes and rows of one"
-        " table as those of two",
+        f"the target {name} is also spelled {other}, and its server takes both for one table"
+        " (lower_case_table_names). The task would count the schema changes and rows of one table"
+        " as those of two",
         where=f"{who}, target {name}",
         remedies=(
-            "spell both alike in target-schema and target-table under `routes:`. A table or"
-            " database without a route keeps its name: give it a route (for a database, without"
-            " table-pattern). Then `replicator stop`, `replicator run`",
+            "use one spelling in target-schema and target-table under `routes:`. A table or"
+            " database without a route keeps its name: give it a route (for a database, one"
+            " without table-pattern). Then `replicator stop`, `replicator run`",
         ),
     )

@@ -1,9 +1,8 @@
 """Statements that change the values by which an expression filter has decided about rows.
 
-A rule of `insert-value-expr` decides about a row by the values that it has then, in the full copy
-or when it comes. Where a statement converts a column of the rule, the shard's rows may come to say
-something else, and no event tells of them: rows that were left out would never come, and others
-would stay.
+A rule of `insert-value-expr` decides about a row by its values in the full copy or in the event.
+Where a statement converts a column of the rule, the result for the shard's rows may change without
+any event: rows that were left out would stay missing, and others would stay on the target.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from replicator.schema.structure.structure import Column, Table
 
 
 class FilteredColumns:
-    """The rules by source. ``copies``: the task copies, and so can copy a target anew."""
+    """The rules by source. ``copies``: the task copies, and so can copy a target again."""
 
     def __init__(
         self, filters: Mapping[str, ExpressionFilters], task: str, *, copies: bool
@@ -41,7 +40,8 @@ class FilteredColumns:
     def refuse(
         self, effect: Effect, statement: Statement, member: Member, change: MemberChange
     ) -> None:
-        """Raise FatalError where rows of the shard may be filtered otherwise behind a statement."""
+        """Raise FatalError where a filter may decide differently about rows of the shard after a
+        statement."""
         filters = self._filters.get(member.source)
         answered = effect.answered if effect.filtered else effect.instead is not None
         if filters is None or answered:
@@ -81,22 +81,21 @@ class FilteredColumns:
             else "`replicator binlog replace` it with the same statement"
         )
         remedies = [
-            "correct the target by hand, so that of this shard it has exactly the rows that pass"
-            " the filter with the new values (add those that it has left out until now, delete"
-            f" those that no longer pass), then {then}",
+            "correct the target by hand: add the rows of this shard that pass the filter now, and"
+            f" delete those that no longer pass; then {then}",
         ]
         if self._copies:
             remedies.append(
-                "copy the target anew: put the expression into brackets in the task file, so that"
-                f" its text differs, then `replicator stop {self._task}` and `replicator run"
+                "copy the target again: put the expression into brackets in the task file, so"
+                f" that its text differs, then `replicator stop {self._task}` and `replicator run"
                 " TASK.yaml --on-changed-rules recopy`"
             )
         return FatalError(
             "ddl.filtered-column",
-            f"a statement changes {before.name} ({before.type}, now {after.type}), which an"
-            f" expression filter of the task file uses ({texts}). With the new values, the filter"
-            " may pass rows that it left out, and leave out rows that are on the target; the binlog"
-            " does not tell which rows these are\n"
+            f"a statement changes the column {before.name} ({before.type}, now {after.type}),"
+            f" which an expression filter of the task file uses ({texts}). With the new values,"
+            " the filter may pass rows that it left out, and leave out rows that are on the"
+            " target. The binlog does not show which rows these are\n"
             f"  statement: {effect.sql[:2000]}",
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
@@ -112,7 +111,8 @@ NO_FILTERED_COLUMNS = FilteredColumns({}, "", copies=False)
 def _inserting_columns(
     filters: ExpressionFilters, member: Member, structure: Table
 ) -> tuple[str, ...]:
-    """The columns of the shard's rules, if one is about new rows, and what they are computed of."""
+    """The columns of the shard's rules, if one is about new rows, and the columns that these are
+    computed from."""
     names: dict[str, None] = {}
 
     def find(name: str) -> FilterColumn | None:
@@ -142,7 +142,7 @@ def _may_change(
     charset: bool,
     strict: bool,
 ) -> bool:
-    """Whether a column's values may come to say something else in an expression."""
+    """Whether a change of a column's values may change the result of an expression."""
     part = column_part(before.name)
     if part in touched.dropped | touched.renamed | touched.added:
         return True

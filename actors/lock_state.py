@@ -28,7 +28,7 @@ class ShardStatement:
 
 @dataclass(frozen=True, slots=True)
 class SavedDecision:
-    """What a decision record holds besides its columns.
+    """The part of a decision record that has no column.
 
     ``before``: the target's structure before the item (`dump_structure`); empty where an older
     release has not saved it.
@@ -43,7 +43,7 @@ class SavedDecision:
 
 @dataclass(slots=True)
 class LockHistory:
-    """What the meta tables say of one target's items.
+    """The items of one target, from the meta tables.
 
     ``structures``: the target's, by its version, as texts (`dump_structure`).
     """

@@ -46,8 +46,8 @@ class SegmentEnd:
 class DdlItem:
     """A DDL event of a member as it is to be executed on the target.
 
-    With the place of the statement, source and member identify the item for ever. One that is not
-    ``recorded`` does no harm when it is executed again.
+    The position of the statement, source and member identify the item for ever. An item that is not
+    ``recorded`` may be executed again without harm.
     """
 
     source: str
@@ -105,10 +105,9 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class BatchCut:
-    """The writer's job to the writer: rows collide in a batch that ends inside a transaction.
-
-    What follows in the transaction may take the other row away: a row that moves between shards
-    can be inserted into the new one long before it is deleted from the old one.
+    """The writer's job to the writer: rows collide in a batch that ends inside a transaction. The
+    rest of the transaction may delete the other row: a row that moves between shards can be
+    inserted into the new one long before it is deleted from the old one.
     """
 
     reason: str
@@ -127,9 +126,8 @@ class DdlDone:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """To the writer: finish what has arrived whole, save, then set ``done``.
-
-    Of one source, or of all (None).
+    """To the writer: finish all complete segments of one source, or of all (None), save, then set
+    ``done``.
     """
 
     done: anyio.Event

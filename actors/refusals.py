@@ -1,4 +1,5 @@
-"""What a server's refusal means to a task: a fault, unless it is only away, or somebody's lock."""
+"""What a server's refusal means for a task: a fault, unless the server is only unavailable, or a
+lock is in the way."""
 
 from __future__ import annotations
 
@@ -33,10 +34,9 @@ def refusal(
     source: str | None,
     of: TableName | None = None,
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for a server's own: that of a source, or (None) the target's.
-
-    ``of``: the target whose table, or a shard of which, the statement is about. What is wrong with
-    that table alone blocks no other target.
+    """The error to raise for an error of a server: of a source, or (None) of the target. ``of``:
+    the target whose table, or a shard of which, the statement is about. An error of that table
+    alone blocks no other target.
     """
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
@@ -61,7 +61,7 @@ def refusal(
 
 
 def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> FatalError:
-    """The fault that the target lets nobody in who comes from an executor.
+    """The fault that the target refuses the login of a Spark executor.
 
     ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
     """
@@ -75,8 +75,8 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
         where="target",
         remedies=(
             f"{way}; then `replicator resume`{_NEW_FILE}",
-            "if `replicator check` logs in from this host: let the account log in from the hosts of"
-            " the executors, too, and check their clocks; then `replicator resume`",
+            "if `replicator check` can log in from this host: allow the account to log in from"
+            " the hosts of the executors, too, and check their clocks; then `replicator resume`",
         ),
     )
 
@@ -87,9 +87,9 @@ def refuse_engine(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "target.not-transactional",
-        f"the storage engine of the target {name} can't roll back, so the task can't commit rows"
-        " and its progress in one transaction: after a lost connection, rows could be there twice,"
-        " or only some of them",
+        f"the storage engine of the target {name} has no transactions, so the task can't commit"
+        " rows and its progress together. After a lost connection, rows could be duplicated or"
+        " missing",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
@@ -104,20 +104,21 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "write the expression so that it fits the table as it was when these rows were written"
-            " (or delete the rule: then all rows pass); `replicator stop`, then `replicator run"
-            " TASK.yaml --on-changed-rules keep`, or `recopy` if the new rule decides otherwise"
-            " about earlier rows",
+            "write the expression so that it fits the table as it was when these rows were"
+            " written (or delete the rule: then all rows pass); `replicator stop`, then"
+            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
+            " if the new rule gives another result for earlier rows",
         ),
     )
 
 
 Others = Callable[[Collection[TableName]], bool]
-"""Whether there are targets that go on besides these: else there is nobody to step aside for."""
+"""Whether there are other targets that go on: otherwise the task need not set these aside."""
 
 
 def locked_fault(targets: Collection[TableName], message: str, where: str) -> FatalError:
-    """What holds these targets until they are tried again. ``message``: the server's words."""
+    """The fault that holds these targets until the task tries them again. ``message``: the server's
+    error."""
     names = sorted(targets)
     return FatalError(
         "target.locked",

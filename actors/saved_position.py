@@ -1,4 +1,4 @@
-"""The place in a source's binlog that a checkpoint is about."""
+"""The position in a source's binlog that a checkpoint has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replicator.downstream.meta.checkpoint import Checkpoint
 
 
 def saved_position(checkpoint: Checkpoint) -> SourcePosition:
-    """Where to go on from, with all that was saved about it."""
+    """The position to continue from, with everything that was saved about it."""
     return SourcePosition(
         BinlogPosition(checkpoint.file, checkpoint.offset),
         checkpoint.gtid,

@@ -1,4 +1,4 @@
-"""The structure that a DDL event leaves its member with."""
+"""The structure of a member after a DDL event."""
 
 from __future__ import annotations
 
@@ -39,17 +39,15 @@ from replicator.schema.scratch.scratch_table import is_like, name_after, outcome
 from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
-"""Between two looks whether the target's server is the one, with the settings, that was learned
-on."""
+"""Seconds between two checks whether the target is still the same server with the same settings."""
 
 _CHARSETS = {"utf8": "utf8mb3"}
 """Two names of one charset."""
 
 
 class SchemaTracker:
-    """Learns structures from a scratch table on the target, and notes them in the registry.
-
-    What was ``learned`` before, on the same server, is not learned again.
+    """Learns structures from a scratch table on the target, and adds them to the registry. A
+    structure that was ``learned`` before, on the same server, is not learned again.
     """
 
     def __init__(
@@ -69,15 +67,21 @@ class SchemaTracker:
         self._lock = anyio.Lock()
 
     async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
-        """Note and return the structure of an effect's table behind its statement.
-
-        Where it can't be found out, it is a guess from there on. Raises DatabaseUnavailableError,
+        """Add to the registry, and return, the structure of an effect's table after its statement.
+        Where it can't be determined, it is a guess from there on. Raises DatabaseUnavailableError,
         and FatalError where a filter would decide otherwise about rows that have come before.
         """
         registry, at = self._registry, statement.transaction
         number = registry.number(Member(source, effect.table))
         if number is None or not effect.table.table:
             return UNSEEN
+        if effect.created is not None:
+            own = replace(effect, statement=effect.created, instead=None, created=None)
+            after = await self._created(source, own, statement)
+            registry.learn(number, at, after)
+            # The shard's rows are as its own statement made it, and it joins as the operator says.
+            joins = effect.kind is EffectKind.CREATE
+            return await self._created(source, effect, statement) if joins else after
         before = registry.held(number, at - 1)
         there = before not in (UNSEEN, GONE)
         match effect.kind:
@@ -85,7 +89,7 @@ class SchemaTracker:
                 (origin,) = effect.origins
                 after = self._copy(source, origin, effect.table, at)
             case EffectKind.CREATE if effect.statement.only_if_missing and there:
-                # MySQL logs it for a table that is there, too, where it does nothing.
+                # MySQL also logs it for an existing table, where it has no effect.
                 if before.known or before.structure is None:
                     return before
                 after = await self._created(source, effect, statement)
@@ -129,7 +133,7 @@ class SchemaTracker:
     async def _on_scratch_table(
         self, effect: Effect, before: Table | None, context: StatementContext
     ) -> Held:
-        # What it comes to on a server that refuses the shard's own statement.
+        # The result on a server that refuses the shard's own statement.
         instead = tuple(
             classify_in(context, sql, default_schema=effect.target.schema)
             for sql in effect.instead or ()
@@ -140,7 +144,7 @@ class SchemaTracker:
             async with self._lock:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
-            # The structure was read later, with the keys that the table has got by then.
+            # The structure was read later, with the keys that the table had by then.
             return Held(before, Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
@@ -176,13 +180,14 @@ class SchemaTracker:
 
 
 def _is_so(statement: ParsedStatement, outcome: LearnedOutcome) -> bool:
-    """Whether a server has refused a statement that is about keys only since they are that way."""
+    """Whether a server has refused a statement about keys because the keys already are as it
+    says."""
     if outcome.code not in KEY_IS_SO:
         return False
     return statement.kind is not StatementKind.ALTER_TABLE or not may_change_columns(statement)
 
 
 def _alike(one: Table, other: Table) -> bool:
-    """Whether rows of both are read alike."""
+    """Whether rows of both structures are read in the same way."""
     texts = [[_CHARSETS.get(c.charset, c.charset) for c in table.columns] for table in (one, other)]
     return texts[0] == texts[1] and not differences(one, other)

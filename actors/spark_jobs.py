@@ -21,15 +21,15 @@ RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt."""
 
 SPARK_ATTEMPTS = 3
-"""How often a job that Spark itself failed is submitted before the session is made anew."""
+"""How often a job that Spark itself failed is submitted before a new session is made."""
 
 EXECUTOR_LOOK = 2.0
-"""Seconds between two looks whether a cluster still has executors for a running job."""
+"""Seconds between two checks whether a cluster still has executors for a running job."""
 
 NO_EXECUTORS = "the Spark cluster has no executor left for the task, and gives none"
 
 SPARK_FAILED = (PySparkException, Py4JJavaError)
-"""What a job raises that Spark failed."""
+"""The errors of a job that Spark failed."""
 
 Result = TypeVar("Result")
 
@@ -43,10 +43,8 @@ class JobAttempts(Backoff):
         self._since: datetime | None = None
 
     def times(self, waited: int = 0) -> str:
-        """When the first of the failures was, and when the next attempt is; to be asked for
-        before each wait.
-
-        ``waited``: so many seconds before its end the attempt that has failed met its first error.
+        """When the first failure was, and when the next attempt is; ask for it before each wait.
+        ``waited``: the seconds between the first error of the failed attempt and its end.
         """
         self._since = self._since or now() - timedelta(seconds=waited)
         return times(self._since, self.next)
@@ -61,7 +59,7 @@ class JobAttempts(Backoff):
             return
         message = f"Spark failed {self.spark_failures} times: {error}"
         if isinstance(error, PythonException):
-            # Behind the traceback stands the error.
+            # The error stands after the traceback.
             raise ExecutorError(message, str(error).strip().splitlines()[-1]) from error
         raise SparkFailedError(message) from error
 
@@ -73,12 +71,10 @@ async def submit(
     starving: Callable[[bool], None],
     stop: anyio.Event | None = None,
 ) -> Result:
-    """What a job gives that blocks until Spark has done it.
-
-    ``starving`` is told when a cluster has no executor for it any more, and when it has one again.
-    Meanwhile the job is given up on ``stop`` or when it is cancelled; at other times both wait for
-    its end. Raises one of SPARK_FAILED when Spark failed, SparkFailedError when its JVM is
-    gone.
+    """Run a job that blocks until Spark has done it, and return its result. ``starving`` is called
+    when a cluster has no executor for it any more, and when it has one again. Meanwhile ``stop`` or
+    a cancellation ends the job; at other times both wait for its end. Raises one of SPARK_FAILED
+    when Spark failed, SparkFailedError when its JVM is gone.
     """
     try:
         if is_local(spark.master or ""):
@@ -88,13 +84,13 @@ async def submit(
     except SPARK_FAILED:
         raise
     except _jvm_gone() as error:
-        # Not a job that failed: the connection to the JVM broke, with its answer.
+        # The job did not fail: the connection to the JVM broke before its answer.
         raise SparkFailedError(f"Spark's JVM is gone: {error!r}") from error
 
 
 def _jvm_gone() -> tuple[type[Exception], ...]:
-    """What a job raises whose connection to the JVM broke."""
-    # Here, since a start needs nothing else of Arrow, whose import takes a tenth of a second.
+    """The errors of a job whose connection to the JVM broke."""
+    # Imported here: a start needs nothing else of Arrow, whose import takes a tenth of a second.
     import pyarrow
 
     return Py4JError, EOFError, OSError, pyarrow.ArrowException
@@ -116,7 +112,7 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
 
 
 class _ExecutorWatch:
-    """Looks whether a job has executors; ends it when it has none and nobody waits for it."""
+    """Watches whether a job has executors; ends it when it has none and nothing waits for it."""
 
     def __init__(
         self, context: SparkContext, starving: Callable[[bool], None], stop: anyio.Event | None
@@ -138,7 +134,7 @@ class _ExecutorWatch:
                     self._starves = count == 0
                     self._starving(self._starves)
         except Py4JError:
-            # The JVM is gone, or the application was ended: the job itself tells that.
+            # The JVM is gone, or the application was ended: the job itself reports that.
             self.ended = True
         finally:
             if self._starves:

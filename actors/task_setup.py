@@ -38,18 +38,18 @@ SEGMENT_MAX_BYTES = 4 << 20
 """A larger transaction is cut into segments of this size."""
 
 SEGMENT_WIDEST = 16
-"""So many times larger may segments be whose rows go to many targets."""
+"""How many times larger a segment may be if its rows go to many targets."""
 
 SEGMENTS_OF_A_BATCH = 4
-"""That these make up at least, where they are larger for that."""
+"""The least size of a target's part in such a segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
     """One source of a task: where it is, what is read from it and how.
 
-    ``rules`` are those that ``columns`` and the filters carry out. ``accepts_cascades``: the
-    operator knows that foreign keys change rows unlogged.
+    ``rules`` are the rules that ``columns`` and the filters implement. ``accepts_cascades``: the
+    operator accepts that foreign keys change rows without logging it.
     """
 
     source: str
@@ -90,7 +90,7 @@ def _server_key_of(security: Security | None) -> ServerKey:
 
 
 def _tls_of(security: Security | None) -> Tls | None:
-    """What the connections of a server must have; None where nothing is asked for."""
+    """The TLS settings of the connections to a server; None without any."""
     if security is None:
         return None
     ca, cert, key = (Pem(p.file, p.text.get_secret_value()) for p in security.parts())
@@ -99,7 +99,7 @@ def _tls_of(security: Security | None) -> Tls | None:
 
 
 def binlog_source(setup: SourceSetup, expected: ServerIdentity | None) -> BinlogSource:
-    """How the binlog of a source is asked for; ``expected``: the server that it has to be."""
+    """How to request the binlog of a source; ``expected``: the server that must answer."""
     return BinlogSource(setup.address, setup.server_id, expected)
 
 
@@ -215,9 +215,8 @@ def _expression_rule(name: str, rule: config.rules.ExpressionFilter) -> Expressi
 
 
 def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
-    """The same sources, for reading their binlogs beside those who follow them.
-
-    A server lets one replica with the same id read at a time.
+    """The same sources, for reading their binlogs beside the readers that follow them. A server
+    serves one replica per server id.
     """
     return {
         source: replace(setup, server_id=_server_id("beside", f"{setup.server_id}"))
@@ -231,7 +230,7 @@ def _server_id(task: str, source: str) -> int:
 
 
 ColumnsOf = Callable[[Member], MemberColumns]
-"""What is made of a member's columns. Raises FatalError where its name does not suit the rules."""
+"""The rules for a member's columns. Raises FatalError where its name does not fit the rules."""
 
 
 def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
@@ -248,9 +247,10 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
                 str(error),
                 where=str(member),
                 remedies=(
-                    "correct the rule in the task file, so that it suits this name, too,"
-                    " `replicator stop`, then run the task again",
-                    "or leave the table out (block-allow-list), and do the same",
+                    "correct the rule in the task file so that it fits this name, too, then"
+                    " `replicator stop`, `replicator run`",
+                    "or leave the table out (ignore-tables of the block-allow-list), then"
+                    " `replicator stop`, `replicator run`",
                 ),
                 scope=None if target is None else of_target(TableName(*target)),
             ) from error

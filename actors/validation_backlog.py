@@ -1,4 +1,5 @@
-"""What validation still has to look at, and what it has found: kept from one run to the next."""
+"""The keys that the validation still has to compare, and its results: kept from one run to the
+next."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class WaitingKeys:
     """Keys of one shard that were applied at ``since`` (by the monotonic clock).
 
     ``columns``: the names of the key's columns; ``lines``: the key lines, each with its newline;
-    ``failures``: how often they could not be looked at.
+    ``failures``: how often they could not be read.
     """
 
     target: TableName
@@ -33,11 +34,10 @@ class WaitingKeys:
 
 @dataclass(slots=True)
 class SuspectRow:
-    """A row that differs, until it is known whether a change is on its way.
-
-    ``digest`` tells how it differs, ``looks`` how often it was seen so. ``since``: the first time,
-    ``due``: when it is looked at again, by the monotonic clock. ``ends``: by source, where its
-    binlog ended at the last look, as file and offset.
+    """A row that differs, until it is known whether a change of it is still to be applied.
+    ``digest``: how it differs; ``looks``: how often it was seen like this; ``since``: the first
+    time; ``due``: when to compare it again, both by the monotonic clock. ``ends``: by source, where
+    its binlog ended at the last look, as file and offset.
     """
 
     digest: bytes
@@ -49,11 +49,11 @@ class SuspectRow:
 
 @dataclass(slots=True)
 class ValidationBacklog:
-    """Keys that wait, rows that differ, and the counts of all that was looked at.
+    """Keys that wait, rows that differ, and the counts of all comparisons.
 
-    ``most``: how many keys may wait. ``checked`` and ``skipped`` are keys: looked at, and left out
-    since there were too many or their servers could not be read. ``errors``: rows by what the
-    operator has said of them. ``left_out``: targets that can't be validated, with the reason.
+    ``most``: how many keys may wait. ``checked`` and ``skipped`` count keys: compared, and left out
+    because there were too many or their servers could not be read. ``errors``: rows by the
+    operator's answer. ``left_out``: targets that can't be validated, with the reason.
     """
 
     most: int = 0
@@ -76,14 +76,14 @@ class ValidationBacklog:
         return time.monotonic() - self.waiting[0].since if self.waiting else 0.0
 
     def add(self, keys: WaitingKeys) -> None:
-        """Have keys wait for their first look; the oldest are skipped where there are too many."""
+        """Add keys for their first comparison; if there are too many, the oldest are skipped."""
         self.waiting.append(keys)
         self._count += keys.count
         while self._count > self.most:
             self.skipped += self._pop().count
 
     def take(self, until: float, most: int) -> list[WaitingKeys]:
-        """Take the keys that were applied before ``until``, not many more than ``most``."""
+        """Take out the keys that were applied before ``until``, not many more than ``most``."""
         taken: list[WaitingKeys] = []
         while self.waiting and self.waiting[0].since <= until and most > 0:
             taken.append(self._pop())
@@ -91,7 +91,7 @@ class ValidationBacklog:
         return taken
 
     def give_back(self, keys: Iterable[WaitingKeys]) -> None:
-        """Have keys that were taken wait again, before all others."""
+        """Put keys back that were taken out, before all others."""
         back = list(keys)
         self.waiting.extendleft(reversed(back))
         self._count += sum(one.count for one in back)

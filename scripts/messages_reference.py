@@ -1,6 +1,6 @@
 """The page of all messages of faults, made from the program's source.
 
-``python -m scripts.messages_reference > docs/reference/messages.md`` writes it anew.
+``python -m scripts.messages_reference > docs/reference/messages.md`` writes it again.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,19 @@ _HEAD = """\
 # Messages of faults
 
 This page is made from the program (`python -m scripts.messages_reference`); don't edit it. It has
-every message with which a part of a task stops, as the source has it: `{…}` stands for what is
-filled in. The [runbook](../runbook/faults.md) has the cause and the remedies of each event.
+the messages with which a part of a task stops. `{…}` stands for a value that the task fills in, for
+example the name of a table. The [runbook](../runbook/faults.md) has the cause and the remedies of
+each event.
 """
 
-_FAULT = "FatalError"
+_FAULTS = ("FatalError", "self._source_fault")
+
+_ROOMS = ("actors", "replicator", "config")
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_Scope = Mapping[str, ast.expr]
+"""The texts that have a name where a message is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,15 @@ class Message:
 
 def messages() -> list[Message]:
     """All messages, by their events."""
-    found = {message for path in sorted((ROOT / "actors").rglob("*.py")) for message in _in(path)}
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8"))
+        for room in _ROOMS
+        for path in sorted((ROOT / room).rglob("*.py"))
+    ]
+    shared: dict[str, ast.expr] = {}
+    for tree in trees:
+        shared |= {name: text for name, text in _texts(tree.body).items() if name.isupper()}
+    found = {message for tree in trees for message in _in(tree, shared)}
     return sorted(found, key=lambda m: (m.event, m.text, m.remedies))
 
 
@@ -55,16 +72,81 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _in(path: Path) -> Iterator[Message]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func) != _FAULT or len(node.args) < 2:
-            continue
-        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-        told = keywords.get("remedies")
-        remedies = tuple(map(_text, told.elts)) if isinstance(told, ast.Tuple) else ()
-        for event in _events(node.args[0]):
-            yield Message(event, _text(node.args[1]), remedies)
+def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+    module = {**_returned(functions), **_texts(tree.body)}
+    for function in functions:
+        scope = ChainMap(
+            _texts(
+                [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function]
+            ),
+            module,
+            {**shared},
+        )
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in _FAULTS:
+                yield from _made_by(node, scope)
+
+
+def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:
+    text, *others = call.args[1:]
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    told = keywords.get("remedies", ast.Tuple(others))
+    if isinstance(told, ast.Name | ast.Call):
+        name = told.func if isinstance(told, ast.Call) else told
+        told = scope.get(ast.unparse(name), told)
+    remedies = _parts(told, scope) if isinstance(told, ast.Tuple) else iter(())
+    for event in _events(call.args[0]):
+        yield Message(event, _text(text, scope), tuple(remedies))
+
+
+def _texts(statements: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """The texts, and the tuples of texts, to which statements give a name, and no other value."""
+    nodes = [*statements]
+    inside = {node for statement in nodes for node in ast.walk(statement)}
+    names = Counter(
+        n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+    return {
+        node.targets[0].id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and _is(node.value)
+        and names[node.targets[0].id] == 1
+    }
+
+
+def _returned(functions: Iterable[_Function]) -> dict[str, ast.expr]:
+    """What functions give that only make a text, by the name of each."""
+    found = {}
+    for function in functions:
+        last = function.body[-1]
+        others = sum(isinstance(node, ast.Return) for node in ast.walk(function)) - 1
+        if isinstance(last, ast.Return) and last.value and not others and _is(last.value):
+            found[function.name] = last.value
+    return found
+
+
+def _is(node: ast.expr) -> bool:
+    """Whether it is a text, or a tuple of texts."""
+    if isinstance(node, ast.Tuple):
+        return bool(node.elts) and all(map(_is, node.elts))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def _parts(node: ast.Tuple, scope: _Scope) -> Iterator[str]:
+    for part in node.elts:
+        inner = part.value if isinstance(part, ast.Starred) else part
+        options = [inner.body, inner.orelse] if isinstance(inner, ast.IfExp) else [inner]
+        for option in options:
+            text = scope.get(option.id, option) if isinstance(option, ast.Name) else option
+            if isinstance(text, ast.Tuple):
+                yield from _parts(text, scope)
+            else:
+                yield _text(text, scope)
 
 
 def _events(node: ast.expr) -> Iterator[str]:
@@ -75,24 +157,27 @@ def _events(node: ast.expr) -> Iterator[str]:
         yield from _events(node.orelse)
 
 
-def _text(node: ast.expr) -> str:
+def _text(node: ast.expr, scope: _Scope) -> str:
     match node:
         case ast.Constant():
             return str(node.value)
         case ast.JoinedStr():
-            return "".join(map(_text, node.values))
+            return "".join(_text(value, scope) for value in node.values)
+        case ast.FormattedValue(value=ast.Name() | ast.Call() | ast.Attribute() as value):
+            return _text(value, scope)
+        case (
+            ast.Name(id=name)
+            | ast.Call(func=ast.Name(id=name))
+            | ast.Attribute(value=ast.Name(id="self"), attr=name)
+        ) if name in scope and not isinstance(scope[name], ast.Tuple):
+            return _text(scope[name], {key: text for key, text in scope.items() if key != name})
         case ast.FormattedValue() | ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
             return "{" + _filled(node) + "}"
         case ast.BinOp(op=ast.Add()):
-            return _text(node.left) + _text(node.right)
+            return _text(node.left, scope) + _text(node.right, scope)
         case ast.IfExp():
-            return (
-                f"{_text(node.body)} *or* {_text(node.orelse)}"
-                if _text(node.orelse)
-                else (_text(node.body))
-            )
-        case ast.Starred():
-            return _text(node.value)
+            texts = [text for text in (_text(node.body, scope), _text(node.orelse, scope)) if text]
+            return " *or* ".join(texts)
         case _:
             return "{…}"
 

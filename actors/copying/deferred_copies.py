@@ -248,7 +248,8 @@ def _gone(record: MemberRecord) -> FatalError:
     return shard_changed(
         str(record.member),
         record.target,
-        "it is to be copied once more; it is not there any more, and no statement tells of it",
+        "it was to be copied again, but it does not exist any more, and the binlog has no"
+        " statement that drops it",
     )
 
 
@@ -258,18 +259,18 @@ def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = F
     ``emptied``: whether all shards of the target are copied again once an operator has emptied it.
     """
     copied_anew = (
-        f"TRUNCATE TABLE {target.quoted}, on the target's server, then `replicator resume`: all"
-        " shards of this target are copied again",
+        f"TRUNCATE TABLE {target.quoted} on the target's server, then `replicator resume`: the"
+        " task copies all shards of this target again",
     )
     return FatalError(
         "copy.shard-changed",
-        f"{member} was changed or dropped after its copy began, so the copied rows do not fit what"
-        f" follows in the binlog: {why}",
+        f"the shard {member} was changed or dropped after its copy began, so its copied rows do"
+        f" not fit the events that follow in the binlog: {why}",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
             *(copied_anew if emptied else ()),
-            "give the shard its former structure again, then `replicator resume`",
-            f"finish the change on all shards, and {COPY_ANEW}",
+            "give the shard its former structure back, then `replicator resume`",
+            f"finish the change on all shards, then {COPY_ANEW}",
         ),
     )

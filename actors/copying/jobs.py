@@ -161,18 +161,18 @@ class CopyJobs:
             holders = await self._holders(failed, target)
             return FatalError(
                 "copy.duplicate",
-                f"{copy} has a row whose key {target} holds already: {failed.message};"
+                f"{copy} has a row whose key already exists in {target}: {failed.message};"
                 f" {_from(holders)}{self._row(failed)}",
                 where=where,
                 scope=of_target(target),
                 remedies=(
                     f"change or delete the row in {copy}, then `replicator resume`",
-                    "to keep that row: change or delete the other row, in its shard and on the"
-                    f" target {target} (the task does not copy a copied row again), then"
-                    " `replicator resume`",
-                    f"if {target} had rows before the copy, and they may go: TRUNCATE TABLE"
+                    "to keep that row: change or delete the other one, both in its shard and on"
+                    f" the target {target} (the task does not copy a row twice), then `replicator"
+                    " resume`",
+                    f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
                     f" {target.quoted}; on the target, then `replicator resume`: the task copies"
-                    " all its shards again",
+                    " all shards of this target again",
                     "to keep the last row with the key: set on-duplicate-logical of the loader to"
                     " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
                     " run`",
@@ -185,9 +185,9 @@ class CopyJobs:
                 where=where,
                 remedies=(
                     f"give the row another key in {copy}, or delete it, then `replicator resume`",
-                    "tell the shards apart by an extracted column in the target's key instead"
-                    " (extract-table and the like of the route, no column mapping), make"
-                    f" {target} again with it, and {COPY_ANEW}",
+                    "tell the shards apart by an extracted column in the target's key instead of"
+                    " a column mapping (extract-table, extract-schema or extract-source of the"
+                    f" route): create {target} again with this column, and {COPY_ANEW}",
                 ),
                 scope=of_target(target),
             )

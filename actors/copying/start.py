@@ -179,12 +179,12 @@ async def _fresh(
     if end is None and follow:
         raise FatalError(
             "source.no-binlog",
-            f"source {setup.source} writes no binlog, so what changes during the copy and after"
-            " it can't be followed",
+            f"source {setup.source} writes no binlog, so the task can't follow what changes"
+            " during the copy and after it",
             where=f"source {setup.source}",
             remedies=(
                 "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
-                "copy once with `task-mode: full`, while nobody writes to the shards",
+                "or copy once with `task-mode: full`, while nothing writes to the shards",
             ),
         )
     end = end or BinlogEnd("", 0)

@@ -92,11 +92,12 @@ async def make_targets(
 def _lost(name: TableName) -> FatalError:
     return FatalError(
         "target.missing",
-        f"the target table {name} does not exist any more: rows that were copied to it are gone",
+        f"the target table {name} does not exist any more. The rows that were copied to it are"
+        " gone",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(
-            "bring it back with its rows, from where it was renamed to or from a backup, then"
+            "restore it with its rows (rename it back, or take it from a backup), then"
             " `replicator resume`",
             COPY_ANEW,
         ),
@@ -109,15 +110,15 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         return
     raise FatalError(
         "copy.target-has-rows",
-        f"the target {name} has rows before its copy begins, and no key to tell rows apart:"
-        " rows of an earlier copy would be there twice",
+        f"the target {name} has rows before its copy begins, and it has no key. Rows of an"
+        " earlier copy would be duplicated",
         where=f"target {name}",
         scope=of_target(name),
         remedies=(
             f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
             " resume`",
-            "if they belong there beside the rows of the shards: move them to another table until"
-            " the copy has finished, and `replicator resume`",
+            "if the target is to keep these rows beside those of the shards: move them to another"
+            " table until the copy has finished, and `replicator resume`",
         ),
     )
 
@@ -130,14 +131,14 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
     if columns:
         raise FatalError(
             "target.not-created",
-            f"the target {name} does not exist. It needs columns that no shard has, which the task"
-            f" fills from the names of the shards: {', '.join(columns)}. The structure of the"
-            " shards does not tell whether these columns belong to the target's key",
+            f"the target {name} does not exist, and the task can't create it. The routes fill"
+            f" columns that no shard has from the names of the shards: {', '.join(columns)}."
+            " Whether they belong to the target's key does not follow from the shards",
             where=f"target {name}, like {member}",
             remedies=(
-                f"create {name} by hand, with the columns of the shards, and with these in a text"
-                f" type such as {EXTRACTED_TYPE} (`replicator check` shows the statement); then"
-                " `replicator resume`",
+                f"create {name} by hand, with the columns of the shards and these columns in a"
+                f" text type, for example {EXTRACTED_TYPE} (`replicator check` shows the"
+                " statement); then `replicator resume`",
             ),
             scope=of_target(name),
         )

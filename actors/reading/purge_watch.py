@@ -118,8 +118,8 @@ class PurgeWatch:
         oldest = min(need.prepared, default=None, key=lambda at: at.key)
         found = None if oldest is None else distance(oldest, files)
         reason = (
-            "XA transactions are prepared, the oldest at this position: when its file is gone, a"
-            " task that starts or connects again can't carry it over any more"
+            "the oldest prepared XA transaction is at this position: once its file is gone, a"
+            " task that starts or connects again can't replicate it any more"
         )
         self._tell((source, True), need, oldest or need.position, found, reason)
 
@@ -171,8 +171,9 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
     held = "".join(f" ({what}: {', '.join(names)})" for what, names in named.items() if names)
     return FatalError(
         "source.purged",
-        f"the source has purged {need.position.file}, its oldest binlog file is {files[0].name}:"
-        f" {need.waits_for}, and what came since then can't be read again{held}",
+        f"source {source} has purged the binlog file {need.position.file}; its oldest file is"
+        f" {files[0].name}. The task still needs it: {need.waits_for}, and the events since then"
+        f" can't be read again{held}",
         where=f"source {source}, after {need.position}",
         scope=of_source(source),
         remedies=(

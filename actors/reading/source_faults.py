@@ -38,9 +38,9 @@ def source_fault(
             where=where,
             scope=of_source(source),
             remedies=(
-                "if another server answers under the source's address: point the address at the"
-                " former one, then `replicator resume`",
-                f"if the binlog was reset, nobody knows what was written in between: {COPY_ANEW}",
+                "if another server answers at the source's address: point the address at the"
+                " former server, then `replicator resume`",
+                f"if the binlog was reset, the events in between are lost: {COPY_ANEW}",
             ),
         )
     if isinstance(error, PurgedError):
@@ -62,10 +62,11 @@ def source_fault(
             where=where,
             scope=of_source(source),
             remedies=(
-                "at the source, give the account the password of the task file, or what the"
-                " message names, then `replicator resume`: it goes on where it was",
-                "if the task file is to change (a new password, user or certificate): change it,"
-                " then `replicator stop`, `replicator run`; a resumed task does not read it again",
+                "at the source, set the account's password to that of the task file, or grant"
+                " what the message names, then `replicator resume`: the task goes on where it was",
+                "to use a new password, user or certificate: change the task file, then"
+                " `replicator stop`, `replicator run`; `replicator resume` does not read the task"
+                " file again",
             ),
         )
     return FatalError(
@@ -75,9 +76,8 @@ def source_fault(
         scope=of_source(source),
         remedies=(
             "remove the cause at the source, then `replicator resume`",
-            "if the cause is in the binlog itself: do by hand on the target what the event did, and"
-            " start after it:"
-            f" {start_behind(_PLACE.format(source=source))}",
+            "if the cause is in the binlog itself: make the event's change by hand on the target,"
+            f" and start after the event: {start_behind(_PLACE.format(source=source))}",
             COPY_ANEW,
         ),
     )
@@ -86,10 +86,10 @@ def source_fault(
 def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> FatalError:
     """The fault that another server answers under a source's address."""
     go_on = (
-        "if it is a replica of the former one (or the other way round) and has GTIDs: set"
-        f" `enable-gtid: true` for source {source}, `replicator stop`, `replicator run`; the place"
-        " to go on from is found there by them. On MySQL, the task must have started once with that"
-        " setting at the former server before",
+        "if one of the two servers is a replica of the other, with GTIDs: set `enable-gtid: true`"
+        f" for source {source}, then `replicator stop`, `replicator run`. The task finds by GTIDs"
+        " where to go on. On MySQL, the task must have started with this setting at the former"
+        " server before",
     )
     return FatalError(
         "source.changed",
@@ -99,7 +99,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
         remedies=(
             f"point source {source} at the former server again, then `replicator resume`",
             *(() if by_gtid else go_on),
-            f"to go on with any other server: {COPY_ANEW}",
+            f"to go on with an unrelated server: {COPY_ANEW}",
         ),
         recovery=Recovery.FAILOVER if by_gtid else Recovery.BY_OPERATOR,
     )
@@ -109,15 +109,17 @@ def other_names(source: str, message: str, where: str) -> FatalError:
     """The fault that a server takes other names of tables for one than before."""
     return FatalError(
         "source.name-case",
-        f"{message}. Statements in its binlog write names of tables in the former way before the"
-        " change, and in the new way after it, so the task could take one table for another",
+        f"{message}. Statements in its binlog spell table names in the former way before the"
+        " change and in the new way after it, so the task could take one table for another",
         where=where,
         scope=of_source(source),
         remedies=(
-            f"set lower_case_table_names of source {source} back, then `replicator resume`",
-            "to keep the new value: set the former one, let the task read to the end of the binlog,"
-            " and `replicator stop`; then change the value, and start after the change with"
-            " `replicator run --remove-meta`, `task-mode: incremental` and meta: of all instances",
+            f"set lower_case_table_names of source {source} back to the former value, then"
+            " `replicator resume`",
+            "to keep the new value: set the former value once more, let the task read to the end"
+            " of the binlog, and `replicator stop`. Then change the value, set `task-mode:"
+            " incremental` and meta: of all instances to positions after the change, and"
+            " `replicator run --remove-meta`",
         ),
     )
 

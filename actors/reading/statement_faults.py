@@ -19,8 +19,8 @@ def forbidden(
         where=f"source {source}, at {statement.position}",
         scope=scope,
         remedies=(
-            "let it pass: change the filter in the task file, `replicator stop`, then run the task"
-            " again",
+            "to let it pass: change the filter in the task file, then `replicator stop`,"
+            " `replicator run`",
         ),
         about=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
@@ -50,7 +50,7 @@ def unsupported(
         where=f"source {source}, {where}",
         scope=scope,
         remedies=(
-            "do by hand on the target what the statement does there, and start after it:"
+            "make the statement's change by hand on the target, and start after the statement:"
             f" {start_behind(start)}",
             COPY_ANEW,
         ),

@@ -22,8 +22,8 @@ class UncopiedMemberError(BinlogError):
 
 
 def uncopied_rows(source: str, tables: Mapping[TableName, TableName], place: object) -> FatalError:
-    """The fault that rows of a table come behind ``place``, which was not copied."""
-    met = "rows of a table that was never copied come next"
+    """The fault for rows after ``place`` of a table that was not copied."""
+    met = "the next rows belong to a table that was never copied"
     return uncopied_members(source, tables, met, f"source {source}, after {place}")
 
 
@@ -32,7 +32,8 @@ def uncopied_members(
 ) -> FatalError:
     """The fault for tables that were not copied, each with its target.
 
-    ``met`` says how they were found. It blocks the source, for the operator to tell of the tables.
+    ``met`` says how they were found. It blocks the source until the operator says what to do with
+    the tables.
     """
     names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))
@@ -42,15 +43,15 @@ def uncopied_members(
     )
     return FatalError(
         "member.not-copied",
-        f"{met}: {shown}{more}. The routes take it, but it was not there for the full copy of"
-        f" source {source}, and the task has read no statement since that creates it: the account"
-        " could not see it, or the routes or the block-allow-list were different then. The rows"
-        " that it had are not on the target, and would be missing",
+        f"{met}: {shown}{more}. The routes match it, but the full copy of source {source} did not"
+        " see it, and the task has read no statement that creates it: the account could not see"
+        " it, or the routes or the block-allow-list were different then. The rows that it had"
+        " then are not on the target",
         where=where,
         scope=of_source(source),
         remedies=(
             f"to copy it together with all others: let the account see it ({schemas} `replicator"
-            " check` tells what it can't see); then `replicator stop`, `replicator remove`"
+            " check` shows what it can't see); then `replicator stop`, `replicator remove`"
             " TASK.yaml, empty the targets, `replicator run`",
             "to copy it alone, if it has a key: a second task with another `name:` copies only this"
             " table, then the first task follows it in safe-mode; docs/how-to/add-a-shard.md has"
@@ -58,8 +59,9 @@ def uncopied_members(
             "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
-            "if the target already has all rows that it had before the event that the task reads"
-            f" next: let the account see it, `replicator schema set TASK --source {quoted(source)}"
-            f" --table {quoted(str(names[0]))} --from-source`, then `replicator resume TASK`",
+            "if the target already has all rows that the table had before the event that the task"
+            " reads next: let the account see it, `replicator schema set TASK --source"
+            f" {quoted(source)} --table {quoted(str(names[0]))} --from-source`, then `replicator"
+            " resume TASK`",
         ),
     )

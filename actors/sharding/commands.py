@@ -1,6 +1,6 @@
 """The commands for schema changes that wait for shards: show-ddl-locks, unlock-ddl-lock.
 
-What shows and asks is imported when it is used, so that `replicator --help` is quick.
+The code for output and requests is imported when it is used, so that `replicator --help` is quick.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replicator.terminal.consoles import out, show, tell
 
 
 class UnlockAction(StrEnum):
-    """What becomes of the statement of a lock that is unlocked."""
+    """What to do with the statement of an unlocked lock."""
 
     EXEC = "exec"
     SKIP = "skip"

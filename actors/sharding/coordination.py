@@ -64,12 +64,12 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class OpenLock:
-    """A lock for those who report it.
+    """A lock, for reports.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows behind it. ``reason``: why it is open, where that is not
-    only that shards lack it; ``ways``: then, what helps.
+    same of each source that holds rows after it. ``reason``: why it is open, if not only because
+    shards lack it; ``ways``: the remedies in that case.
     """
 
     id: str
@@ -81,32 +81,31 @@ class OpenLock:
 
 
 class Coordination(Protocol):
-    """Creates the groups, is notified when a source starts and stops, and answers those
-    who look at the locks or force one."""
+    """Creates the groups, is notified when a source starts and stops, reports the locks, and forces
+    one on request."""
 
     async def run(self) -> None:
-        """Do what there is to do beside the sources, until cancelled."""
+        """Do the work that is independent of the sources, until cancelled."""
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in an incarnation of a source."""
+        """The group of a target in a run of a source."""
 
     def began(self, unit: Unit) -> None:
-        """An incarnation starts; nothing has been read yet."""
+        """A run of a source starts; nothing has been read yet."""
 
     async def before_restart(self) -> None:
-        """Wait for what is about to make sources restart, too, so that one restart serves it all.
-
-        Not for long: what a source is to read again for waits as well.
+        """Wait a little for other locks that are about to make sources restart, so that one restart
+        serves all of them.
         """
 
     async def ended(self, unit: Unit) -> None:
-        """An incarnation has ended; all that it read is applied and saved."""
+        """A run of a source has ended; everything that it read is applied and saved."""
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The places of open DDL items: the saved position stays before all of them."""
+        """The positions of open DDL items: the saved position stays before all of them."""
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) that open items of a source are of."""
+        """The targets (numbers) of the open items of a source."""
 
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
@@ -119,16 +118,15 @@ class Coordination(Protocol):
 
         ``owner`` is the source whose statement is executed (empty: the lock's own owner), ``shard``
         the one of its shards that has it (empty: any); with ``skip`` none is. Raises UnlockError
-        with what to tell the operator, DisputedError where it has to be said whose statement.
+        with a message for the operator, DisputedError where the operator has to choose whose
+        statement.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
-    """What a coordination may work with.
-
-    ``units`` are the sources that are read, which are there when the first of them begins;
-    ``sources`` are all. ``blocked`` are the targets that nothing is done for.
+    """The environment of a coordination. ``units`` are the sources that are read, complete when the
+    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets.
     """
 
     registry: SchemaRegistry
@@ -143,18 +141,19 @@ class CoordinationTools:
 
 @dataclass(frozen=True, slots=True)
 class WriterRules:
-    """What a shard-mode has a say in where statements and rows reach their target."""
+    """The part of a shard-mode that the writer uses for statements and rows."""
 
     statements: StatementRules
     columns: WritableColumns
 
 
 class ShardMode(Protocol):
-    """One `shard-mode` of the task file: all that depends on the mode is asked of it."""
+    """One `shard-mode` of the task file: everything that depends on the mode."""
 
     @property
     def equal_structures(self) -> bool:
-        """Whether a task starts only where all shards of a target have the same structure."""
+        """Whether a task requires at its start that all shards of a target have the same
+        structure."""
 
     @property
     def holds_rows(self) -> bool:
@@ -168,15 +167,15 @@ class ShardMode(Protocol):
         """What was decided about the schema changes of targets; empty where nothing is."""
 
     def has_places(self, entry: str) -> bool:
-        """Whether what is saved of a statement (`entry` of its record) names places of binlogs that
-        are not known by the server that takes a source over."""
+        """Whether the saved entry of a statement (`entry` of its record) has binlog positions,
+        which another server that takes the source over does not know."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
         """By target, the groups of a source that the task follows for the first time.
 
-        ``members``: its shards, each with its target. Empty where a group begins with nothing.
+        ``members``: its shards, each with its target. Empty where groups start without a state.
         """
 
     def writer_rules(
@@ -189,9 +188,8 @@ class ShardMode(Protocol):
         *,
         strict: bool,
     ) -> WriterRules:
-        """What the writer asks before it executes a statement and plans rows.
-
-        ``strict``: a schema change that could be left open pauses the task.
+        """The rules that the writer uses before it executes a statement and plans rows. ``strict``:
+        a schema change that would be left open pauses the task.
         """
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:

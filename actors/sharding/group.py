@@ -20,8 +20,8 @@ GROUP_CAPACITY = 2
 class GroupActor(Actor[GroupMessage]):
     """All members of one target in one source: passes a segment's part on to the writer.
 
-    Rows up to ``low_watermark`` are known to be on the target and are left out. Subclasses decide
-    what a part holds.
+    Rows up to ``low_watermark`` are already on the target, and are left out. Subclasses decide the
+    content of a part.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GroupActor(Actor[GroupMessage]):
         raise NotImplementedError
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        """What is to be done for the target in one segment."""
+        """The rows and the statement to apply for the target in one segment."""
         raise NotImplementedError
 
     async def on_message(self, message: GroupMessage) -> None:
@@ -64,11 +64,11 @@ class GroupActor(Actor[GroupMessage]):
                 rows = self._not_copied(message.rows)
                 if rows is not message.rows:
                     message = replace(message, rows=rows)
-            # The segment's end has waited for room.
+            # The reader has waited for room before the segment's end.
             self._writer.bring(await self.decide(message))
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that the full copy has not written to the target already, and will not."""
+        """The rows that the full copy has not written to the target, and will not write."""
         copied, first = self._copied, rows.first.transaction
         for member in [member for member, until in copied.items() if until <= first]:
             # Every later row of it was written after its copy.
@@ -82,7 +82,7 @@ class GroupActor(Actor[GroupMessage]):
         return self._not_left_out(rows) if self.registry.leaves_out else rows
 
     def _not_left_out(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that are not still to be copied."""
+        """The rows except those of members that are still to be copied."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
         for number, (member, _) in enumerate(rows.kinds):

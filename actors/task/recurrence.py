@@ -50,14 +50,15 @@ class Recurrence:
 def _unexpected(text: str, where: str) -> FatalError:
     return FatalError(
         "task.unexpected",
-        f"the same unexpected error again, with no progress in between: {text}. None of the rows"
-        " concerned was written",
+        f"the task met the same unexpected error again, with no progress in between: {text}. It"
+        " has written none of the rows concerned",
         where=where,
         remedies=(
             "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
-            " log, the tables' structures and the first events behind the saved positions",
-            "if you have fixed the cause (such as the installation): `replicator resume`",
-            "leave the table out (block-allow-list) and start the task again",
+            " log, the structures of the tables and the first events after the saved positions",
+            "if you have fixed the cause (for example the installation): `replicator resume`",
+            "leave the table out (ignore-tables of the block-allow-list), then `replicator stop`,"
+            " `replicator run`",
         ),
     )
 
@@ -72,8 +73,8 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
             "check the machine's memory (the kernel's log names processes that it killed because"
             " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
             " `writer: {batch-bytes: …}`, then `replicator stop` and `replicator run`",
-            "otherwise report it, with what the log says before and after `batch.spark-failed` or"
-            " `copy.spark-failed`",
+            "otherwise report it, with the lines of the log before and after `batch.spark-failed`"
+            " or `copy.spark-failed`",
         ),
     )
 

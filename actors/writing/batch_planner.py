@@ -1,4 +1,4 @@
-"""Planning the rows of segments for a batch: what each row event is decoded and written by."""
+"""Planning the rows of segments for a batch: how to decode and write each row event."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from replicator.watermark import Reached, Watermark
 
 
 class WritableColumns(Protocol):
-    """What a shard-mode says of the columns of a target that a member may write."""
+    """The rules of a shard-mode for the columns of a target that a member may write."""
 
     async def load(self, target: int, name: TableName) -> None:
-        """Read anew what is known of a target."""
+        """Read again what is known of a target."""
 
     def forget(self, target: int) -> None:
         """Drop what is cached of a target that has changed."""
@@ -49,7 +49,7 @@ class WritableColumns(Protocol):
 
 
 class BatchPlanner:
-    """Makes batches: finds the plans of rows, and what the buckets of their targets have.
+    """Makes batches: finds the plans of rows, and the watermarks of the buckets of their targets.
 
     ``watermarks`` are those of all buckets. ``tied``: the targets that foreign keys tie, as in
     `replicator.checks.schema.tied_tables.Ties`. Plans are cached, and the structures of targets
@@ -124,7 +124,7 @@ class BatchPlanner:
         )
 
     async def _know_targets(self, parts: Iterable[TargetSegment]) -> None:
-        """Read the structures of targets that rows come for the first time."""
+        """Read the structures of targets that get rows for the first time."""
         new: dict[int, TargetSegment] = {}
         for part in parts:
             if part.target not in self._tables:
@@ -161,8 +161,9 @@ class BatchPlanner:
         return shown_place(place, self.read_to(part.source))
 
     def _plan(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:
-        # A segment ends at a statement, so a member's structure is the same for all its rows; but
-        # where the operator has told another one for what stands behind an unseen change.
+        # A segment ends at a statement, so a member's structure is the same for all its rows,
+        # unless
+        # the operator has declared another one after an unseen change.
         key = (member, self._registry.since(member, at))
         known = self._plans.get(key)
         # Mostly the very same object; to find one among several takes longer.
@@ -176,8 +177,9 @@ class BatchPlanner:
         name = self._registry.member(member)
         rules = self._columns(name)
         alike = as_shards_have_it(target, rules.extracted_names, None)
-        # A guess does no harm where the event tells all that it could be wrong about. The target's
-        # columns may have other collations, which events don't tell and expressions depend on.
+        # A guess does no harm where the event has everything that could be wrong in it. The
+        # target's
+        # columns may have other collations, which events don't have and expressions depend on.
         filtered = self._filters.concern(name)
         guesses = (
             table
@@ -225,15 +227,15 @@ class BatchPlanner:
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
             "rows.structure-unknown",
-            f"the task does not know for certain with which structure rows of {name} were written:"
-            f" {doubt}. The events don't contain the names, signs (UNSIGNED), labels (ENUM, SET)"
-            " and charsets of columns, since binlog_row_metadata is not FULL. If the task guessed,"
-            " values could end up in other columns, or change",
+            f"the task does not know for certain which structure {name} had when its next rows"
+            f" were written: {doubt}. The row events don't have the names, signs (UNSIGNED),"
+            " labels (ENUM, SET) and charsets of columns, since binlog_row_metadata is not FULL."
+            " If the task guessed, values could change or end up in other columns",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
             remedies=(
-                f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
-                " from then on tell their structure themselves",
+                f"{COPY_ANEW}. Set binlog_row_metadata=FULL at the source before: row events then"
+                " have their structure with them",
             ),
             about=unread,
         )
@@ -253,7 +255,7 @@ class BatchPlanner:
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:
-    """The statement that makes a target like the first of its shards whose structure is known."""
+    """The statement that creates a target like the first of its shards whose structure is known."""
     if not known:
         return f"{name.quoted}, as in the shards"
     statement = classify(known[0].create_sql, default_schema=name.schema)

@@ -1,6 +1,6 @@
 """The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint.
 
-It keeps in mind what the buckets of the targets have, and counts what filters leave out.
+It keeps the watermarks of the targets' buckets, and counts the rows that filters leave out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 QUEUE_FACTOR = 2
-"""Batches' worth of bytes that may wait in the trackers before the writer takes no more rows."""
+"""How many times the size of a batch may wait in the trackers before the writer accepts no more
+rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class BatchedWriter(Actor[WriterMessage]):
         return sum(tracker.queued_bytes for tracker in self._trackers.values())
 
     def is_behind(self) -> bool:
-        """Whether a whole batch waits behind the one that is being applied."""
+        """Whether a whole batch waits for the one that is being applied."""
         return self.queued_bytes > self.settings.batch_bytes
 
     def applied(self, source: str) -> SourcePosition | None:
@@ -193,7 +194,7 @@ class BatchedWriter(Actor[WriterMessage]):
             reach(Failpoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
-            # Segments without rows are finished at once; what follows them may start now.
+            # Segments without rows are finished at once; the ones after them may start now.
             await self._submit(jobs)
 
     def _waiting(self) -> list[DdlItem]:
@@ -220,12 +221,13 @@ class BatchedWriter(Actor[WriterMessage]):
         )
 
     async def _batch(self, segments: list[PendingSegment]) -> Batch:
-        """The rows of segments as a batch, with where it brings the buckets and the sources."""
+        """The rows of segments as a batch, with the new watermarks of the buckets and positions of
+        the sources."""
         reached = {tracker.source: found[-1].reached for tracker, found in self._running}
         return await self.planner.batch(segments, self._ends(), reached)
 
     def _ends(self) -> dict[tuple[str, int], Watermark]:
-        """The watermarks that the running segments bring targets to."""
+        """The watermarks of the targets after the running segments."""
         ends: dict[tuple[str, int], Watermark] = {}
         for tracker, segments in self._running:
             for segment in segments:
@@ -297,7 +299,7 @@ class BatchedWriter(Actor[WriterMessage]):
                 )
 
     def _count(self, source: str, segments: Iterable[PendingSegment]) -> None:
-        """Count what was applied of a source, and how old it was by then."""
+        """Count the applied rows of a source, and their age."""
         for segment in segments:
             parts = [(part.target, part.rows) for part in segment.parts.values() if part.rows]
             found = np.concatenate([rows.transaction for _, rows in parts])
@@ -321,7 +323,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
 
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
-        """Wait until all rows up to these segments (by source: incarnation, segment) are applied.
+        """Wait until all rows up to these segments (by source: run, segment) are applied.
 
         The low watermarks are then saved, too.
         """
@@ -375,7 +377,7 @@ class BatchedWriter(Actor[WriterMessage]):
     def renew(
         self, source: str, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
     ) -> None:
-        """Start a new incarnation of a source: its segments are numbered from 0 again."""
+        """Start a new run of a source: its segments are numbered from 0 again."""
         self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
@@ -389,14 +391,14 @@ PACE = 60.0
 
 @dataclass(slots=True)
 class _Told:
-    """When a shard was last told of, and the rows since."""
+    """When a shard was last logged, and the rows since."""
 
     at: float
     rows: int = 0
 
 
 class LeftOutRows:
-    """Adds to the counts of the targets, and logs by shard: at the first row, then at a pace."""
+    """Adds to the counts of the targets, and logs by shard: at the first row, then at intervals."""
 
     def __init__(
         self,
@@ -411,7 +413,7 @@ class LeftOutRows:
         self._log = structlog.get_logger()
 
     def note(self, batch: Iterable[LeftOut]) -> None:
-        """Take down what a batch that is applied has left out."""
+        """Record what an applied batch has left out."""
         now = self._clock()
         for found in batch:
             target = self._registry.target_name(found.target)

@@ -18,7 +18,7 @@ from replicator.watermark import NOTHING_APPLIED, Watermark
 
 
 class CheckpointSaver:
-    """Saves how far each source is, by its tracker.
+    """Saves the progress of each source, from its tracker.
 
     ``servers``: the server that each source is read from. ``saved`` is the position of each source
     as it is shown, ``saved_at`` when that was, by the monotonic clock.
@@ -107,9 +107,9 @@ class CheckpointSaver:
 class BucketWatermarks:
     """The watermarks that buckets have at least. ``found`` is what the target had at the start.
 
-    A bucket's watermark must be found where the last batch has left it, or later: a batch can be
-    committed without that its outcome arrives. Those that were moved since the last checkpoint are
-    looked at when the next one is saved, since it relies on them.
+    A bucket's watermark must be where the last batch has left it, or later: a batch can be
+    committed without a reported outcome. Those that have moved since the last checkpoint are read
+    when the next one is saved, since it relies on them.
     """
 
     def __init__(self, found: Mapping[BucketKey, Watermark]) -> None:
@@ -126,7 +126,7 @@ class BucketWatermarks:
         return [key for key in keys if key not in self._left]
 
     def opened(self, keys: Iterable[BucketKey]) -> None:
-        """Note that these buckets have one now, before every row."""
+        """Record that these buckets have one now, before every row."""
         self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
 
     def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
@@ -134,13 +134,13 @@ class BucketWatermarks:
         return {key: self._left[key] for key in keys}
 
     def left(self, target: TableName, watermarks: BucketMarks) -> None:
-        """Note what a batch has left in buckets of a target."""
+        """Record what a batch has left in buckets of a target."""
         for (source, bucket), watermark in watermarks.items():
             self._left[source, target, bucket] = watermark
             self._moved[source, target, bucket] = watermark
 
     def verified(self, watermarks: Mapping[BucketKey, Watermark]) -> None:
-        """Note that the target has these."""
+        """Record that the target has these."""
         for key, watermark in watermarks.items():
             if self._moved.get(key) == watermark:
                 del self._moved[key]

@@ -45,27 +45,26 @@ RETRY_WAIT = (0.2, 15.0)
 
 DDL_LOCK_SECONDS = 30
 """How long a schema change waits for sessions that use its target, where other targets would wait
-for it. While it does, the server lets no other session begin to use the table."""
+for it. Meanwhile, the server lets no other session begin to use the table."""
 
 
 class StatementRules(Protocol):
-    """What a shard-mode says of a statement that is about to be executed on its target."""
+    """The decision of a shard-mode about a statement that is about to be executed on its target."""
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution as it is to be; with nothing to run where the target has had it already.
-
-        Raises FatalError where that can't be told.
+        """The execution to run; without a statement where the target already has it. Raises
+        FatalError where this can't be decided.
         """
         ...
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether a statement that the target has refused is to be ruled anew."""
+        """Whether a statement that the target has refused must be decided again."""
         ...
 
     async def executed(self, item: DdlItem) -> None:
-        """Note that what was ruled is on the target, and recorded as done."""
+        """Record that the decided statement is on the target."""
 
 
 class DdlRunner:
@@ -88,7 +87,7 @@ class DdlRunner:
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
         self.waiting: dict[TableName, str] = {}
-        """By target, what a statement waits for that can't be executed just now."""
+        """By target, why a statement can't be executed now."""
         self.rules = rules
         self._log = structlog.get_logger()
 
@@ -122,7 +121,7 @@ class DdlRunner:
         return item.recorded and found == [None]
 
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try until no server is away that it takes."""
+        """Try until all servers that it needs are available."""
 
         def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
             self.waiting[target] = f"{error} ({told})"
@@ -166,7 +165,8 @@ class DdlRunner:
         await self._until_there(target, attempt)
 
     async def _change(self, item: DdlItem) -> MemberChange:
-        """What an item's statement did to its member, whose structure is noted."""
+        """The change that an item's statement made to its member, whose new structure is
+        recorded."""
         at = item.statement.transaction
         number = self._registry.number(Member(item.source, item.effect.table))
         before = None if number is None else self._registry.held(number, at - 1).certain
@@ -195,21 +195,21 @@ class DdlRunner:
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
         zone = ddl.context.time_zone
-        # Without a zone it converted nothing there: the shard may have had no rows.
+        # Without a zone the statement converted nothing there: the shard may have had no rows.
         converts = zone is None and any(map(converts_times, ddl.statements))
         if not ddl.statements or not (zone == SYSTEM or converts):
             return
         raise FatalError(
             "ddl.time-zone",
-            "the effect of a statement depends on the time zone of the source's host, whose offset"
-            " to UTC changes over the year, and servers do not tell the rules of that zone\n"
+            "the effect of a statement depends on the time zone of the source's host, which has"
+            " daylight saving time, and the server does not report which zone it is\n"
             f"  statement: {statement.sql[:2000]}",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
             remedies=(
-                "give the zone in the task file, such as `timezone: Europe/Berlin`, which the"
-                " target's time zone tables must have; then `replicator stop` and `replicator run`:"
-                " `resume` does not read the task file again",
+                "name the zone in the task file, for example `timezone: Europe/Berlin` (the"
+                " target's time zone tables must have it); then `replicator stop`, `replicator"
+                " run`. `replicator resume` does not read the task file again",
             ),
             about=DdlEvent(
                 ddl.member.source,
@@ -219,7 +219,7 @@ class DdlRunner:
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
-        # Of several statements of the operator's none may run twice, so the whole is not put off.
+        # None of several statements of the operator may run twice, so they are not put off.
         put_off = len(ddl.statements) == 1 and self._others([ddl.target])
         return DDL_LOCK_SECONDS if put_off else None
 
@@ -235,15 +235,17 @@ class DdlRunner:
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
-                f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers than"
-                f" in their shards\n  statement: {text[:2000]}",
+                f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers"
+                " than they have in their shards\n"
+                f"  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(
-                    "do the same by hand on the target without AUTO_INCREMENT (a new column: one"
-                    " that may be NULL), and give the target's rows the numbers that they had in"
-                    " their shards behind the statement; then `replicator binlog skip`",
-                    "where a shard's rows can't be told apart on the target: copy the tables again",
+                    "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
+                    " nullable), and set the column in the target's rows to the numbers that the"
+                    " shards gave them in this statement; then `replicator binlog skip`",
+                    "if you can't tell on the target which rows come from which shard: copy the"
+                    " tables again",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -253,17 +255,19 @@ class DdlRunner:
         except HalfExecutedError as error:
             raise FatalError(
                 "ddl.refused",
-                "the target can't execute a statement as a whole, and refused one of its single"
-                f" changes: {self._shown(error)}\n  statement: {text[:2000]}\n"
+                f"the target refused a part of a statement: {self._shown(error)}. It can't"
+                " execute the statement as a whole, so the task executes its changes one after"
+                " the other\n"
+                f"  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(
-                    f"{_mended(error)}, then `replicator resume`: the task goes on with what"
-                    " was not executed",
+                    f"{_mended(error)}, then `replicator resume`: the task executes the rest",
                     "`replicator binlog replace` with the statements that the target should get"
-                    " instead of what was not executed, or `binlog skip`; what was executed stays",
+                    " instead of the rest, or `replicator binlog skip`. The changes that were"
+                    " executed stay",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -278,8 +282,8 @@ class DdlRunner:
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 remedies=(
-                    f"{_mended(error)}, then `replicator resume`: the task executes the"
-                    " statement again (if there are several, all of them)",
+                    f"{_mended(error)}, then `replicator resume`: the task executes the statement"
+                    " again (all of them, if there are several)",
                 ),
                 about=_event(ddl, statement),
             ) from error
@@ -294,7 +298,7 @@ class DdlRunner:
 
 
 def _mended(error: DdlRefusedError) -> str:
-    """What is to be done about a refusal."""
+    """The remedy of a refusal."""
     if error.code in MISSING_PRIVILEGE:
         return (
             "grant the task's account what the error names (`replicator check` tells all it needs)"
@@ -310,13 +314,12 @@ def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
 def refuse_computed(
     registry: SchemaRegistry, ddl: DdlExecution, statement: Statement, *, agreed: bool
 ) -> None:
-    """Raise FatalError where the target would replace values that a shard stores by computed ones.
-
-    ``agreed``: the shards have agreed on the statement, so one that has ever had the column so has
-    brought it.
+    """Raise FatalError where the target would replace values that a shard stores with computed
+    ones. ``agreed``: the shards have agreed on the statement, so a shard that has the column in
+    this form has made it.
     """
     if ddl.instead is not None:
-        # The operator answers for what is executed.
+        # The operator is responsible for what is executed.
         return
     parsed = classify_in(ddl.context, ddl.sql, default_schema=ddl.target.schema)
     names = computed_columns(parsed)
@@ -342,15 +345,15 @@ def _computed_fault(
 ) -> FatalError:
     return FatalError(
         "ddl.computed",
-        f"a statement turns {column} into a generated column, and {storing} stores values of its"
-        " own in it: the target would replace them by computed ones\n"
+        f"a statement turns {column} into a generated column, but {storing} stores values of its"
+        " own in it. The target would replace them with computed values\n"
         f"  statement: {ddl.sql[:2000]}",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
         remedies=(
-            "`replicator binlog skip`: the target's column stays a plain one, and takes the values"
-            " that this shard computes and those that others store, until the last shard has made"
-            " the change",
+            "`replicator binlog skip`: the target's column stays a plain column, and takes both"
+            " the values that this shard computes and those that other shards store, until the"
+            " last shard has made the change",
         ),
         about=DdlEvent(
             ddl.member.source,
@@ -363,24 +366,25 @@ def _computed_fault(
 def nondeterministic_defaults_fault(
     member: Member, target: TableName, function: str, sql: str, statement: Statement
 ) -> FatalError:
-    """What it means that ``function`` is the default of a column that ``sql`` adds to ``target``.
+    """The fault that ``function`` is the default of a column that ``sql`` adds to ``target``.
 
     ``statement`` is the event.
     """
     return FatalError(
         "ddl.nondeterministic-default",
-        f"a statement adds a column whose default differs at each execution ({function}): the rows"
-        " of the target would get other values than they have in their shards\n"
+        f"a statement adds a column whose default differs at each execution ({function}). The"
+        " rows on the target would get other values than in their shards\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "add the column to the target by hand, without this default and so that it may be NULL;"
-            " give the target's rows the values that they have in their shards; then `replicator"
-            " binlog skip`. In a target without a key, rows that their shard has changed since"
-            " can't be found: copy the tables again",
-            "if older rows may have other values than in the shards: `replicator binlog replace` it"
-            " with the same statement, or `replicator binlog skip` if the target has the column",
+            "add the column to the target by hand, nullable and without this default; set it in"
+            " the target's rows to the values that they have in their shards; then `replicator"
+            " binlog skip`. A target without a key does not let you find rows that a shard has"
+            " changed since: copy the tables again",
+            "if existing rows may differ from those in the shards: `replicator binlog replace` it"
+            " with the same statement, or `replicator binlog skip` if the target already has the"
+            " column",
         ),
         about=DdlEvent(
             member.source,
@@ -393,20 +397,20 @@ def nondeterministic_defaults_fault(
 def other_values_fault(
     member: Member, target: TableName, difference: str, sql: str, statement: Statement
 ) -> FatalError:
-    """What it means that ``sql``, which the target has had in some way already, gives the rows of
+    """The fault that ``sql``, which the target already has in some form, gives the rows of
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds, renames or computes a column that the target already has, and in it"
-        f" the shard's rows have values that differ from those on the target: {difference}\n"
+        "a statement adds, renames or computes a column that the target already has, and the"
+        f" shard's values in it differ from those on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         where=f"{member}, target {target}",
         scope=of_target(target),
         remedies=(
-            "give the rows of this shard on the target the values that they have in the shard, then"
-            " `replicator binlog skip`",
-            "where the column is computed, the target can have one formula only: change it in the"
-            " shard, or leave the column out of the target",
+            "set the column in this shard's rows on the target to the values that they have in"
+            " the shard, then `replicator binlog skip`",
+            "if it is a generated column: the target can have only one formula. Change the"
+            " formula in the shard, or leave the column out of the target",
         ),
         about=DdlEvent(
             member.source,

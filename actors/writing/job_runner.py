@@ -36,18 +36,19 @@ _FAULTS = {
     WriteOutcome.UNFILTERED: "rows.unfiltered",
     WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
 }
-"""The faults by the outcomes that neither pass nor are the task's own affair."""
+"""The faults of the outcomes that are neither transient nor internal."""
 """The event of the fault that two rows have the same key."""
 
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
-"""What another attempt may get over."""
+"""The transient outcomes, which another attempt may resolve."""
 
 
 class JobRunner:
-    """Submits batches. Submitting one again is harmless: each bucket knows what it has.
+    """Submits batches. Submitting one again is harmless: each bucket has its watermark.
 
     ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
-    to where a source is applied, None where that is not known. ``applied`` hears of each batch.
+    to where a source is applied, None where that is not known. ``applied`` is called for each
+    batch.
     """
 
     def __init__(
@@ -72,18 +73,18 @@ class JobRunner:
 
     @property
     def stuck(self) -> bool:
-        """Whether the batch waits for something unreachable."""
+        """Whether the batch waits for an unreachable server."""
         return self.state.startswith("retrying")
 
     def note_no_more(self) -> None:
-        """From the next batch on, keys that are deleted are not noted any more."""
+        """From the next batch on, deleted keys are not tracked any more."""
         self._settings = replace(self._settings, tracked_table="")
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing, FencedError where the target does not hold what it should.
+        keeps failing, FencedError where the target does not have what it should.
         """
         attempts = JobAttempts()
         refused = False
@@ -108,7 +109,7 @@ class JobRunner:
                         await self._meta.out_of_step(failed.mismatch)
                 kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
-                    # A certificate that was renewed after the job had begun reaches it now.
+                    # The job gets a certificate that was renewed after it had begun.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
                         raise self._fault(failed)
@@ -123,15 +124,15 @@ class JobRunner:
             await attempts.wait()
 
     def _trouble(self, failed: TargetOutcome) -> str:
-        """What keeps a batch from its target, and which target that is."""
+        """Why a batch does not reach its target, and which target it is."""
         if failed.outcome is WriteOutcome.UNREACHABLE:
             return f"target {self._settings.address}: {failed.message}"
         return failed.message
 
     def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
-        """The targets that others have locked. Raises FatalError where that was so ``before``.
-
-        The first time it may have been rows of ours, which another task has committed since.
+        """The targets that others have locked. Raises FatalError where they were locked ``before``.
+        The first time, another Spark task of the same batch may have had the lock, and has
+        committed since.
         """
         locked = [failed for failed in result.failures if failed.outcome is WriteOutcome.LOCKED]
         stay = {failed.target: failed.message for failed in locked if failed.target in before}
@@ -164,7 +165,7 @@ class JobRunner:
         if failed.code in MISSING_PRIVILEGE:
             refused: tuple[str, ...] = (
                 f"grant {self._settings.address.user} what the error names (`replicator check`"
-                " tells all it needs); then `replicator resume`",
+                " shows all that it needs); then `replicator resume`",
             )
         else:
             refused = (
@@ -174,24 +175,25 @@ class JobRunner:
         ways = {
             WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
-                "fix the cause at the source, so that later rows can be read; the event stays as"
-                f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
+                f"fix the cause at the source, so that later rows can be read; then {COPY_ANEW}."
+                " The event itself can't be mended, and rows before it may not be on the target"
+                " yet",
             ),
             WriteOutcome.NO_ROOM: (
-                "tell the shards apart by an extracted column in the target's key instead"
-                " (extract-table and the like of the route, no column mapping), make the target"
-                f" anew with it, and {COPY_ANEW}",
-                "if the row should not have such a value: delete or renumber it in the shard, then"
-                f" with the mapping as it is {COPY_ANEW}",
+                "tell the shards apart by an extracted column in the target's key instead of a"
+                " column mapping (extract-table, extract-schema or extract-source of the route):"
+                f" create the target again with this column, and {COPY_ANEW}",
+                "if the row should not have this value: delete or renumber it in the shard, leave"
+                f" the mapping as it is, and {COPY_ANEW}",
             ),
             WriteOutcome.CASCADE_IN_SAFE_MODE: (
-                "let nothing delete rows of tables that others refer to, nor change their keys,"
-                f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}."
-                " SET SESSION foreign_key_checks=0 lets you TRUNCATE a table that others refer to",
+                "remove safe-mode: true from the syncer, let nothing delete rows of parent tables"
+                f" or change their keys while the task copies, and {COPY_ANEW}. SET SESSION"
+                " foreign_key_checks=0 lets you TRUNCATE a parent table",
             ),
             WriteOutcome.UNFILTERED: (
-                "write the expression in the task file so that it has a value for such a row, too"
-                " (IF, IFNULL, or conditions before it); `replicator stop`, then `replicator run"
+                "write the expression in the task file so that it has a value for this row, too"
+                " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator run"
                 " TASK.yaml --on-changed-rules keep`",
             ),
         }
@@ -205,7 +207,8 @@ class JobRunner:
 
 
 def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
-    """Where a row event stands, in words; ``read_to`` is a place in the binlog of its source."""
+    """The position of a row event, in words; ``read_to`` is a position in the binlog of its
+    source."""
     files = read_to.binlog if read_to else BinlogPosition(".0", 0)
     transaction = files.with_key(place.transaction)
     if not place.member:
@@ -222,7 +225,7 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
 
 
 def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
-    """``lock``: the one that rows of the target wait for, if any."""
+    """``lock``: the lock for which rows of the target wait, if any."""
     if not lock:
         return (
             "if both shards have the row: remove or change it in one of them (the change then"
@@ -236,10 +239,10 @@ def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
     return (
         f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"
         " another, its deletion may be among them. Then set safe-mode: true in the syncer"
-        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator status`"
-        " shows that nothing is behind: the new row takes the key, the key is noted, and what the"
-        " deletion takes away is put back from the shard that has it",
-        "do not delete the row on the target: the deletion that waits would take the new row away",
+        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator"
+        " status` shows no lag: the new row takes the key, and where the deletion removes it"
+        " later, the task puts it back from the shard that has it",
+        "do not delete the row on the target: the deletion that waits would remove the new row",
         "if both shards have the row: set safe-mode: true as well, until one of them has deleted or"
         " changed it",
     )

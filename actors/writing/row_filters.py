@@ -1,4 +1,4 @@
-"""The expression filters of a task's sources, put into the plans that rows are read by."""
+"""Adds the expression filters of a task's sources to the plans of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from replicator.schema.structure.structure import Table
 class ShardCollations:
     """Collations of a source: by their ``numbers`` in its table maps.
 
-    ``stand_ins`` are those of the target that take the place of one that the target lacks.
+    ``stand_ins`` are collations of the target in place of those that it lacks.
     """
 
     numbers: Mapping[int, str]
@@ -48,11 +48,11 @@ class RowFilters:
         self._collations = collations
 
     def concern(self, member: Member) -> bool:
-        """Whether there is a rule for a shard."""
+        """Whether a shard has a rule."""
         return self._of(member).concern(member.name.schema, member.name.table)
 
     def added(self, plan: TablePlan, structure: Table, table_map: TableMap) -> TablePlan:
-        """The plan, with the rules of its shard, whose structure this is, where there are any.
+        """The plan, with the rules of its shard, if any; this is the shard's structure.
 
         Raises FatalError where a rule does not fit the structure, PlanError.
         """
@@ -77,9 +77,8 @@ class RowFilters:
 def with_collations(
     structure: Table, table_map: TableMap, collations: ShardCollations
 ) -> tuple[Table, frozenset[str]]:
-    """The structure with the collations that its row events tell, and the columns in doubt.
-
-    A statement's effect is seen on the target, which has another collation for one that it lacks.
+    """The structure with the collations of its row events, and the columns in doubt. The effect of
+    a statement is learned on the target, which uses another collation for one that it lacks.
     """
     told = table_map.optional.collations or ()
     columns = []

@@ -53,7 +53,7 @@ class PendingSegment:
 
     @property
     def reached(self) -> Reached:
-        """The boundary that all of its rows stand before, or that it was cut behind."""
+        """The boundary after all of its rows, or the last one before it was cut."""
         assert self.end is not None
         position = self.end.end
         mark = position.anchor
@@ -71,7 +71,7 @@ class PendingSegment:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is saved of a source at a boundary; ``position`` is None before the first is known."""
+    """The saved state of a source at a boundary; ``position`` is None before the first is known."""
 
     position: SourcePosition | None
     groups: Mapping[int, GroupSaved]
@@ -85,8 +85,8 @@ class SegmentTracker:
     """The segments of one source in the writer, in order, and how far they are applied.
 
     ``start`` is its first boundary with the state of its groups there, ``low_watermarks`` the
-    watermarks known to be applied, by target; ``high_watermarks`` the highest ones that any bucket
-    may have. ``open_items`` returns the places of the open DDL items: the saved position stays
+    watermarks known to be applied, by target; ``high_watermarks`` the highest that any bucket may
+    have. ``open_items`` returns the positions of the open DDL items: the saved position stays
     before all of them.
     """
 
@@ -104,7 +104,7 @@ class SegmentTracker:
         self.reached = start
         self.low_watermarks = low_watermarks
         self.low_gtids: dict[int, str] = {}
-        """Of the low watermarks that were moved: the GTID sets executed where they stand."""
+        """The GTID sets executed at the low watermarks that were moved."""
         self.queued_bytes = 0
         self._open_items = open_items
         key = start.position.binlog.key if start.position else 0
@@ -122,12 +122,12 @@ class SegmentTracker:
 
     @property
     def resume(self) -> SourceState:
-        """What would be saved now."""
+        """The state to save now."""
         return self._resume.boundary(self._open_items()).state
 
     @property
     def resume_at(self) -> Place:
-        """The place that would be saved now, as `replicator.sharding` takes it."""
+        """The position to save now, in the form that `replicator.sharding` uses."""
         return boundary(self._resume.boundary(self._open_items()).key)
 
     @property
@@ -148,7 +148,7 @@ class SegmentTracker:
     def renewed(
         self, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
     ) -> SegmentTracker:
-        """The tracker of the source's next incarnation."""
+        """The tracker of the source's next run."""
         low = dict(low_watermarks)
         tracker = SegmentTracker(self.source, epoch, state, low, self._open_items, self._tried)
         tracker.low_gtids = self.low_gtids
@@ -167,7 +167,7 @@ class SegmentTracker:
         return self.high_watermarks.get(target) == self.low_watermarks.get(target)
 
     def passed(self, epoch: int, segment: int) -> bool:
-        """Whether all up to a segment of an incarnation is done: rows applied, DDL executed."""
+        """Whether everything up to a segment of a run is done: rows applied, DDL executed."""
         if epoch < self.epoch:
             return True
         return all(
@@ -178,7 +178,7 @@ class SegmentTracker:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing can be done with what has arrived.
+        """Whether nothing that has arrived can be applied.
 
         It may wait for the rest of a transaction (`repair`), which never arrives if the reader
         has stopped.
@@ -188,14 +188,14 @@ class SegmentTracker:
         return all(segment.state is SegmentState.ARRIVING for segment in self._segments)
 
     def add_end(self, end: SegmentEnd) -> None:
-        """Note the end of a segment."""
+        """Add the end of a segment."""
         segment = self._segment(end.segment)
         assert segment.end is None, f"{self.source}: segment {end.segment} ended twice"
         segment.end = end
         self.queued_bytes += end.bytes
 
     def add_part(self, part: TargetSegment) -> None:
-        """Note a part of a segment."""
+        """Add a part of a segment."""
         segment = self._segment(part.segment)
         assert part.target not in segment.parts, (
             f"{self.source}: a part of {part.segment} came twice"
@@ -246,9 +246,8 @@ class SegmentTracker:
         return last.end is not None and not last.end.complete
 
     def close(self) -> None:
-        """The source has a fault: what is missing of a transaction will not arrive.
-
-        So a batch that can't be applied without it can't be applied at all.
+        """The source has a fault: the rest of a transaction will not arrive. So a batch that needs
+        it can't be applied at all.
         """
         self._closed = True
         self._whole_transaction = False
@@ -272,7 +271,7 @@ class SegmentTracker:
             segment.state = SegmentState.ARRIVING
 
     def applied(self, segments: Collection[PendingSegment]) -> None:
-        """Note that the rows of these segments are on the target, in every bucket."""
+        """Record that the rows of these segments are on the target, in every bucket."""
         for segment in segments:
             segment.state = SegmentState.APPLIED
             ends = segment.ends
@@ -291,7 +290,7 @@ class SegmentTracker:
                 yield ddl
 
     def executed(self, item: DdlItem) -> Collection[int]:
-        """Note that a barrier was executed; the targets that its statement concerns."""
+        """Record that a barrier was executed; returns the targets that its statement concerns."""
         for segment in self._segments:
             part = segment.parts.get(item.target)
             if part is not None and part.ddl is item:

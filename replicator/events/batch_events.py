@@ -20,7 +20,7 @@ BATCH_EVENTS = (
     LogEvent(
         "target.resumed",
         "info",
-        "The target goes on from the saved positions",
+        "The task writes to the target again, from the saved positions on",
         fields=fields_of("target"),
     ),
     LogEvent(
@@ -103,9 +103,9 @@ BATCH_EVENTS = (
         "An UPDATE or DELETE did not find rows in the target",
         fields=fields_of("target", rows="the number of rows", meaning="what this means"),
         no_row_lost=(
-            "The target is as the shard is now: the task has written a row that an UPDATE did "
-            "not find, and a row to delete is not there. Somebody else has written to the "
-            "target, or a position was too early"
+            "The target is as the shard is now: the task has written a row that an UPDATE did not"
+            " find, and a row to delete is not there. Another writer has changed the target, or a"
+            " position was too early"
         ),
     ),
     LogEvent(
@@ -142,8 +142,8 @@ BATCH_EVENTS = (
         "moved.looked-up",
         "info",
         (
-            "The task has looked up noted keys that the target lacks in all its shards, and has "
-            "put back the rows that a shard has"
+            "The task has looked up, in all shards, tracked keys that the target lacks, and has"
+            " put back the rows that a shard has"
         ),
         fields=fields_of("target", keys="the number of keys", rows="the number of rows put back"),
     ),
@@ -151,15 +151,15 @@ BATCH_EVENTS = (
         "moved.later",
         "info",
         (
-            "The task can't look noted keys up now, for example because a schema change is not "
-            "executed yet. It tries again"
+            "The task can't look up tracked keys now, for example because a schema change is not"
+            " executed yet. It tries again"
         ),
         fields=fields_of("target", "reason"),
     ),
     LogEvent(
         "moved.restarting",
         "info",
-        "The task starts again from its saved state, to look noted keys up",
+        "The task starts again from its saved state, to look up tracked keys",
     ),
     LogEvent(
         "moved.shared",
@@ -173,19 +173,19 @@ BATCH_EVENTS = (
             "target", keys="the number of keys", examples="some keys with their shards"
         ),
         no_row_lost=(
-            "One of the rows is on the target. The keys stay noted, and the row of the other "
-            "shard takes its place once the first is deleted"
+            "One of the rows is on the target. The task tracks the keys, and puts the other"
+            " shard's row there once the first is deleted"
         ),
     ),
     LogEvent(
         "moved.too-many",
         "warning",
         (
-            "The task has noted so many keys that looking them up takes long. It logs this "
-            "once, until there are fewer"
+            "The task tracks so many keys that looking them up takes long. It logs this once,"
+            " until there are fewer"
         ),
         fields=fields_of(keys="the number of keys", limit="the number from which the task warns"),
-        no_row_lost="All keys are noted, and the task looks all of them up; it only takes longer",
+        no_row_lost="The task tracks all keys and looks all of them up; it only takes longer",
     ),
 )
 """Batches, rows and targets, in the order of the page."""

@@ -40,7 +40,7 @@ CHECK_WARNINGS = (
     CheckWarning(
         "server_id",
         "the check can't see whether the id is free, or a reader, perhaps the task itself, has it",
-        "two readers with the same id cut each other off, and each goes on where it was",
+        "two readers with the same id disconnect each other, and each continues where it was",
     ),
     CheckWarning(
         "meta_position",
@@ -99,8 +99,8 @@ CHECK_WARNINGS = (
     CheckWarning(
         "table_schema",
         (
-            "the target is missing, or lacks what a later statement may bring, a collation of "
-            "the shard, or a column that the shard computes"
+            "the target is missing, or lacks what a later statement may add, a collation of the"
+            " shard, or a column that the shard computes"
         ),
         (
             "rows that don't fit are `rows.no-plan`, a missing target is `target.missing`. A "
@@ -169,15 +169,15 @@ CHECK_WARNINGS = (
         "target_triggers",
         "the account can't see the triggers in the schema of a target",
         (
-            "grant TRIGGER, or look yourself: a trigger that changes rows makes the target differ "
-            "from its shards, and the task can't notice. The check fails for triggers that it "
-            "sees"
+            "grant TRIGGER, or look for yourself: a trigger that changes rows makes the target"
+            " differ from its shards, and the task can't notice. The check fails for triggers"
+            " that it sees"
         ),
     ),
     CheckWarning(
         "target_events",
         "the account can't see the events in the schema of a target",
-        "grant EVENT, or look yourself, as for triggers",
+        "grant EVENT, or look for yourself, as for triggers",
     ),
     CheckWarning(
         "ignore-checking-items",

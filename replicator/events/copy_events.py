@@ -26,7 +26,7 @@ COPY_EVENTS = (
     LogEvent(
         "copy.started",
         "info",
-        "A full copy begins or goes on",
+        "A full copy begins or continues",
         fields=fields_of(sources="its sources"),
     ),
     LogEvent(
@@ -78,11 +78,11 @@ COPY_EVENTS = (
         "copy.waits-for-others",
         "warning",
         (
-            "Somebody has locked a table of a source, or open or prepared transactions (`XA "
-            "RECOVER`) write to it; with MariaDB, transactions hold it up only while there are "
-            "XA transactions. The task copies it once they have ended. Where such transactions "
-            "overlap without end, `SET GLOBAL max_write_lock_count = 16` at the source gives "
-            "the task its turn on MySQL 8 and later"
+            "Another session has locked a table of a source, or open or prepared transactions"
+            " (`XA RECOVER`) write to it (on MariaDB, they delay the copy only while there are XA"
+            " transactions). The task copies the table once they have ended. If they overlap"
+            " without end, `SET GLOBAL max_write_lock_count = 16` at the source gives the task"
+            " its turn on MySQL 8 and later"
         ),
         fields=fields_of("source"),
         no_row_lost="The task copies nothing before the writers have ended",
@@ -91,8 +91,8 @@ COPY_EVENTS = (
         "copy.shard-changed-meanwhile",
         "info",
         (
-            "A shard has got another structure or name since its copy began. The task reads its "
-            "rows with the former structure"
+            "A shard was altered or renamed after its copy began. The task reads its rows with"
+            " the former structure"
         ),
         fields=fields_of("source", "member", "target", now="its present name"),
     ),
@@ -100,8 +100,8 @@ COPY_EVENTS = (
         "copy.shard-gone",
         "info",
         (
-            "A shard was dropped or emptied, or got a name that is not replicated, since its "
-            "copy began. The task copies no more of it"
+            "A shard was dropped, emptied, or renamed to a name that is not replicated, after its"
+            " copy began. The task copies no more of it"
         ),
         fields=fields_of("source", "member", "target", now="its last name"),
     ),
@@ -118,9 +118,9 @@ COPY_EVENTS = (
         "copy.key-dropped",
         "info",
         (
-            "A shard dropped its primary key while it was copied, so its rows can't be told apart. "
-            "The task empties these targets, which hold nothing but copied rows, and copies all "
-            "their shards again"
+            "A shard dropped its primary key while the task copied it, so the task can't tell its"
+            " rows apart any more. It empties these targets if they have only copied rows, and"
+            " copies all their shards again"
         ),
         fields=fields_of(targets="the targets"),
     ),

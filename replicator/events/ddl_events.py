@@ -8,25 +8,22 @@ DDL_EVENTS = (
     LogEvent(
         "lock.item",
         "info",
-        (
-            "A shard has brought a schema change, which the task records as item `version` of "
-            "its target"
-        ),
+        ("A shard has made a schema change. The task records it as item `version` of its target"),
         fields=fields_of(
             "source",
             "target",
             "member",
             "version",
             "statement",
-            awaited="the shards that have not brought it yet",
+            awaited="the shards that have not made it yet",
         ),
     ),
     LogEvent(
         "lock.conflict",
         "error",
         (
-            "Two shards have brought different statements as the same item. This target waits "
-            "until the operator unlocks a lock"
+            "Two shards have made different statements as the same item. This target waits until"
+            " the operator unlocks a lock"
         ),
         fields=fields_of(
             "target",
@@ -47,9 +44,9 @@ DDL_EVENTS = (
             "remedies",
             lock="the argument of `unlock-ddl-lock`",
             state="`waiting`, `conflict` or `resolving`",
-            hours="how long, by the clock of the source that brought the statement first",
+            hours="how long, by the clock of the source that made the statement first",
             rows_held="row events that it holds, which are read again when it is resolved",
-            missing="by source, the shards that have not brought the statement",
+            missing="by source, the shards that have not made the statement",
         ),
         no_row_lost=(
             "The held rows are read again when the lock is resolved. Keep the binlogs until then; "
@@ -87,7 +84,7 @@ DDL_EVENTS = (
     LogEvent(
         "member.renamed",
         "info",
-        "A shard got another name",
+        "A shard was renamed",
         fields=fields_of("source", "target", member="the former name", to="the new name"),
     ),
     LogEvent(
@@ -100,22 +97,22 @@ DDL_EVENTS = (
         "member.ahead",
         "warning",
         (
-            "A shard was created with a structure that its target does not have yet. The task "
-            "holds its rows until a DDL that other shards have made brings the structure"
+            "A shard was created with a structure that its target does not have yet. The task"
+            " holds its rows until the target gets the structure by a DDL of other shards"
         ),
         fields=fields_of("source", "target", "member", differences="how the structures differ"),
         no_row_lost=(
-            "The task holds its rows until the open lock is resolved. If that does not bring "
-            "the structure, `ddl.create-differs` blocks the target"
+            "The task holds its rows until the open lock is resolved. If the target still lacks"
+            " the structure then, `ddl.create-differs` blocks the target"
         ),
     ),
     LogEvent(
         "member.unknown",
         "warning",
         (
-            "The task meets rows of a shard that existed before it first looked at the source, "
-            "and is gone. The shard counts as one of the target's shards, and its rows must "
-            "bring their structure themselves"
+            "The task reads rows of a shard that was dropped before the task first looked at the"
+            " source. It counts as a shard of the target, and its row events must show its"
+            " structure"
         ),
         fields=fields_of("source", "target", "member"),
         no_row_lost=(
@@ -153,8 +150,8 @@ DDL_EVENTS = (
         "ddl.taken",
         "info",
         (
-            "A schema change of a shard is taken (`shard-mode: optimistic`). `statement` is what "
-            "the target gets for it, empty where it needs nothing"
+            "The task accepts a schema change of a shard (`shard-mode: optimistic`). `statement`"
+            " is what it executes on the target for it, empty where the target needs nothing"
         ),
         fields=fields_of("source", "target", "member", "statement"),
     ),
@@ -171,8 +168,9 @@ DDL_EVENTS = (
         "ddl.stays-wider",
         "warning",
         (
-            "The target refuses to become as narrow as its shards are by now "
-            "(`shard-mode: optimistic`): it stays as it is, and fits the rows of all"
+            "The target refuses a type that is as narrow as those of its shards are by now"
+            " (`shard-mode: optimistic`). It keeps the wider type, which fits the rows of all"
+            " shards"
         ),
         fields=fields_of("source", "target", "member", "reason"),
         no_row_lost="The target accepts every row of its shards as it is",
@@ -181,9 +179,8 @@ DDL_EVENTS = (
         "ddl.other-old-rows",
         "warning",
         (
-            "A shard adds a column whose default is another value at each moment "
-            "(`shard-mode: optimistic`). Rows that were there have other values on the target "
-            "than in the shard"
+            "A shard adds a column whose default differs at each execution (`shard-mode:"
+            " optimistic`). Existing rows have other values on the target than in the shard"
         ),
         fields=fields_of("source", "target", "member", "statement", "reason"),
         no_row_lost="Rows after the statement carry the values of the shard",
@@ -192,8 +189,8 @@ DDL_EVENTS = (
         "ddl.refused-again",
         "info",
         (
-            "A schema change that an earlier run had begun is refused by the target. The task "
-            "decides again when it reads the statement again"
+            "The target refuses a schema change that an earlier run began. The task decides again"
+            " when it reads the statement again"
         ),
         fields=fields_of("target", "reason"),
     ),
@@ -201,13 +198,13 @@ DDL_EVENTS = (
         "lock.released",
         "info",
         (
-            "Rows of shards that were held flow again: the source is read again from its saved "
-            "position"
+            "The task no longer holds the rows of these shards. It reads the source again from"
+            " its saved position"
         ),
         fields=fields_of(
             "source",
             "target",
-            version="the number of the release, which its rows have from now on",
+            version="the number of this release; later rows of the shards have it",
             members="the shards whose open statements are resolved",
         ),
     ),
@@ -236,15 +233,15 @@ DDL_EVENTS = (
         "ddl.already-applied",
         "info",
         (
-            "Without coordination, a shard brings a statement that the target already has. The "
-            "task does not execute it again"
+            "Without coordination, a shard makes a change that the target already has. The task"
+            " does not execute it again"
         ),
         fields=fields_of(
             "source",
             "target",
             "member",
             "statement",
-            first="the shard that brought it first; empty where it was not followed yet",
+            first="the shard that made it first; empty if the task did not follow it then",
         ),
     ),
     LogEvent(
@@ -266,8 +263,8 @@ DDL_EVENTS = (
         "ddl.dropped-in-part",
         "info",
         (
-            "A DROP TABLE of several tables failed at the source for one of them, and was logged "
-            "all the same. The task found out which tables it left, and goes on with these"
+            "A DROP TABLE of several tables failed at the source for one of them, and was logged"
+            " all the same. The task found out which tables are left, and follows these"
         ),
         fields=fields_of("source", "statement", left="the tables that are still there"),
     ),
@@ -285,8 +282,8 @@ DDL_EVENTS = (
         "ddl.key-not-freed",
         "info",
         (
-            "The same was tried, and TiDB refused it. The target is as it was, and the schema "
-            "change is `ddl.refused`"
+            "TiDB refused to rebuild the table with an ordinary key. The target is as it was, and"
+            " the schema change is `ddl.refused`"
         ),
         fields=fields_of("target", reason="the error of the target"),
     ),
@@ -322,9 +319,9 @@ DDL_EVENTS = (
         "ddl.values-changed",
         "warning",
         (
-            "A schema change has changed values of rows on the target. Strict mode makes errors "
-            "of most such changes; what remains is, for example, the time that a DATETIME loses "
-            "when it becomes a DATE"
+            "A schema change has changed values of rows on the target. Strict mode turns most of"
+            " these into errors. What remains is, for example, a DATETIME that loses its time"
+            " when it becomes a DATE"
         ),
         fields=fields_of(
             "target", "statement", count="the number of warnings", warnings="the first of them"
@@ -344,8 +341,8 @@ DDL_EVENTS = (
         "ddl.not-executed",
         "warning",
         (
-            "The task does not execute a statement such as DROP, TRUNCATE or DROP PARTITION, "
-            "because other shards share the target"
+            "The task does not execute a DROP, TRUNCATE, DROP PARTITION or the like, because"
+            " other shards share the target"
         ),
         fields=fields_of(
             "source",
@@ -381,14 +378,15 @@ DDL_EVENTS = (
             left="the tables that stay",
         ),
         no_row_lost=(
-            "What is not the task's stays in the database; the tables of the dropped shards are "
-            "gone. Drop the database by hand if it is to go"
+            "What is not the task's stays in the database; the tables of the dropped shards are"
+            " gone. Drop the database by hand if you don't need it"
         ),
     ),
     LogEvent(
         "ddl.override",
         "warning",
-        "The task skips, replaces or precedes a statement, as the operator has asked",
+        "The operator has given an override for this statement: the task skips it, replaces it,"
+        " or executes other statements before it",
         fields=fields_of(
             "source",
             "position",
@@ -416,9 +414,9 @@ DDL_EVENTS = (
         "ddl.override-forgotten",
         "warning",
         (
-            "Another server has taken over the source, and it is not known where the statement "
-            "at `position` of the former binlog is in the new one. The task drops the override "
-            "for it"
+            "Another server has taken over the source, and the task does not know where the"
+            " statement at `position` of the former binlog is in the new one. It drops the"
+            " override for it"
         ),
         fields=fields_of(
             "source",
@@ -440,7 +438,10 @@ DDL_EVENTS = (
     LogEvent(
         "online-ddl.made",
         "info",
-        ("gh-ost or pt-online-schema-change has created a ghost table by a definition of its own"),
+        (
+            "gh-ost or pt-online-schema-change has created a ghost table from a column list instead"
+            " of LIKE the real one"
+        ),
         fields=fields_of("source", "table", "statement"),
     ),
     LogEvent(

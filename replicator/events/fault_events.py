@@ -51,9 +51,9 @@ TASK_FAULTS = (
         "task.leftovers",
         "task",
         "Some meta tables of the task are missing",
-        "Some meta tables are missing while others have rows, or a copy is recorded without the "
-        "checkpoint to follow from. Somebody dropped them, restored a part of them, or "
-        "interrupted `remove`. A start from such a state would lose or double rows.",
+        "Some meta tables are missing while others have rows, or a copy is recorded without the"
+        " checkpoint to follow from. Somebody dropped them, restored a part of them, or"
+        " interrupted `remove`. A start from this state would lose or duplicate rows.",
         "`stop`, [`remove`](../how-to/move-backup-remove.md#remove-a-task), empty the targets, "
         "then `run`.",
         "Or restore what is missing from a backup of the same moment as the targets, then resume.",
@@ -102,7 +102,7 @@ TASK_FAULTS = (
         "task",
         "The task file has another `shard-mode` than the checkpoint",
         "The modes count schema changes differently.",
-        "Put the former mode back.",
+        "Restore the former mode.",
         "Or change it when nothing is open: with the former mode, let the task read to the end of "
         "the binlogs until no lock is open, and `stop`. Then `run --remove-meta` with the new "
         "mode, `task-mode: incremental`, and `meta:` at the saved positions.",
@@ -132,8 +132,8 @@ TASK_FAULTS = (
         "target.same-table",
         "task",
         "The names of two targets differ only in case, and their server treats them as one table",
-        "The target's server ignores the case of names (`lower_case_table_names` 1 or 2, TiDB), "
-        "and each of the two would count schema changes and rows of its own.",
+        "The target's server ignores the case of names (`lower_case_table_names` 1 or 2, TiDB),"
+        " and the task would count the schema changes and rows of each separately.",
         "Spell both alike in `target-schema` and `target-table`. A table or database without a "
         "route keeps its name: give it a route (for a database, one without `table-pattern`). "
         "`stop`, then `run`.",
@@ -230,14 +230,14 @@ SOURCE_FAULTS = (
         "LOGS AND GTIDS`), the source lost its last transactions in a crash, or a server with the "
         "same `server_id` answers (MariaDB has no `server_uuid`).",
         "If another server answers: point the task at the former one, then resume.",
-        "Otherwise nobody knows what was written in between: copy again.",
+        "Otherwise the events in between are lost: copy again.",
     ),
     fault(
         "source.missed-ddl",
         "source",
         "A source is back in the task file, but the task decided schema changes without it",
         "Rows that the source wrote before these schema changes would be lost.",
-        "Take the source out of the task file again.",
+        "Remove the source from the task file again.",
         "Or copy again.",
     ),
     fault(
@@ -246,7 +246,7 @@ SOURCE_FAULTS = (
         "The source has purged the binlog that the task must read next",
         "The file is gone, or the position is not an event boundary. Keep binlogs for longer than "
         "the task may be stopped and than locks and faults stay open.",
-        "Bring the files back.",
+        "Restore the files at the source, or point the source at a replica that has them.",
         "If the position is wrong: correct `meta:`.",
         "Otherwise copy again.",
     ),
@@ -269,8 +269,8 @@ SOURCE_FAULTS = (
         "Access and server ids: fix them at the server, then resume. If the task file has to "
         "change (a new password): `stop`, then `run`; `resume` does not read it again.",
         "A large event: raise `limits.largest-event` and the memory, `stop`, then `run`.",
-        "An event that can't be carried over: do by hand on the target what it did, and start "
-        "after it.",
+        "An event that the task can't apply: make its change by hand on the target, and start"
+        " after it.",
     ),
     fault(
         "source.no-binlog",
@@ -278,7 +278,7 @@ SOURCE_FAULTS = (
         "A source that the task is to follow after the copy writes no binlog",
         "`task-mode: all` needs a binlog in ROW format.",
         "Turn the binlog on (`log_bin`), then resume.",
-        "Or copy with `task-mode: full` while nobody writes.",
+        "Or copy with `task-mode: full` while nothing writes to the shards.",
     ),
     fault(
         "member.not-copied",
@@ -299,22 +299,24 @@ COPY_FAULTS = (
     fault(
         "copy.duplicate",
         "target",
-        "A row of a shard has a key that the target holds already, and `on-duplicate-logical` is "
-        "`error`",
+        "A row of a shard has a key that already exists in the target, and `on-duplicate-logical`"
+        " is `error`",
         "The message names the target, the key and the shards that have it now; `where` has the "
         "key's columns ([values](faults-in-detail.md#which-row-a-fault-is-about)).",
         "Change or delete the row in the shard that is being copied; or delete the other one in "
         "its shard and on the target, since copied rows are not copied again. Then resume.",
         "If the target had rows before: `TRUNCATE TABLE` it, then resume. All its shards are "
         "copied again (`copy.target-emptied`).",
-        "If rows may overwrite one another: set `on-duplicate-logical` to `replace` or `ignore`, "
-        "`stop`, then `run`.",
+        "If rows may overwrite each other: set `on-duplicate-logical` to `replace` or `ignore`,"
+        " `stop`, then `run`.",
     ),
     fault(
         "copy.target-has-rows",
         "target",
-        "A copy begins, and a target without a key has rows already",
-        "Rows of an earlier copy would be on the target twice.",
+        "A target without a key has rows that are not of its copy",
+        "The copy begins, and rows of an earlier copy would be on the target twice. Or a shard has "
+        "dropped its primary key during the copy: the task has to copy the target again, and "
+        "does not empty it, since another program has written rows to it.",
         "Empty the target, or move its rows elsewhere until the copy has finished. Then resume.",
     ),
     fault(

@@ -107,7 +107,7 @@ names. Other rows of the same batch may be on the target; the task does not writ
 * A fault of the task: it reads and writes nothing until you resume it.
 
 [Blocked parts](faults-in-detail.md#blocked-parts) has the details.
-[What recovers by itself](what-needs-nobody.md) lists what the task recovers from by itself.
+[What recovers by itself](what-needs-nobody.md) lists what needs no operator.
 
 **Copy again** works in every state: `replicator stop TASK`, `replicator remove
 TASK.yaml`, empty *all* targets of the task (drop those whose columns differ from the shards': the

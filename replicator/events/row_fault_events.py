@@ -16,12 +16,12 @@ ROW_FAULTS = (
         "If it does not: delete the row on the target, resume, and correct the target when both "
         "changes have been applied.",
         "If rows may overwrite one another: set `safe-mode: true`.",
-        "If the message names a lock: the row may have moved from a shard whose deletion waits "
-        "for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and "
-        "the lag is 0. The task notes such keys, and puts back what the deletion takes away. Don't "
-        "delete the row on the target: the deletion that waits would then remove the new row for "
-        "good. The same helps behind a lock that is resolved, if only one of the shards has the "
-        "row.",
+        "If the message names a lock: the row may have moved from a shard whose deletion waits"
+        " for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and"
+        " the lag is 0. The task tracks these keys, and puts back what the deletion removes."
+        " Don't delete the row on the target: the deletion that waits would then remove the new"
+        " row for good. The same helps after a lock is resolved, if only one of the shards has the"
+        " row.",
     ),
     fault(
         "rows.refused",
@@ -46,18 +46,18 @@ ROW_FAULTS = (
         "A row event has a value that column mapping has no room for",
         "The value of the mapped column is negative or not below 2^44. The event stays in the "
         "binlog, and rows of the same batch before it may be missing on the target.",
-        "Copy again: either after the row has got another value in the shard, or with an extracted "
-        "column in the key instead of the mapping.",
+        "Give the row another value in the shard, or use an extracted column in the key instead"
+        " of the mapping. Then copy again.",
     ),
     fault(
         "rows.unfiltered",
         "target",
-        "An expression filter has no answer for a row, such as a BIGINT out of its range",
-        "The source itself would answer with an error, for example where it subtracts from an "
-        "unsigned column.",
-        "Write the expression so that it has an answer for such a row, too: `u > 5 AND u - 5 > 3`. "
-        "`stop`, then `run --on-changed-rules keep` "
-        "([Change rules](../how-to/change-rules.md)).",
+        "An expression filter has no result for a row, for example because a BIGINT is out of"
+        " range",
+        "The source itself would give an error, for example where it subtracts from an unsigned"
+        " column.",
+        "Write the expression so that it has a result for this row, too: `u > 5 AND u - 5 > 3`."
+        " `stop`, then `run --on-changed-rules keep` ([Change rules](../how-to/change-rules.md)).",
     ),
     fault(
         "rows.filter-unfit",
@@ -91,10 +91,10 @@ ROW_FAULTS = (
         "`binlog_row_metadata` is not FULL, and: the target's server could not try out a DDL of "
         "the shard; the shard was made LIKE a table that is not replicated; it was dropped before "
         "the task first looked; or the start lies before a later change. The message says which.",
-        "Tell the structure by `schema set` "
-        "([The structure of rows](faults-in-detail.md#the-structure-of-rows)).",
-        "Otherwise copy again. With `binlog_row_metadata=FULL` at the source, later rows bring "
-        "their structure with them.",
+        "Declare the structure with `schema set` ([The structure of"
+        " rows](faults-in-detail.md#the-structure-of-rows)).",
+        "Otherwise copy again. With `binlog_row_metadata=FULL` at the source, later row events"
+        " have their structure with them.",
     ),
     fault(
         "rows.moved-unknown",
@@ -118,20 +118,33 @@ ROW_FAULTS = (
     fault(
         "rows.cascade-in-safe-mode",
         "target",
-        "A row that others refer to was deleted, or its key changed, during the copy or in safe "
-        "mode, and foreign keys with an action tie the target",
+        "During the copy or in safe mode, a row was deleted, or its key changed, and foreign keys"
+        " with an action refer to it",
         "The foreign keys of the shard acted on rows that the task may have copied before or after "
         "that.",
-        "Copy again while nothing deletes such rows or changes their keys, and leave `safe-mode: "
-        "true` out. `SET SESSION foreign_key_checks=0` lets you TRUNCATE a table that others refer "
-        "to.",
+        "Copy again without `safe-mode: true`, while nothing deletes rows of parent tables or"
+        " changes their keys. `SET SESSION foreign_key_checks=0` lets you TRUNCATE a parent"
+        " table.",
     ),
     fault(
         "target.missing",
         "target",
         "A target table does not exist",
-        "Somebody dropped it, or the task follows binlogs without a copy that would make it.",
+        "Somebody dropped it, or the task follows binlogs without a full copy, which would have"
+        " created it.",
         "Create it (the message has the statement), then resume.",
+    ),
+    fault(
+        "target.changed-by-others",
+        "target",
+        "Something on the target changes rows that no shard has changed",
+        "A trigger of the target, an event that names it, a TTL of TiDB, or a foreign key with an "
+        "action. Each start looks for these, and a running task every minute: what they change "
+        "before that, the task does not notice.",
+        "Drop what the message names, then resume. `replicator compare` shows the rows that were "
+        "changed.",
+        "If it changes nothing that comes from the shards: name the check in "
+        "`ignore-checking-items`, `stop`, then `run`.",
     ),
     fault(
         "target.not-transactional",
@@ -191,7 +204,7 @@ DDL_FAULTS = (
     fault(
         "ddl.not-supported",
         "source or target",
-        "The task can't carry over a schema change",
+        "The task can't apply a schema change",
         "The message says which of these cases it is:\n\n"
         "* DML is logged as a statement, because a session has another `binlog_format` than ROW. "
         "This counts even for a table that is not replicated, if the statement may have written to "
@@ -205,8 +218,8 @@ DDL_FAULTS = (
         "* A MERGE table is replicated, or contains tables that are.\n"
         "* A table that is not replicated gets the name of a replicated one.\n"
         "* One ALTER contains both RENAME and other changes.",
-        "Do by hand on the target what the statement means there, and `binlog skip` it; or `binlog "
-        "replace` it.",
+        "Make the statement's change by hand on the target, and `binlog skip` it; or `binlog"
+        " replace` it.",
         "Or do it by hand and start after it: the message has the `meta:`.",
     ),
     fault(
@@ -244,9 +257,9 @@ DDL_FAULTS = (
         "target",
         "A shard is created with a structure that neither its target nor the other shards have or "
         "had",
-        "Or, without coordination, a table that does not fit the target replaces one of several "
-        "shards (CREATE OR REPLACE). The message says where they differ. Resume if a DDL of "
-        "another shard, still to be read, brings the structure.",
+        "Or, without coordination, a table that does not fit the target replaces one of several"
+        " shards (CREATE OR REPLACE). The message says where they differ. Resume if a DDL of"
+        " another shard, still to be read, makes this change.",
         "To keep the structure: make the target fit and `binlog skip`; the shard then joins as it "
         "is. Or `binlog replace` with the ALTER that makes the other shards like it, and run that "
         "ALTER on them: it is a schema change that waits for all shards.",
@@ -260,11 +273,10 @@ DDL_FAULTS = (
     fault(
         "ddl.computed",
         "target",
-        "A shard turns a plain column into a generated one, in which another shard stores values "
-        "of its own",
+        "A shard turns a plain column into a generated one, but another shard stores values in it",
         "The target would replace these values with computed ones.",
-        "`binlog skip`: the column of the target stays a plain one, and holds the "
-        "values of all shards, computed or not, until the last shard has made the change.",
+        "`binlog skip`: the target keeps a plain column, with the values of all shards, computed"
+        " or not, until the last shard has made the change.",
     ),
     fault(
         "ddl.filtered-column",
@@ -273,9 +285,9 @@ DDL_FAULTS = (
         "earlier rows differently",
         "The column gets another type or collation, or is dropped and added again, and an "
         "`insert-value-expr` uses it. A statement that only widens it is no fault.",
-        "Correct the target by hand, so that of this shard it has exactly the rows that pass the "
-        "filter with the new values. Then `binlog replace` it with the same statement "
-        "(`binlog skip` if an event filter leaves it out).",
+        "Correct the target by hand: add the rows of this shard that pass the filter now, and"
+        " delete those that no longer pass. Then `binlog replace` it with the same statement"
+        " (`binlog skip` if an event filter leaves it out).",
         "If the task copies: put the expression into brackets in the task file, `stop`, then `run "
         "--on-changed-rules recopy`.",
     ),
@@ -309,8 +321,8 @@ DDL_FAULTS = (
     fault(
         "ddl.unclear",
         "target",
-        "Without coordination, a shard brings a change that the target may already have made by a "
-        "different statement",
+        "Without coordination, a shard makes a change that the target may already have made by a"
+        " different statement",
         "The statement drops, renames or converts a column, and the target's column is newer than "
         "the shard's, or differs from it. The message names the change that the shard has not "
         "made.",
@@ -334,19 +346,19 @@ DDL_FAULTS = (
         "An AUTO_INCREMENT column would renumber the rows of the target",
         "A statement adds or modifies a column with AUTO_INCREMENT, and the rows of the target "
         "would get other numbers than in their shards.",
-        "Do the same by hand on the target without AUTO_INCREMENT (a new column must allow NULL), "
-        "give the rows the numbers that they have in their shards after the statement, and `binlog "
-        'skip`. With `shard-mode: ""`, each further shard then causes `ddl.other-values`: `binlog '
-        "skip` again.",
+        "Make the change by hand on the target without AUTO_INCREMENT (a new column must allow"
+        " NULL), give the rows the numbers that they have in their shards after the statement,"
+        ' and `binlog skip`. With `shard-mode: ""`, each further shard then causes'
+        " `ddl.other-values`: `binlog skip` again.",
         "Or copy again.",
     ),
     fault(
         "ddl.nondeterministic-default",
         "target",
         "A new column would get other values in the target than in the shards (`uuid()`)",
-        "The default has another value at each execution (`uuid()`, `rand()`, `user()` …), and the "
-        'target has rows; or a further shard brings such a column, with `shard-mode: ""` or after '
-        "an unlock.",
+        "The default has another value at each execution (`uuid()`, `rand()`, `user()` …), and"
+        ' the target has rows; or a further shard adds the column, with `shard-mode: ""` or after'
+        " an unlock.",
         "Add the column to the target by hand, without this default and allowing NULL; "
         "give the rows the values of their shards, and `binlog skip`. In a target without "
         "a key, rows that were changed since can't be found: copy again.",

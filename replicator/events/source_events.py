@@ -46,8 +46,8 @@ SOURCE_EVENTS = (
         ),
         fields=fields_of("source", "reason"),
         no_row_lost=(
-            "The task reads and skips nothing of this source. The source goes on from its saved "
-            "position"
+            "The task reads and skips nothing of this source, and later continues from its saved"
+            " position"
         ),
     ),
     LogEvent(
@@ -68,7 +68,7 @@ SOURCE_EVENTS = (
     LogEvent(
         "source.resumed",
         "info",
-        "The source goes on from its saved position",
+        "The task reads the source again from its saved position",
         fields=fields_of("source"),
     ),
     LogEvent(

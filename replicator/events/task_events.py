@@ -54,8 +54,8 @@ TASK_EVENTS = (
     LogEvent(
         "task.until-reached",
         "info",
-        "All is applied up to the end that `--until` names, and the task ends",
-        fields=fields_of(positions="by source, the places that were to be reached"),
+        "The task has applied everything up to the end that `--until` names, and ends",
+        fields=fields_of(positions="by source, the positions to reach"),
     ),
     LogEvent(
         "task.step",
@@ -105,9 +105,9 @@ TASK_EVENTS = (
         "log.file-lost",
         "warning",
         (
-            "The process can't write the file of `--log-file`: the disk is full, or the folder "
-            "is gone. Only the standard error output gets this record, once. The task goes on, "
-            "and each record tries the file again"
+            "The process can't write the file of `--log-file`: the disk is full, or the folder no"
+            " longer exists. Only the standard error output gets this record, once. The task goes"
+            " on, and each record tries the file again"
         ),
         fields=fields_of("reason", file="the path of the file"),
         no_row_lost=(
@@ -198,9 +198,9 @@ TASK_EVENTS = (
         "command.failed",
         "error",
         (
-            "A command ends with an exit code other than 0, and its standard error output is no "
-            "terminal. This includes `run` where it can't read its task file. A command line "
-            "that is not understood gets plain text only"
+            "A command ends with an exit code other than 0, and its standard error output is not"
+            " a terminal. This includes `run` when it can't read its task file. A command line"
+            " with a wrong option gets plain text only"
         ),
         fields=fields_of("error", "where", "remedies"),
     ),
@@ -287,7 +287,7 @@ TASK_EVENTS = (
     LogEvent(
         "metrics.hung-up",
         "debug",
-        "A client of the metrics has gone early or sent something odd",
+        "A client of the metrics left early or sent an invalid request",
         fields=fields_of("reason"),
     ),
     LogEvent(

@@ -10,20 +10,20 @@ from replicator.watermark import Place
 
 
 class Ordered(Protocol):
-    """What the rule does with the name of a table: look it up, compare it, show it."""
+    """The operations of the rule on the name of a table: look up, compare, show."""
 
     def __lt__(self, other: Any, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 
 Name = TypeVar("Name", bound=Ordered)
-"""The name of a member, and of a target. The rule never looks into it."""
+"""The name of a member, and of a target; opaque to the rule."""
 Event = TypeVar("Event")
-"""Attached to an item by the code that records it. The rule never looks into it."""
+"""Attached to an item by the code that records it; opaque to the rule."""
 
 
 class RowDecision(StrEnum):
-    """What happens to a row event, by comparing its version with its target's."""
+    """The decision about a row event, by comparing its version with its target's."""
 
     APPLY = "apply"
     """Equal: the structure fits. (Rows not after the target's watermark are left out later.)"""
@@ -37,9 +37,9 @@ class RowDecision(StrEnum):
 class Item(Generic[Name, Event]):
     """One DDL event of a member, as routed to the target.
 
-    ``text`` is the normalised statement, by which items are compared; ``statements`` are what
-    would be executed on the target. ``event`` is what the item was recorded from.
-    ``discards_rows``: rows of all members go with it, so it is not forced on those without it.
+    ``text`` is the normalised statement, by which items are compared; ``statements`` are what would
+    be executed on the target. ``event`` is the source event of the item. ``discards_rows``: it
+    removes rows of all members, so it is not forced on those without it.
     """
 
     text: str
@@ -66,11 +66,11 @@ class ResolvedItem:
 class MemberState:
     """A member at a position of its source.
 
-    ``version`` is how many items it has. ``since`` is the place of the statement that gave it its
-    structure: together with the name it identifies the structure. ``awaited`` are the items that
-    it was granted, by an unlock or since it was created behind their cutovers without them, and
-    that its own DDL has not delivered yet. ``optional`` are items that it may have had when it was
-    created, which its structure does not tell: its own DDL may deliver them, or not.
+    ``version`` is how many items it has. ``since`` is the position of the statement that gave it
+    its structure: together with the name it identifies the structure. ``awaited`` are the items
+    that it was granted, by an unlock or since it was created behind their cutovers without them,
+    and that its own DDL has not delivered yet. ``optional`` are items that it may have had when it
+    was created, which its structure does not tell: its own DDL may deliver them, or not.
     """
 
     version: int
@@ -81,7 +81,7 @@ class MemberState:
 
 @dataclass(frozen=True, slots=True)
 class Template(Generic[Name]):
-    """What a created table may be like: a member, or (None) the target as it was at ``version``."""
+    """The model of a created table: a member, or (None) the target at ``version``."""
 
     version: int
     member: Name | None = None
@@ -97,11 +97,11 @@ class GroupState(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class Cutover:
-    """The place in one source's binlog where a target changes its version.
+    """The position in one source's binlog where a target changes its version.
 
     After ``at``, no member of the group has fewer than ``version`` items: either each has recorded
     them, or (``forced``) an unlock grants them to those that lack them. A cutover is saved before
-    the item is executed, so that every reading computes the same version for each row.
+    the item is executed, so that the version of each row is the same each time the binlog is read.
     """
 
     version: int

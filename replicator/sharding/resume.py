@@ -1,4 +1,4 @@
-"""The position to save of a source: after what is applied, before every open item."""
+"""The position to save for a source: after the applied rows, before every open item."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Resume(Generic[State]):
         self._boundaries = [start]
 
     def applied(self, reached: Boundary[State], open_items: Collection[Place]) -> None:
-        """Note that everything before this boundary is applied.
+        """Record that everything before this boundary is applied.
 
         The state must be the one at the boundary itself: the end of a segment that was cut inside
         a transaction is none. ``open_items`` are those of all groups (`Group.open_items`):
@@ -51,7 +51,7 @@ class Resume(Generic[State]):
 
 
 def _before(boundaries: list[Boundary[State]], at: Place) -> int:
-    """The index of the last boundary before a place."""
+    """The index of the last boundary before a position."""
     earlier = bisect_right(boundaries, at, key=lambda found: boundary(found.key))
     assert earlier, f"saved behind the open item at {at}"
     return earlier - 1

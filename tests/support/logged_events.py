@@ -6,9 +6,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 from replicator.status import CopyStatus
+from tests.support.source_trees import nodes, tree
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "cli.py", *(p for top in ("actors", "replicator", "config")
@@ -83,9 +85,8 @@ def _is_logger(expression: ast.expr) -> bool:
     return ast.unparse(expression).rpartition(".")[2] in ("log", "_log", "logger", "get_logger()")
 
 
-def logged_in(source: str, name: str) -> Iterator[Logged]:
+def logged_in(module: ast.Module, name: str) -> Iterator[Logged]:
     """The calls of loggers in a module. Raises PutTogetherError."""
-    module = ast.parse(source)
     bound = _bound(module)
     called = {id(node.func) for node in ast.walk(module) if isinstance(node, ast.Call)}
     for node in ast.walk(module):
@@ -121,19 +122,16 @@ def _given(call: ast.Call) -> set[str]:
     return given
 
 
+@cache
 def logged() -> list[Logged]:
     """All calls of loggers in the program, and the record that a command prints of its failure."""
-    found = [
-        call
-        for file in FILES
-        for call in logged_in(file.read_text(encoding="utf-8"), str(file.relative_to(ROOT)))
-    ]
+    found = [call for file in FILES for call in logged_in(tree(file), str(file.relative_to(ROOT)))]
     return [*found, *_printed(ROOT / "replicator" / "terminal" / "consoles.py")]
 
 
 def _printed(file: Path) -> Iterator[Logged]:
     """Records that are made as dictionaries."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes(file):
         if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
             record = {
                 ast.literal_eval(k): v for k, v in zip(node.keys, node.values, strict=True) if k
@@ -144,15 +142,15 @@ def _printed(file: Path) -> Iterator[Logged]:
                 yield Logged(event, level, frozenset(given), file.name)
 
 
-def faults() -> set[str]:
+@cache
+def faults() -> frozenset[str]:
     """The events of all faults. Raises PutTogetherError."""
-    return {
+    return frozenset(
         event
         for file in FILES
-        for module in [ast.parse(file.read_text(encoding="utf-8"))]
-        for node in ast.walk(module)
+        for node in nodes(file)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in FAULT_MAKERS
         # What the maker of a source's faults is told by its callers.
         if ast.unparse(node.args[0]) != "failover_event"
-        for event in texts(node.args[0], module, f"{file.relative_to(ROOT)}:{node.lineno}")
-    }
+        for event in texts(node.args[0], tree(file), f"{file.relative_to(ROOT)}:{node.lineno}")
+    )

@@ -1,1 +1,2 @@
-"""Shard DDL that is taken where a shard's rows still fit beside those of the others."""
+"""Shard DDL that is accepted if a shard's rows still fit into one table with those of the
+others."""

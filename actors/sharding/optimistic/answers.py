@@ -1,8 +1,8 @@
-"""The answers to the statements of all members: put to the rule, saved, executed, looked up.
+"""The answers to the statements of all members: decided by the rule, saved, executed, looked up.
 
 A statement is answered by the writer, at its barrier: every row before it is on its target, the
 watermarks are saved, and no batch touches the target. The answer is the entry of the statement's
-write-ahead record, so that each reading finds the same.
+write-ahead record, so it is the same each time the binlog is read.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from replicator.watermark import Place
 _ENTRY = TypeAdapter(HistoryEntry[Member])
 
 _Key = tuple[TableName, Member, int]
-"""A statement: its target, its member and its place."""
+"""A statement: its target, its member and its position."""
 
 
 def dump_answer(entry: HistoryEntry[Member]) -> str:
@@ -75,9 +75,8 @@ def load_answer(text: str) -> HistoryEntry[Member]:
 
 
 class OptimisticAnswers:
-    """What the writer asks before it executes a statement and plans rows.
-
-    ``strict``: a statement that could be left open pauses the task.
+    """The rules that the writer uses before it executes a statement and plans rows. ``strict``: a
+    statement that would be left open pauses the task.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class OptimisticAnswers:
         self.strict = strict
         self.histories: dict[TableName, TargetHistory[Member]] = {}
         self.changed = anyio.Event()
-        """Set, and replaced, when something was answered."""
+        """Set, and replaced, when a statement is answered."""
         self._registry = registry
         self._target = target
         self._executor = executor
@@ -107,7 +106,7 @@ class OptimisticAnswers:
     # The start.
 
     async def start(self, blocked: Iterable[TableName]) -> None:
-        """Load what was answered, finish what was begun, and note members that are new."""
+        """Load the answers, finish an unfinished step, and add new members."""
         left_out = set(blocked)
         for record in await self._store.load():
             entry = load_answer(record.entry)
@@ -125,7 +124,7 @@ class OptimisticAnswers:
                 try:
                     await self._executor.execute(execution)
                 except DdlRefusedError as error:
-                    # It is taken back, and answered anew when its statement is read again.
+                    # The answer is revoked, and decided again when the statement is read again.
                     self._log.info(
                         "ddl.refused-again", target=str(record.target), reason=str(error)
                     )
@@ -136,7 +135,7 @@ class OptimisticAnswers:
                 await self._join(number, target)
 
     async def _join(self, number: int, target: TableName) -> None:
-        """Note the members that nothing is saved of: they have what they show."""
+        """Add the members without a saved state, with the structures that they have."""
         history, registry = self.history(target), self._registry
         new = [registry.member(n) for n in registry.members_of(number)]
         new = [member for member in new if member not in history.state.members]
@@ -146,7 +145,7 @@ class OptimisticAnswers:
         for member in new:
             member_number = registry.number(member)
             assert member_number is not None
-            # Where its source begins; what was read of it may be of statements still to come.
+            # At the start of its source; a structure that was read may include later statements.
             held = registry.held(member_number, min(registry.places(member_number), default=0))
             structure = held.certain or _as_far_as(present, held.structure)
             standing = standing_at_start(history.state, structure)
@@ -167,7 +166,7 @@ class OptimisticAnswers:
         self.history(target).take(entry)
 
     def history(self, target: TableName) -> TargetHistory[Member]:
-        """What was answered about a target."""
+        """The answers about a target."""
         return self.histories.setdefault(target, TargetHistory())
 
     # A statement, at its barrier.
@@ -175,8 +174,8 @@ class OptimisticAnswers:
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution with the answer as its entry: nothing, the statement itself, or an ALTER
-        that is derived. Raises FatalError where a statement is open and that is not to be."""
+        """The execution with the answer as its entry: nothing, the statement itself, or a derived
+        ALTER. Raises FatalError where a statement is open in strict mode."""
         if not execution.target.table:
             return execution
         key = execution.target, execution.member, execution.transaction
@@ -199,8 +198,8 @@ class OptimisticAnswers:
         return replace(execution, instead=entry.run)
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
-        """Whether the answer is another one now that the target has refused its step: a member
-        whose rows need it is held, a target that could be narrower stays as it is."""
+        """Whether the answer changes after the target has refused its step: a member whose rows
+        need the step is held; a target that could become narrower stays as it is."""
         target = self._registry.target_name(item.target)
         key = target, Member(item.source, item.effect.table), item.statement.transaction
         if item.effect.kind is not EffectKind.ALTER or item.effect.instead is not None:
@@ -211,7 +210,7 @@ class OptimisticAnswers:
         return True
 
     async def executed(self, item: DdlItem) -> None:
-        """Take the answer in, and tell who waits for it."""
+        """Add the answer to the history, and wake the groups that wait for it."""
         target = self._registry.target_name(item.target)
         if not target.table:
             return
@@ -228,7 +227,7 @@ class OptimisticAnswers:
         self._look_again()
 
     async def _look_for_keys(self, target: TableName) -> None:
-        """Note for open statements whether the target, as it is now, has a key."""
+        """Record for open statements whether the target now has a key."""
         present = await read_table(self._target, target)
         identified = present is None or present.row_key is not None
         changes = self._changes[target]
@@ -242,7 +241,8 @@ class OptimisticAnswers:
         self.changed = anyio.Event()
 
     async def given(self, target: TableName, member: Member, at: int) -> bool:
-        """Wait for the answer to a statement; whether its member's rows are held behind it."""
+        """Wait for the answer to a statement; returns whether its member's rows are held after
+        it."""
         key = target, member, at
         event = self._given.setdefault(key, anyio.Event())
         await event.wait()
@@ -285,13 +285,15 @@ class OptimisticAnswers:
         opened = entry.standing.open
         return FatalError(
             "ddl.strict",
-            "a schema change of a shard conflicts with the structures of the other shards:"
-            f" {opened.reason}\n  statement: {opened.sql[:2000]}",
+            "a schema change of a shard conflicts with the structures of the other shards, and"
+            f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
+            f"  statement: {opened.sql[:2000]}",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             remedies=(
-                "remove `strict-optimistic-shard-mode` from the task file, then `replicator stop`"
-                " and `replicator run`: the statement is then open, and only its shard is held",
+                "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
+                " stop`, `replicator run`: the statement then waits for your answer, and only its"
+                " shard is held",
             ),
         )
 
@@ -329,7 +331,7 @@ class OptimisticAnswers:
     async def _changed(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> Change[Member]:
-        """The statement as it is put to the rule; kept, to be put to it again while it is open."""
+        """The statement as input of the rule; kept while it is open, to be decided again."""
         effect, member, target = item.effect, execution.member, execution.target
         standing = self.history(target).state.members.get(member)
         opened = standing.open if standing is not None else None
@@ -357,7 +359,7 @@ class OptimisticAnswers:
         return put
 
     def _certain(self, member: Member, at: int) -> Table | None:
-        """A member's structure at a place, where it is known: what was read there counts."""
+        """A member's structure at a position, where it is known: one that was read there counts."""
         number = self._registry.number(member)
         return None if number is None else self._registry.held(number, at).certain
 
@@ -403,7 +405,7 @@ class OptimisticAnswers:
         verdict: JoinVerdict[Member],
         execution: DdlExecution,
     ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
-        """What makes the target follow; the statement is open where nothing is known to."""
+        """The step that changes the target; the statement is open if no step is possible."""
         target = execution.target
         present = await read_table(self._target, target)
         if present is None:
@@ -438,7 +440,7 @@ class OptimisticAnswers:
     # Open statements.
 
     def due(self, target: TableName, source: str) -> dict[Member, Place]:
-        """The open statements of a source that can be answered otherwise by now."""
+        """The open statements of a source that have another answer by now."""
         history = self.history(target)
         own = [member for member in history.state.members if member.source == source]
         return history.due(own, self._changes.get(target, {}))
@@ -450,7 +452,7 @@ class OptimisticAnswers:
         due: Mapping[Member, Place],
         applied: tuple[int, Place] | None,
     ) -> None:
-        """Let rows of a source flow that were held; nothing of it is under way."""
+        """Release held rows of a source, of which no rows are in flight."""
         history = self.history(target)
         release = history.next_release(source, due, applied)
         first = min(due)
@@ -471,7 +473,7 @@ class OptimisticAnswers:
         )
 
     async def say(self, target: TableName, member: Member, action: Action) -> None:
-        """Save what the operator says of an open statement."""
+        """Save the operator's answer to an open statement."""
         await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
         self._look_again()
 
@@ -500,8 +502,8 @@ class OptimisticAnswers:
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
-    """A structure that is not certain, without columns that the target lacks: a statement that is
-    still to be read may bring them."""
+    """An uncertain structure, without columns that the target lacks: a statement that is still to
+    be read may add them."""
     if present is None or guessed is None:
         return guessed
     columns = tuple(c for c in guessed.columns if present.column(c.name) is not None)
@@ -511,7 +513,7 @@ def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
 def _present_fills(
     state: TargetState[Member], present: Table | None, standing: Standing
 ) -> Mapping[str, Fill]:
-    """The fills at the start: rows without a column have got the target's default."""
+    """The fills at the start: rows without a column have the target's default."""
     fills = dict(state.fills)
     names = joined_names([*(s.taken for s in state.members.values()), standing.taken])
     for name in names - fills.keys():

@@ -1,4 +1,4 @@
-"""Releases: when rows that were held may flow, and what the operator says of open statements."""
+"""Releases: when held rows may be applied, and the operator's answers to open statements."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from replicator.sharding.pessimistic.lock import DisputedError, LockView, Unlock
 from replicator.watermark import Place
 
 LOOK_SECONDS = 1.0
-"""Between two looks whether a release that had to wait is possible."""
+"""Seconds between two checks whether a delayed release is possible."""
 
 
 class OptimisticCoordinator:
-    """Makes the groups, restarts sources whose held rows may flow, and answers the operator.
+    """Makes the groups, restarts sources whose held rows may be applied, and executes the
+    operator's answers.
 
-    A release is saved between two incarnations of its source, when nothing of it is under way: all
-    that was read is applied and saved, so the place where its rows change their version is known.
+    A release is saved between two runs of its source, when no rows are in flight: everything that
+    was read is applied and saved, so the position where its rows change their version is known.
     """
 
     def __init__(self, tools: CoordinationTools, answers: OptimisticAnswers) -> None:
@@ -42,7 +43,7 @@ class OptimisticCoordinator:
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
 
     async def run(self) -> None:
-        """Restart sources whose held rows may flow."""
+        """Restart sources whose held rows may be applied."""
         while True:
             with anyio.move_on_after(LOOK_SECONDS):
                 await self._answers.changed.wait()
@@ -51,7 +52,7 @@ class OptimisticCoordinator:
                     unit.restart()
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
-        """The targets of which a source has open statements that can be answered by now."""
+        """The targets for which a source has open statements that have an answer by now."""
         for name in self._answers.histories:
             if name not in self._blocked and (due := self._answers.due(name, unit.source)):
                 tracker = self._writer.tracker(unit.source)
@@ -61,10 +62,10 @@ class OptimisticCoordinator:
                     yield name, due
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in an incarnation of a source."""
+        """The group of a target in a run of a source."""
         name = self._registry.target_name(target)
         if not name.table:
-            # Databases have no rows: their statements are executed in stream order.
+            # Databases have no rows: their statements are executed in the order of the binlog.
             return self._plain.make_group(unit, target)
         group = self._groups[unit.source, target] = OptimisticGroup(
             unit.source,
@@ -84,14 +85,15 @@ class OptimisticCoordinator:
         """Nothing is waited for."""
 
     async def ended(self, unit: Unit) -> None:
-        """Save the releases of a source: all that it read is applied, and nothing is under way."""
+        """Save the releases of a source: everything that it read is applied, and no rows are in
+        flight."""
         for source, target in tuple(self._groups):
             if source == unit.source:
                 del self._groups[source, target]
         for name in tuple(self._answers.histories):
             target = self._registry.target(name)
             low, high = (w.get(target) for w in (unit.low_watermarks, unit.high_watermarks))
-            # Where a bucket is ahead of another, the place at which versions change is not known.
+            # If a bucket is ahead of another, the position at which versions change is unknown.
             if name in self._blocked or low != high:
                 continue
             if due := self._answers.due(name, unit.source):
@@ -107,11 +109,12 @@ class OptimisticCoordinator:
                     yield name, member, standing.open
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The places of a source's open statements: its saved position stays before all of them."""
+        """The positions of a source's open statements: its saved position stays before all of
+        them."""
         return [opened.at for _, member, opened in self._open() if member.source == source]
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) that open statements of a source are of."""
+        """The targets (numbers) of the open statements of a source."""
         return {
             self._registry.target(name)
             for name, member, _ in self._open()
@@ -157,9 +160,8 @@ class OptimisticCoordinator:
     # The operator.
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Say what becomes of an open statement; returns when that is saved.
-
-        Raises UnlockError, DisputedError where several are open and none was named.
+        """Answer an open statement for the operator; returns when the answer is saved. Raises
+        UnlockError, DisputedError where several are open and none was named.
         """
         entries = [found for found in self._open() if str(found[0]) == lock]
         if not entries:
@@ -195,7 +197,7 @@ class OptimisticCoordinator:
 
 
 def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
-    """What helps against an open statement."""
+    """The remedies of an open statement."""
 
     def unlock(action: Action, text: str) -> Way:
         return Way(text, action.value, member.source, str(member.name))

@@ -29,11 +29,10 @@ _GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)
 
 
 class OptimisticGroup(GroupActor):
-    """Passes rows on to the writer, and each statement as a barrier behind them.
-
-    It waits for the answer to a statement before it decides what stands behind. Rows of a member
-    whose statement is open are held, which means dropped: the source will read them again. The
-    version counts the releases of this source's rows.
+    """Passes rows on to the writer, and each statement as a barrier after them. It waits for the
+    answer to a statement before it decides on the rows after it. Rows of a member whose statement
+    is open are held, which means dropped: the source will read them again. The version counts the
+    releases of this source's rows.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class OptimisticGroup(GroupActor):
         return 0 if self._release is None else self._release.number
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        """Forward the rows of a segment that flow, and its DDL as a barrier after them."""
+        """Forward the rows of a segment that are not held, and its DDL as a barrier after them."""
         await self._hear()
         self.segment = message.segment
         rows = self._flowing(message.rows) if message.rows else None
@@ -77,7 +76,7 @@ class OptimisticGroup(GroupActor):
         )
 
     async def _hear(self) -> None:
-        """Wait for the answers to what was forwarded last."""
+        """Wait for the answers to the statements that were forwarded last."""
         target = self.registry.target_name(self.target)
         for member, at in self._asked:
             if await self._answers.given(target, member, at):
@@ -85,7 +84,7 @@ class OptimisticGroup(GroupActor):
         self._asked = []
 
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that are of the present version: neither held, nor applied before it."""
+        """The rows of the present version: neither held, nor applied before it."""
         chosen = np.ones(len(rows), np.bool_)
         for kind, (number, _) in enumerate(rows.kinds):
             member = self.registry.member(number)
@@ -98,7 +97,7 @@ class OptimisticGroup(GroupActor):
         return rows.where(chosen)
 
     def _statement(self, message: TargetSegment) -> DdlItem | None:
-        """What is forwarded of the effects of a statement; adds and removes members."""
+        """The effects of a statement to forward; adds and removes members."""
         statement = message.statement
         assert statement is not None
         self._follow_names(message.effects, statement)
@@ -120,16 +119,16 @@ class OptimisticGroup(GroupActor):
         return item
 
     def _waits(self, effect: Effect) -> bool:
-        """Whether a statement of a member stands behind its open one: all but the end of a table
-        of which no rows are held."""
+        """Whether a statement of a member waits for its open one: all but the DROP of a table
+        without held rows."""
         member = Member(self.source, effect.table)
         if member not in self._held:
             return False
         return effect.kind not in _GOING or member in self._renamed or self.rows_held[member] > 0
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
-        """Hold the rows of a held member by its new name, too: the statement that gives it waits
-        behind the open one. Raises FatalError where a member that flows takes part in it."""
+        """Hold the rows of a held member under its new name, too: the RENAME waits for the open
+        statement. Raises FatalError where it also renames a member that is not held."""
         held = set()
         waiting = flowing = False
         for effect in effects:
@@ -156,7 +155,7 @@ class OptimisticGroup(GroupActor):
             case EffectKind.CREATE:
                 self.registry.join(Member(self.source, effect.table), effect.target)
                 if effect.clears and effect.instead is None:
-                    # What it replaces stays on the target, which others share.
+                    # The rows that it replaces stay on the target, which others share.
                     self._tell(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
                 self._inherit(effect, statement.transaction)
@@ -181,7 +180,7 @@ class OptimisticGroup(GroupActor):
         return [self._item(replace(going[0], instead=()), statement)]
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
-        """Give members other names, all at one moment: some may take those of others."""
+        """Rename members, all at the same time: some may take the names of others."""
         registry, at = self.registry, statement.transaction
         old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
         for number in old.values():
@@ -223,8 +222,8 @@ class OptimisticGroup(GroupActor):
     def _moved(self, effect: Effect, statement: Statement) -> FatalError:
         return FatalError(
             "ddl.move-in",
-            f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the target"
-            f" {effect.target}: rows that it holds would move between targets",
+            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
+            f" {effect.target}, and the rows that it holds are on its former target",
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             remedies=(MOVED_ROWS, COPY_ANEW),
@@ -244,12 +243,12 @@ class OptimisticGroup(GroupActor):
 
 
 def _behind(rows: RowEvents, place: Place) -> Truths:
-    """Which rows stand behind a place."""
+    """Which rows are after a position."""
     behind = np.ones(len(rows), np.bool_)
     behind[: rows.up_to(place)] = False
     return behind
 
 
 def _replaces(items: list[DdlItem]) -> bool:
-    """Whether two items are of one table, which its statement drops and creates anew."""
+    """Whether two items are about one table, which its statement drops and creates again."""
     return len({item.effect.table for item in items}) == 1

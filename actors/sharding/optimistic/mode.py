@@ -1,4 +1,5 @@
-"""`shard-mode: optimistic`: a schema change is taken where its rows fit beside those of others."""
+"""`shard-mode: optimistic`: a schema change is accepted if its rows fit together with those of
+others."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ class OptimisticMode:
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
-        """Nothing is decided by several shards."""
+        """Several shards decide nothing together."""
         return ()
 
     def has_places(self, entry: str) -> bool:
-        """An open statement has one, and a release those that rows are held from."""
+        """An open statement has one, and a release has those from which rows are held."""
         found = load_answer(entry)
         is_open = found.standing is not None and found.standing.open is not None
         return is_open or found.release is not None
@@ -37,7 +38,7 @@ class OptimisticMode:
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """A group begins with what its releases say."""
+        """A group starts with the state that its releases have."""
         return {}
 
     def writer_rules(
@@ -50,12 +51,12 @@ class OptimisticMode:
         *,
         strict: bool,
     ) -> WriterRules:
-        """The answers: each statement is put to the rule where it reaches its target."""
+        """The answers: the rule decides each statement when it reaches its target."""
         answers = OptimisticAnswers(registry, meta, target, executor, strict=strict)
         return WriterRules(answers, answers)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
-        """The coordination, with what was answered; what was begun is finished first."""
+        """The coordination, with the saved answers; an unfinished step is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
         await answers.start(tools.blocked)

@@ -46,12 +46,14 @@ from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
 OTHERS_SECONDS = 5.0
-"""For how long a created table whose structure nothing has waits for others to be read."""
+"""How long a created table with an unknown structure waits until other shards are read, in
+seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What all groups of a task share. ``next_change`` waits until a group or a lock changes."""
+    """The parts that all groups of a task share. ``next_change`` waits until a group or a lock
+    changes."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -96,11 +98,10 @@ class PessimisticGroup(GroupActor):
         return self.group.known
 
     def cutover_segment(self) -> int:
-        """The last segment that the group had started on when it passed its newest cutover.
-
-        Segments up to it may hold rows of the older version. To be called often, since it notices
-        a new cutover only then: one may be passed in the middle of a segment, while the group
-        waits for something else.
+        """The last segment that the group had started when it passed its newest cutover. Segments
+        up to it may have rows of the older version. Call it often, since only then does it notice a
+        new cutover: the group may pass one in the middle of a segment, while it waits for something
+        else.
         """
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self.segment)
@@ -148,7 +149,7 @@ class PessimisticGroup(GroupActor):
         return self.after_low_watermark(applied) if applied is not None else None
 
     def _decide_run(self, rows: RowEvents) -> Truths:
-        """Which of these rows to apply; no cutover lies before the last of them."""
+        """Which of these rows to apply; no cutover is before the last of them."""
         names = {number: name for name, number in self._numbers.items()}
         counts = rows.members
         last = rows.kinds[int(rows.kind[-1])].member
@@ -157,7 +158,7 @@ class PessimisticGroup(GroupActor):
             for member, count in counts.items()
             if member != last
         }
-        # At the end: it passes a cutover that lies at the last row, and all of them are before it.
+        # At the end: it passes a cutover at the last row, and all of the rows are before it.
         decisions[last] = self.group.row(names[last], rows.last, counts[last])
         applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
         return np.array(applied, np.bool_)[rows.kind]
@@ -171,12 +172,12 @@ class PessimisticGroup(GroupActor):
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
-        """Process an effect; returns the statement to execute at once, if there is one."""
+        """Process an effect; returns the statement to execute at once, if any."""
         name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
         match effect.kind:
             case EffectKind.ALTER if effect.filtered:
-                # No item: the other shards are not to wait for it, nor it for them.
+                # Not an item: the other shards must not wait for it, nor it for them.
                 await self._tools.learner.learn(self.source, effect, statement)
                 return None
             case EffectKind.ALTER:
@@ -193,8 +194,9 @@ class PessimisticGroup(GroupActor):
                 where, ways = self._details(statement)
                 raise FatalError(
                     "ddl.move-in",
-                    f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the"
-                    f" target {effect.target}: rows that it holds would move between targets",
+                    f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
+                    f" target {effect.target}, and the rows that it holds are on its former"
+                    " target",
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
                     remedies=(MOVED_ROWS, *ways),
@@ -263,8 +265,8 @@ class PessimisticGroup(GroupActor):
         recorded: Recorded,
         item: Item[TableName, ShardStatement],
     ) -> None:
-        """Raise FatalError where rows of a shard have other values behind its statement than the
-        target's rows have got by the same item."""
+        """Raise FatalError where rows of a shard have other values after its statement than the
+        target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
         if change.after is None or not (touched.added | touched.dropped | touched.renamed or anew):
@@ -292,8 +294,8 @@ class PessimisticGroup(GroupActor):
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
 
     async def _target_at(self, version: int) -> Table | None:
-        """The target's structure at a version; that of the shard whose statement is to make it,
-        where it is not executed yet. None where it is not known, or nothing was executed."""
+        """The target's structure at a version; if its statement is not executed yet, that of the
+        shard whose statement will be. None where it is unknown, or nothing was executed."""
         resolved = self.group.resolved(version)
         if resolved is not None and resolved.skipped:
             return None
@@ -309,9 +311,8 @@ class PessimisticGroup(GroupActor):
     def _structure_of_others(
         self, version: int, item: Item[TableName, ShardStatement]
     ) -> Table | None:
-        """What another shard has come to be by the same statement, which is not executed yet.
-
-        The last shard to bring it is compared with another one, so all of them are compared.
+        """The structure of another shard after the same statement, which is not executed yet. The
+        last shard to make it is compared with another one, so all of them are compared.
         """
         if version <= self._lock.version:
             return None
@@ -322,7 +323,7 @@ class PessimisticGroup(GroupActor):
         return None
 
     def _made_by(self, member: Member, at: Place) -> Table | None:
-        """The structure that a shard's statement has given it, where that is certain."""
+        """The structure of a shard after its statement, where it is certain."""
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
@@ -358,25 +359,25 @@ class PessimisticGroup(GroupActor):
         where, ways = self._details(statement)
         raise FatalError(
             "ddl.create-differs",
-            f"{effect.table} is created with another structure than the other shards of"
+            f"the new shard {effect.table} has another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             scope=of_target(self.registry.target_name(self.target)),
             remedies=(
-                "if another shard's DDL, which is still to be read, brings this structure:"
-                " `replicator resume`",
-                "to give it the structure of the others: at the source, DROP it and CREATE it like"
-                " them; skip this statement (it stays in the binlog), then `replicator resume`."
-                f" Rows that it got before must fit {effect.target} by column name, too: add the"
-                " columns that only they have to the target, and drop these columns when the rows"
-                " have been applied",
+                "if the other shards change to this structure by statements that the task has"
+                " still to read: `replicator resume`",
+                "to give it the structure of the others: at the source, DROP it and CREATE it"
+                " like them; skip this statement with `replicator binlog skip` (it stays in the"
+                " binlog), then `replicator resume`. The rows that the first table got must fit"
+                f" {effect.target} by column name: add the columns that only they have to the"
+                " target, and drop these columns when the rows have been applied",
                 *ways,
             ),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
     async def _others_lead(self) -> bool:
-        """Whether shards have a DDL that the target lacks, or are read to have one right now."""
+        """Whether shards have a DDL that the target lacks, or the task reads one just now."""
         with anyio.move_on_after(OTHERS_SECONDS if len(self._lock.sources) > 1 else 0):
             while self._lock.view() is None and self.group.known == self._lock.version:
                 await self._tools.next_change()
@@ -385,10 +386,10 @@ class PessimisticGroup(GroupActor):
     async def _fitting(
         self, effect: Effect, number: int, held: Held, at: Place
     ) -> tuple[list[Template[TableName]], list[str]]:
-        """All that a created table fits, and what keeps it from being as the target is there."""
+        """All states that a created table fits, and its differences from the target there."""
         fitting: list[Template[TableName]] = []
         found: list[str] = []
-        # Those of one state are alike, and there may be thousands.
+        # The members of one state are equal, and there may be thousands.
         states: set[tuple[int, tuple[int, ...]]] = set()
         for template in self.group.templates(at):
             if template.member is not None:
@@ -407,7 +408,7 @@ class PessimisticGroup(GroupActor):
         return fitting, found
 
     async def _unlike_target(self, version: int, number: int, held: Held) -> list[str]:
-        """What keeps a created table from having the structure that the target had."""
+        """The differences of a created table from a former structure of the target."""
         try:
             target = await self._tools.versions.at(self._lock, version)
         except UnknownVersionError as error:
@@ -428,13 +429,13 @@ class PessimisticGroup(GroupActor):
         return self.registry.held(self._numbers[name], at.transaction).certain
 
     def _refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
-        """Raise FatalError where several members get other names at one moment."""
+        """Raise FatalError where one statement renames several members."""
         if sum(effect.kind is EffectKind.RENAME for effect in effects) > 1:
             where, ways = self._details(statement)
             raise FatalError(
                 "ddl.several-tables",
-                "one RENAME of several tables in a sharding group: their order matters, and other"
-                " shards cannot do the same at one moment",
+                "one RENAME statement renames several tables of a sharding group. Their order"
+                " matters, and other shards can't make the same change at the same moment",
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
                 remedies=ways,
@@ -471,7 +472,7 @@ class PessimisticGroup(GroupActor):
 
 
 def _unlike(template: Table | None, held: Held) -> list[str]:
-    """What keeps a created table from having a template's structure for certain."""
+    """The differences of a created table from a template, or why they are uncertain."""
     if held.certain is None:
         return [f"its structure is not known for certain: {held.doubt}"]
     if template is None:

@@ -29,7 +29,7 @@ COORDINATOR_CAPACITY = 1
 """The coordinator has no row lane: all of its messages are control."""
 
 GATHERING_SECONDS = 1.0
-"""For how long a source that is to restart waits for locks that are being resolved."""
+"""How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
 
 class LockCoordinator(Actor[LockMessage]):
@@ -51,7 +51,7 @@ class LockCoordinator(Actor[LockMessage]):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        # Not the connection of the tracker, which gives its session the settings of statements.
+        # Not the connection of the tracker, whose session has the settings of statements.
         target = tools.meta.connection
         self._tools = GroupTools(
             tools.registry,
@@ -83,9 +83,9 @@ class LockCoordinator(Actor[LockMessage]):
     # The coordination, as the units of the sources use it.
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in an incarnation of a source; other sources get theirs, too."""
+        """The group of a target in a run of a source; other sources get theirs, too."""
         if not self._registry.target_name(target).table:
-            # Databases have no rows: their statements are executed in stream order.
+            # Databases have no rows: their statements are executed in the order of the binlog.
             return self._plain.make_group(unit, target)
         new = target not in self.locks
         lock = self._lock(target)
@@ -123,7 +123,7 @@ class LockCoordinator(Actor[LockMessage]):
         return GroupState(base, tuple(members))
 
     def began(self, unit: Unit) -> None:
-        """An incarnation starts, and with it all its groups, including those without members."""
+        """A run of a source starts, and with it all its groups, including those without members."""
         for target in {*unit.state.groups, *self.locks, *self._known_targets()}:
             unit.group(target)
             if target in self.locks:
@@ -137,7 +137,8 @@ class LockCoordinator(Actor[LockMessage]):
 
     @property
     def _resolving(self) -> bool:
-        """Whether locks are decided or executed now, or there are changes not yet looked at."""
+        """Whether locks are decided or executed now, or there are changes that were not evaluated
+        yet."""
         return len(self.mailbox) > 0 or any(
             lock.agreed or lock.may_execute
             for lock in self.locks.values()
@@ -145,23 +146,23 @@ class LockCoordinator(Actor[LockMessage]):
         )
 
     async def ended(self, unit: Unit) -> None:
-        """An incarnation has ended; all that it read is applied and saved."""
+        """A run of a source has ended; everything that it read is applied and saved."""
         for target, lock in self.locks.items():
             if self._groups.pop((unit.source, target), None) is not None:
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The places of a source's open items: its saved position stays before all of them."""
+        """The positions of a source's open items: its saved position stays before all of them."""
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
     def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) that open items of a source are of."""
+        """The targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
         return [target for target, group in groups.items() if group and group.open_items]
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
-        """The groups of a target that live now, by source."""
+        """The groups of a target that run now, by source."""
         return {source: group for (source, t), group in self._groups.items() if t == target}
 
     def _known_targets(self) -> set[int]:
@@ -201,7 +202,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._resolved = anyio.Event()
 
     async def _advance(self, target: int) -> None:
-        """Decide what is agreed and execute what is decided, as far as that is possible now."""
+        """Decide agreed items and execute decided ones, as far as possible now."""
         lock = self.locks[target]
         if lock.target in self._blocked:
             return
@@ -254,7 +255,7 @@ class LockCoordinator(Actor[LockMessage]):
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            # Read again, the event may carry a newer override of the operator.
+            # When it is read again, the event may have a newer override of the operator.
             await self._runner.run_resolution(
                 name, resolution.version, resolution.owner, lock.pending_item
             )
@@ -264,7 +265,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._log.info("lock.resolved", target=str(name), version=resolution.version)
         for unit in self._units.values():
             self._update(unit, target)
-        # Looked at behind this, it lets go on who waits for the lock, too.
+        # Evaluated after this, it also wakes those that wait for the lock.
         self.mailbox.tell(GroupChanged(target))
 
     async def _older_rows_applied(
@@ -311,7 +312,7 @@ class LockCoordinator(Actor[LockMessage]):
         items = [item for source in lock.sources for item in lock.candidates(source)]
         if lock.pending is not None:
             items.append(lock.pending.item)
-        # An event that has no time says 0.
+        # An event without a time has 0.
         times = [item.event.statement.timestamp for item in items]
         return min(filter(None, times), default=None)
 

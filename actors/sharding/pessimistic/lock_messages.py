@@ -10,7 +10,7 @@ from replicator.sharding.pessimistic.lock import UnlockError
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
-    """Group to coordinator: an item was recorded, a member came or went, a cutover was passed."""
+    """Group to coordinator: an item was recorded, a member joined or left, a cutover was passed."""
 
     target: int
 
@@ -19,7 +19,7 @@ class GroupChanged:
 class Unlock:
     """Supervisor to coordinator: the operator forces a lock.
 
-    ``owner`` names the source whose statement is taken (empty: the lock's owner), ``shard`` the one
+    ``owner`` names the source whose statement counts (empty: the lock's owner), ``shard`` the one
     of its shards that has it (empty: any). ``answer`` is called with an error for the operator,
     None when the lock is being resolved.
     """

@@ -32,13 +32,13 @@ class PessimisticMode:
         return await DecisionStore(meta).load()
 
     def has_places(self, entry: str) -> bool:
-        """An entry names no places."""
+        """An entry has no positions."""
         return False
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
-        """Each at the version that its target has by what is decided."""
+        """Each at the version that its target has by the saved decisions."""
         return first_groups(decided, members)
 
     def writer_rules(
@@ -55,7 +55,7 @@ class PessimisticMode:
         return WriterRules(_Agreed(), _Agreed())
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
-        """The lock coordinator, with the locks as they were saved."""
+        """The lock coordinator, with the saved locks."""
         store = DecisionStore(tools.meta)
         return LockCoordinator(tools, store, histories(await store.load()))
 

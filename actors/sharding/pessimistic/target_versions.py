@@ -18,7 +18,7 @@ class UnknownVersionError(Exception):
 
 
 class TargetVersions:
-    """Tells the structure of a target at a version, so that every reading is told the same.
+    """Finds the structure of a target at a version, the same each time the binlog is read.
 
     The present version's is read from the target; the others were saved with the decision on the
     item that ended them.
@@ -34,10 +34,8 @@ class TargetVersions:
         }
 
     async def end(self, name: TableName, version: int) -> str:
-        """Note the target's structure as that of its present version, and return it as text.
-
-        To be called before the item that ends the version is saved. Raises
-        DatabaseUnavailableError.
+        """Keep the target's structure as that of its present version, and return it as text. Call
+        it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
         text = dump_structure(await read_table(self._target, name))
         self._saved[name, version] = text

@@ -1,1 +1,1 @@
-"""Shard DDL that is executed in stream order, once for all shards that bring it."""
+"""Shard DDL that is executed in the order of the binlog, once for all shards that make it."""

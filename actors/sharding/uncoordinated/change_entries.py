@@ -1,4 +1,4 @@
-"""What an event of a shard is in the history of its target: the structures put to the rule. Pure.
+"""The entry of a shard's event in the history of its target: structures as input of the rule. Pure.
 
 The rule (`replicator.sharding.uncoordinated.change_history`) knows parts and levels, no columns.
 """
@@ -33,8 +33,8 @@ from replicator.sharding.uncoordinated.change_history import (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What an event meets: the history of its target, the target's structure (None: there is no
-    table), and the structures of its other members, as far as they are known."""
+    """The state that an event finds: the history of its target, the target's structure (None: there
+    is no table), and the structures of its other members, as far as they are known."""
 
     history: ChangeHistory[Member]
     present: Table | None

@@ -120,10 +120,10 @@ class DuplicateDdl:
             if len(members) > 1 and not (await self._histories.of(target)).have_all(members):
                 raise FatalError(
                     "ddl.move-in",
-                    f"a RENAME moves several shards of {target} to another target, and some of them"
-                    " have not brought all schema changes of the others. After the move, the task"
-                    " could not tell whether their statements bring these changes or new ones"
-                    f"\n  statement: {item.statement.sql[:2000]}",
+                    f"a RENAME moves several shards of {target} to another target, but some of"
+                    " them have not made all schema changes of the others yet. After the move,"
+                    " the task could not tell these changes from new ones\n"
+                    f"  statement: {item.statement.sql[:2000]}",
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     remedies=(MOVED_ROWS, COPY_ANEW),
@@ -183,11 +183,12 @@ def _refuse_unlike(
     except PlanError as error:
         raise FatalError(
             "ddl.create-differs",
-            f"a shard is replaced by a table of another structure, and other shards share its"
-            f" target, which is not replaced: {error}\n  statement: {item.effect.sql[:2000]}",
+            "a shard is replaced by a table of another structure, which does not fit the target"
+            f" that it shares with other shards: {error}\n"
+            f"  statement: {item.effect.sql[:2000]}",
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
-            remedies=("make the target fit, then `replicator resume`",),
+            remedies=("change the target so that the new table fits, then `replicator resume`",),
             about=DdlEvent(
                 member.source,
                 item.statement.position,
@@ -247,16 +248,17 @@ def _unclear(
     )
     return FatalError(
         "ddl.unclear",
-        f"a statement drops, renames or converts {verdict.part}, and the target's is not the one"
-        f" that this shard has: {newer}. Either the statement is a further change, which the target"
-        " needs; or other shards have already made the same change in other words, and the"
-        f" statement would remove newer values\n  statement: {item.effect.sql[:2000]}",
+        f"a statement drops, renames or converts {verdict.part}, but the target has another one"
+        f" of this name than the shard: {newer}. Either this is a further change, which the"
+        " target needs; or other shards have already made this change with other statements, and"
+        " it would remove newer values\n"
+        f"  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
         remedies=(
-            "if the target has this change already, or must not get it: `replicator binlog skip`",
-            "if it is a further change: `replicator binlog replace` it with the same statement,"
-            " which the target then executes for the rows of all shards",
+            "if the target already has this change, or must not get it: `replicator binlog skip`",
+            "if it is a further change: `replicator binlog replace` it with the same statement."
+            " The target then executes it for the rows of all shards",
         ),
         about=DdlEvent(
             member.source,

@@ -1,7 +1,7 @@
-"""Columns that a shard has as its target had them once, where DDL is not coordinated.
+"""Columns of a shard that its target has since replaced, where DDL is not coordinated.
 
 The target has dropped and added such a column again, or given its name to another one. The shard
-has yet to make that change; until then, what it writes into the column belongs to the former one.
+has not made this change yet; until then, its values belong to the former column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RecreatedColumns:
         self._log = structlog.get_logger()
 
     async def load(self, target: int, name: TableName) -> None:
-        """Read the history of a target anew."""
+        """Read the history of a target again."""
         self._loaded[target] = await self._histories.of(name)
 
     def forget(self, target: int) -> None:
@@ -39,8 +39,8 @@ class RecreatedColumns:
         """The target's table as a member with this structure may write it.
 
         A column that was dropped and added again is left out: the member's own change will give its
-        rows what the target's has given them already. Raises FatalError where rows can't do without
-        it, or the member's values belong into another column.
+        rows the same values as on the target. Raises FatalError where rows need the column, or the
+        member's values belong to another column.
         """
         history = self._loaded[target]
         found = history.former(member, columns_of(structure) & columns_of(table))
@@ -77,13 +77,13 @@ def _belongs_elsewhere(
     brought = f" by {change.member} ({change.text[:300]})" if change else ""
     return FatalError(
         "rows.recreated-column",
-        f"{member} has written rows with the former {former.part}: the target has made a change"
-        f"{brought} that this shard had not made yet. On the target, another column has this name"
-        " now, and the values would go into the wrong column",
+        f"{member} has written rows with the former {former.part}, and the target has another"
+        f" column of this name now. The target has made a change{brought} that this shard had not"
+        " made yet, so the values would go into the wrong column",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),
         remedies=(
-            "let no shard write between the change of the first shard and that of the last; for the"
-            f" rows that are already written: make the change on the shard, then {COPY_ANEW}",
+            f"make the change on the shard, then {COPY_ANEW}. Next time, let no shard write"
+            " between the change of the first shard and that of the last",
         ),
     )

@@ -12,8 +12,11 @@ _FORMER = "point the source at the former server again, then `replicator resume`
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """At ``address`` ``server`` answers in place of the ``former`` one, of whose binlog a source is
-    saved at ``position`` with the GTID set ``executed``."""
+    """``server`` answers at ``address`` in place of the ``former`` server.
+
+    The task has read the source to ``position`` of the former server's binlog, where its GTID set
+    was ``executed``.
+    """
 
     source: str
     address: str
@@ -23,72 +26,74 @@ class Failover:
     executed: str
 
     def lacks(self, gtids: str) -> FatalError:
-        """It never had transactions that were read from the former one."""
+        """It lacks transactions that the task has read from the former server."""
         return self._source_fault(
             "source.lacks-transactions",
-            "it lacks transactions that were read from the former one, of which some may be on"
-            f" the target: {gtids}. They were lost in the failover, or it is no replica of that"
+            f"{self._now}it lacks transactions that the task has read from the former server, and"
+            f" of which some may be on the target: {gtids}. They were lost in the failover, or it"
+            " is no replica of the former server",
+            f"if the former server still has them: {_FORMER}",
+            "if you can replay them with their GTIDs on the new server (from the former server's"
+            " binlog files, with mysqlbinlog): do that before it gets other writes, then"
+            " `replicator resume`",
+            f"if they are lost: {COPY_ANEW}; or undo by hand what they changed on the target, then"
+            " start with `replicator run --remove-meta` and meta: {binlog-gtid: …} of the new"
             " server",
-            f"where the former server has them still: {_FORMER}",
-            "where they can be brought over to the new one with their GTIDs (from the former"
-            " one's binlog files, by mysqlbinlog), do that before others are written there,"
-            " then `replicator resume`",
-            f"where they are lost: {COPY_ANEW}; or set right by hand what they changed on the"
-            " target, then start with `replicator run --remove-meta` and meta: {binlog-gtid} of"
-            " the new server",
         )
 
     def unlogged(self, gtids: str) -> FatalError:
-        """It has applied what was read from the former one, and not logged it."""
+        """It has applied these transactions without logging them."""
         return self._source_fault(
             "source.lacks-transactions",
-            f"it has applied these transactions, and not written them to its binlog: {gtids}. So"
-            " that can't be followed from where the former one's was read to",
+            f"{self._now}it has applied these transactions without writing them to its binlog:"
+            f" {gtids}. So the task can't go on there from where it stopped reading the former"
+            " server",
             _FORMER,
-            "replicas that may take over need log_slave_updates (log_replica_updates); for this"
-            f" time {COPY_ANEW}",
+            f"{COPY_ANEW}. Next time: replicas that may take over need log_replica_updates"
+            " (log_slave_updates)",
         )
 
     def purged(self, gtids: str) -> FatalError:
-        """It has no more what comes next."""
+        """Its binlog no longer has the transactions that come next."""
         return self._source_fault(
             "source.purged",
-            f"it no longer has transactions in its binlog that come next: {gtids} (purged, or"
-            " applied without being logged: log_replica_updates)",
+            f"{self._now}its binlog no longer has the transactions that come next: {gtids}"
+            " (purged, or applied without being logged: log_replica_updates)",
             "restore the purged binlog files on it, or point the source at a server that has"
             " them, then `replicator resume`",
             COPY_ANEW,
         )
 
     def other_order(self, reason: str) -> FatalError:
-        """Other transactions stand before the places that are sought."""
+        """Its binlog has transactions in another order than the former server's."""
         return self._source_fault(
             "source.other-order",
-            f"the places to go on from are not there: {reason}",
+            f"{self._now}its binlog has transactions in another order, so the task can't find"
+            f" where to go on: {reason}",
             _FORMER,
             COPY_ANEW,
-            "so that it does not come again: replicas that may take over must keep the order of"
-            " commits (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain),"
-            " filter nothing, and get no writes of their own",
+            "to prevent this: replicas that may take over must keep the commit order"
+            " (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain), filter"
+            " nothing, and get no writes of their own",
         )
 
     def no_gtids(self) -> FatalError:
         """The source was followed by file and position."""
         return self._source_fault(
             "source.failover-position-unknown",
-            "the GTIDs executed at the saved position are not known, since the source was followed"
-            " by file and position: so where to go on from can't be looked for on it",
-            f"{_FORMER}: with `enable-gtid: true` the task learns them there at its start, and goes"
-            " on with any replica from then on",
+            f"{self._now}the task followed the source by file and position, so it does not know"
+            " the GTIDs at the saved position, and can't find that position on the new server",
+            f"{_FORMER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
+            " starts, and can go on with any replica from then on",
             COPY_ANEW,
         )
 
     def unknown(self, reason: str) -> FatalError:
-        """Something is saved at a place that can't be found by GTIDs."""
+        """A saved position can't be found by GTIDs."""
         return self._source_fault(
             "source.failover-position-unknown",
-            "it is not certain where on it everything stands that is saved of the former one:"
-            f" {reason}",
+            f"{self._now}the task can't find on it for certain all positions that it saved on the"
+            f" former server: {reason}",
             _FORMER,
             COPY_ANEW,
         )
@@ -97,20 +102,23 @@ class Failover:
         """The tables are being copied."""
         return self._source_fault(
             "source.failover-in-copy",
-            "the copy of its tables is not done, or its binlog was not followed yet to where"
-            " the copy ended: chunks were read at places of the former server's binlog, which"
-            " are not known on this one",
+            f"{self._now}the copy of its tables has not finished, or the task has not read its"
+            " binlog to the end of the copy yet. Chunks were read at positions of the former"
+            " server's binlog, which are unknown on the new one",
             _FORMER,
             COPY_ANEW,
         )
 
-    def _source_fault(self, failover_event: str, what: str, *remedies: str) -> FatalError:
-        """That of the source, for ``what`` is wrong with the server that answers now."""
+    @property
+    def _now(self) -> str:
+        return f"{self.address} is another server now ({self.server}; before: {self.former}), and "
+
+    def _source_fault(self, failover_event: str, message: str, *remedies: str) -> FatalError:
+        """The fault of the source."""
         executed = f" ({self.executed})" if self.executed else ""
         return FatalError(
             failover_event,
-            f"{self.address} is another server now ({self.server}; before: {self.former}), and"
-            f" {what}",
+            message,
             where=f"source {self.source}, after {self.position}{executed}",
             scope=of_source(self.source),
             remedies=remedies,

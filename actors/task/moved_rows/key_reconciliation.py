@@ -253,9 +253,9 @@ def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
     """The fault that tracked keys can't be looked up."""
     return FatalError(
         "rows.moved-unknown",
-        f"the task has noted keys that several shards may have, and the key of {target} has changed"
-        f" since ({error}). So it can't look the noted keys up in the other shards, and rows that"
-        " moved between shards in two transactions may be missing",
+        f"rows of {target} that moved between shards may be missing: its key has changed"
+        f" ({error}) since the task recorded which keys several shards may have. The task can't"
+        " look these keys up in the other shards any more",
         where=f"target {target}",
         scope=of_target(target),
         remedies=(COPY_ANEW,),

@@ -110,9 +110,10 @@ async def _drop(target: Connection, meta_schema: str, task: str) -> None:
             raise refusal(target.address, error, source=None) from error
         raise FatalError(
             "server.refused",
-            f"another transaction has held a lock on a meta table for more than {LOCK_SECONDS}"
-            " seconds. It belongs to an earlier run whose end the target has not noticed, or to a"
-            " backup. The task is only partly removed, and can't run until you remove the rest",
+            "the removal is incomplete: another transaction has held a lock on a meta table for"
+            f" more than {LOCK_SECONDS} seconds. It belongs to an earlier run whose end the"
+            " target has not noticed, or to a backup. The task is only partly removed, and can't"
+            " run until you remove the rest",
             where=f"the meta-schema {meta_schema} of the target",
             remedies=(
                 "wait, or KILL its connection (information_schema.INNODB_TRX has its"

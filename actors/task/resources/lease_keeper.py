@@ -122,7 +122,7 @@ def lease_lost(error: LeaseLostError) -> FatalError:
     """What it means that another process has the lease: this one ends."""
     return FatalError(
         "task.lease-lost",
-        f"{error}. This process has written nothing since, and ends",
+        f"{error}. This process has written nothing since then, and ends",
         where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
         remedies=(
             "if the other process should run the task, do nothing",

@@ -88,14 +88,14 @@ async def refuse_removed(task: Task) -> None:
         return
     raise FatalError(
         "task.removed",
-        f"the meta tables of task {task.name} were removed while it ran. This process ends, so that"
-        " it does not start over by itself",
+        f"the meta tables of task {task.name} were removed while it ran. This process ends, and"
+        " does not start over by itself",
         where=f"the meta-schema {task.meta_schema} of the target",
         remedies=(
             "to start over: empty the targets, then `replicator run` (with task-mode: all or full;"
             " with incremental, set meta: of every instance)",
-            "to go on where the task was: put all of its meta tables back from a backup of the same"
-            " moment as the targets, then `replicator run`",
+            "to go on where the task was: restore all of its meta tables from a backup of the"
+            " same moment as the targets, then `replicator run`",
         ),
         recovery=Recovery.NONE,
     )
@@ -121,9 +121,8 @@ def source_leftovers(
     if lost:
         return FatalError(
             "task.leftovers",
-            f"the meta tables of task {task} say that rows of {_listed(lost)} were copied, and have"
-            " no checkpoint to follow the binlog from: from any other position rows would be"
-            " missing",
+            f"the meta tables of task {task} have no checkpoint of {_listed(lost)}, although its"
+            " rows were copied. From any other position rows would be missing",
             where=where,
             remedies=_remedies("records"),
         )
@@ -136,7 +135,7 @@ def source_leftovers(
             where=where,
             remedies=(
                 "if it is another task: give it another `name:` in the task file",
-                "if the sources are the same: give them their former source-id",
+                "if the sources are the same: give them their former source-id again",
                 "to forget the former task: `replicator stop`, `replicator remove`"
                 " TASK.yaml, empty the targets, then `replicator run`",
             ),
@@ -148,8 +147,8 @@ def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
     return FatalError(
         "task.leftovers",
         f"the meta tables of task {task} are incomplete: {_listed(found.missing)} missing, while"
-        f" {_listed(found.filled)} hold what an earlier run saved. A start from that would lose or"
-        " double rows",
+        f" {_listed(found.filled)} have what an earlier run saved. A start from these would lose"
+        " or duplicate rows",
         where=f"the meta-schema {meta_schema} of the target",
         remedies=_remedies("tables"),
     )
@@ -159,8 +158,8 @@ def _remedies(what: str) -> tuple[str, ...]:
     return (
         "to start over: `replicator stop`, `replicator remove` TASK.yaml, empty the targets (it"
         " names them), then `replicator run`",
-        f"to go on where the task was: put the missing {what} back from a backup of the same moment"
-        " as the targets, then `replicator resume`",
+        f"to go on where the task was: restore the missing {what} from a backup of the same"
+        " moment as the targets, then `replicator resume`",
     )
 
 

@@ -194,11 +194,11 @@ async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
         return
     raise FatalError(
         "task.rules-changed",
-        "a target can be copied again only when the full copy of all sources has finished; it has"
-        f" not for: {', '.join(unfinished)}",
+        "the task can copy a target again only after the full copy of all sources. The copy of"
+        f" these has not finished: {', '.join(unfinished)}",
         where=f"source {unfinished[0]}",
         remedies=(
-            "put the former rules back, let the copy finish, and change the rules then",
+            "restore the former rules, let the copy finish, and then change the rules",
             f"copy everything again by the new rules: `replicator stop {meta.task}`, `replicator"
             " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
         ),
@@ -226,7 +226,7 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     targets = sorted({str(target) for changed in found.values() for target in changed.targets})
     again = f"`replicator stop {task}`, then `replicator run TASK.yaml --on-changed-rules"
     remedies = [
-        f"put the former rules back: `replicator stop {task}`, change the task file, `replicator"
+        f"restore the former rules: `replicator stop {task}`, change the task file, `replicator"
         " run` TASK.yaml; the task goes on where it was",
     ]
     if copies:
@@ -241,9 +241,9 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
     )
     return FatalError(
         "task.rules-changed",
-        "the rows on the target were written under rules that differ from those of the task file:"
-        f" {'; '.join(parts)}. These rows stay as they are, so later changes would not find them,"
-        " or would overwrite rows of other shards",
+        "the rules of the task file have changed, and the target has rows that were written by"
+        f" the former rules: {'; '.join(parts)}. Later changes would not find these rows, or"
+        " would overwrite rows of other shards",
         where=f"source {next(iter(found))}",
         remedies=tuple(remedies),
     )

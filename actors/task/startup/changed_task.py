@@ -44,16 +44,16 @@ def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
     raise FatalError(
         "task.mode-changed",
         f"the checkpoint of source {checkpoint.source} was saved with shard-mode:"
-        f' "{checkpoint.shard_mode}", but the task file says "{shard_mode}": they count the'
-        " schema changes of a target differently, so rows would be left out or doubled",
+        f' "{checkpoint.shard_mode}", but the task file says "{shard_mode}". The two modes count'
+        " the schema changes of a target differently, so rows would be lost or duplicated",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
             f'set shard-mode: "{checkpoint.shard_mode}" again, then start the task',
-            "to change the mode: with the former mode, let the task read to the end of the binlogs"
-            " until no lock is open, and stop it. Then set the new mode, `task-mode: incremental`,"
-            " and meta: of every instance to its saved position"
+            "to change the mode: let the task read to the end of the binlogs with the former"
+            " mode, until no lock is open, and `replicator stop`. Then set the new mode,"
+            " `task-mode: incremental`, and meta: of every instance to its saved position"
             f" ({checkpoint.source}: binlog-name: {checkpoint.file}, binlog-pos:"
-            f" {checkpoint.offset}), and start it with --remove-meta",
+            f" {checkpoint.offset}), and `replicator run --remove-meta`",
         ),
     )
 
@@ -63,7 +63,7 @@ def refuse_missed(
 ) -> None:
     """Raise FatalError where a schema change was decided without the source.
 
-    It was not in the task file then. Behind the change, its older rows would be left out. A group
+    It was not in the task file then. After the change, its older rows would be left out. A group
     that nothing is saved of starts at the version of its target; it is too early for that where
     the target's next change is decided and not executed yet.
     """
@@ -77,13 +77,13 @@ def refuse_missed(
             continue
         raise FatalError(
             "source.missed-ddl",
-            f"{name} got its schema change number {missed[0]} while source {source} was not in the"
-            " task file: the source's older rows no longer fit, and would be lost",
+            f"the target {name} got its schema change number {missed[0]} while source {source}"
+            " was not in the task file. The source's older rows no longer fit, and would be lost",
             where=f"source {source}"
             + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else ""),
             scope=of_source(source),
             remedies=(
-                "take the source out of the task file again, and start the task",
+                "remove the source from the task file again, and start the task",
                 COPY_ANEW,
             ),
         )
@@ -112,13 +112,14 @@ def refuse_unfinished(
     more = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     raise FatalError(
         "task.routes-changed",
-        f"the {what} of source {checkpoint.source} have changed ({'; '.join(texts[:_SHOWN])}{more})"
-        f" while {reason}: the task must first finish what it read, by the former {what}",
+        f"the {what} of source {checkpoint.source} have changed"
+        f" ({'; '.join(texts[:_SHOWN])}{more}) while {reason}. The task must first finish what it"
+        f" has read by the former {what}",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
-            "put the former routes, block-allow-list and filters back and run the task until"
-            " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing blocked,"
-            f" and the lag is 0; `replicator stop`, then change the {what}",
+            "restore the former routes, block-allow-list and filters, and run the task until"
+            " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing"
+            f" blocked, and the lag is 0; `replicator stop`, then change the {what}",
         ),
     )
 

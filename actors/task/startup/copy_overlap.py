@@ -12,10 +12,10 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
 EVERYTHING = 1 << 62
-"""Behind every place of a binlog."""
+"""After every place of a binlog."""
 
 UNTIL_COPIED = EVERYTHING - 1
-"""Behind every place, too: that of sources with shards that are copied later."""
+"""After every place, too: that of sources with shards that are copied later."""
 
 
 async def hand_over(

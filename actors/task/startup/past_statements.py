@@ -71,8 +71,9 @@ def _unreadable(
         return fault
     return FatalError(
         "source.unreadable",
-        f"{fault.message}\n  The task found this while it looked for schema changes behind the"
-        " start. It has applied nothing behind the start yet.",
+        f"{fault.message}\n"
+        "  The task found this while it looked for schema changes after the start position. It"
+        " has applied nothing yet.",
         where=fault.where,
         scope=of_source(setup.source),
         remedies=(

@@ -94,7 +94,7 @@ def _as_followed(source: SourceToCheck) -> SourceToCheck:
 def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
     return FatalError(
         "source.check-failed",
-        f"source {source} was followed before, and can't be as it is now: "
+        f"the task can't follow source {source} any more: "
         + "; ".join(f"{result.finding} ({result.name})" for result in failed),
         where=f"source {source}",
         scope=of_source(source),

@@ -179,8 +179,8 @@ def _from_checkpoint(
     if not checkpoint.file:
         raise FatalError(
             "source.no-start",
-            f"source {setup.source} was copied while it wrote no binlog, so it is not known where"
-            " to follow it from",
+            f"source {setup.source} was copied while it wrote no binlog, so the task does not"
+            " know from where to follow it",
             where=f"source {setup.source}",
             remedies=(
                 "copy it again: turn its binlog on, empty the targets, and start with"
@@ -332,8 +332,8 @@ async def _named_start(
             " start",
             where=f"source {setup.source}",
             remedies=(
-                f"give the instance a start: meta: {{{end}}} is the source's present end; rows"
-                " written before must be in the target already",
+                f"give the instance a start: meta: {{{end}}} is the source's current end; the"
+                " target must already have the rows written before",
             ),
         )
     if meta.start_time is not None:

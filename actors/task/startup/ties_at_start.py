@@ -75,7 +75,7 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
         scope=of_target(name),
         remedies=(
             way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
-            "if the application changes the rows of the child itself, before those of the parent:"
+            "if the application changes the child's rows itself, before those of the parent:"
             " ignore-checking-items: [foreign_keys] in the task file",
         ),
     )

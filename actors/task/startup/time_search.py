@@ -78,7 +78,8 @@ def _no_start(
 ) -> FatalError:
     return FatalError(
         "source.no-start",
-        f"source {setup.source} can't be followed from {moment:%Y-%m-%d %H:%M:%S} UTC on: {why}",
+        f"the task can't follow source {setup.source} from {moment:%Y-%m-%d %H:%M:%S} UTC on:"
+        f" {why}",
         where=f"source {setup.source}",
         remedies=remedies or ("name an earlier time",),
     )

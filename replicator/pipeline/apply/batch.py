@@ -16,18 +16,18 @@ from replicator.pipeline.plans.plan import PlanList
 from replicator.watermark import Reached, Watermark
 
 Share = dict[int, frozenset[int]]
-"""What one task applies: the buckets of each target, by the target's number."""
+"""The share of one Spark task: the buckets of each target, by the target's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Row events and what must be known to apply them; made once, and never changed.
+    """Row events with everything that is needed to apply them; immutable.
 
     ``tables``: the events, each table of one target, and those of a target in the order of arrival,
     each source's in binlog order. Their ``kind`` is a number of ``plans``. ``ends``: the watermarks
-    that the batch brings targets to, by source and the target's number. ``left``: the watermarks
-    that must be found in the buckets, or later ones; ``revision``: the number of the last save, or
-    a later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
+    of the targets after the batch, by source and the target's number. ``left``: the watermarks that
+    must be found in the buckets, or later ones; ``revision``: the number of the last save, or a
+    later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
     source, the boundary that it brings its targets to. ``tied``: the numbers of the targets that
     foreign keys tie, with the columns of each that keys with an action refer to. ``share``: what of
     it the task applies that it is sent to.
@@ -101,12 +101,11 @@ class ApplySettings:
 
 
 class RowPlace(NamedTuple):
-    """Where the row event stands that a fault is about.
+    """The position of the row event that a fault is about.
 
     ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
-    of the position at which the event itself begins, 0 where it has none of its own, as in a
-    compressed transaction. Without a ``member`` it is an event of the source at or before this
-    one.
+    of the position at which the event itself begins, 0 where it has none, as in a compressed
+    transaction. Without a ``member`` it is an event of the source at or before this one.
     """
 
     source: str
@@ -117,47 +116,47 @@ class RowPlace(NamedTuple):
 
 
 def place_of(events: RowEvents, index: int, source: str, member: str) -> RowPlace:
-    """The place of one of the events, of this source and member."""
+    """The position of one of the events, of this source and member."""
     transaction, ordinal = int(events.transaction[index]), int(events.ordinal[index])
     return RowPlace(source, member, transaction, ordinal, events.begin_key(index))
 
 
 class WriteOutcome(StrEnum):
-    """How the transaction of a task's buckets ended. All but DONE left them as they were."""
+    """How the transaction of a Spark task's buckets ended. All but DONE left them unchanged."""
 
     DONE = "done"
     DUPLICATE = "duplicate"
-    """A row of one shard has a key that another row holds already."""
+    """A row of one shard has a key that another row already has."""
     REFUSED = "refused"
-    """The target does not take a row or a statement; trying again will not help."""
+    """The target refuses a row or a statement; trying again will not help."""
     UNREACHABLE = "unreachable"
-    """The target was away, or other transactions stood in the way, for too long."""
+    """The target was unavailable, or other transactions were in the way, for too long."""
     LOCKED = "locked"
-    """Another session has locked rows or the table, and did not let go."""
+    """Another session has locked rows or the table, and did not release them in time."""
     UNDECODABLE = "undecodable"
     """A row event could not be read; no bucket of its target was written."""
     NO_ROOM = "no-room"
-    """A value of a mapped column has no room for the shard's number; none was written either."""
+    """A value of a mapped column has no room for the shard's number; no bucket of its target was
+    written."""
     UNFILTERED = "unfiltered"
-    """An expression filter has no answer for a row; no bucket of its target was written."""
+    """An expression filter has no result for a row; no bucket of its target was written."""
     CASCADE_IN_SAFE_MODE = "cascade-in-safe-mode"
     """Foreign keys act on a change that overlaps with the full copy; no tied target was written."""
     OUT_OF_STEP = "out-of-step"
-    """The target does not hold what this run left there: another has taken the task over, or
-    commits were lost."""
+    """The target does not have what this run left there: another process has taken the task over,
+    or commits were lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """What became of a target's rows in one task: of those of its buckets that the task has.
+    """The outcome for a target's rows in one Spark task, in the buckets that the task has.
 
-    ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
+    ``inserted`` … are rows; ``missing``: rows to change or delete that the target did not have;
     ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards as far as
     known, ``places`` the row events, or up to where the binlogs were read that they are from;
-    ``waited``: the whole seconds since a server was first found away;
-    ``key`` names the columns of the row key, ``row`` has their values where these may be shown.
-    ``left``: the watermarks of the
+    ``waited``: the whole seconds since a server was first found away; ``key`` names the columns of
+    the row key, ``row`` has their values where these may be shown. ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there.
     """
 
@@ -191,7 +190,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class AppliedKeys:
-    """The keys that row events of one shard touched in a target; some more than once.
+    """The keys that row events of one shard touched in a target; some may occur more than once.
 
     ``columns`` are those of the target's row key, ``lines`` the key lines, each with its newline.
     """
@@ -204,9 +203,8 @@ class AppliedKeys:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The outcomes of all targets that a batch touched, and what its filters left out of it.
-
-    ``keys``: what was touched in shards of the sources that are validated.
+    """The outcomes of all targets that a batch touched, and the rows that its filters left out.
+    ``keys``: the keys that it touched in shards of validated sources.
     """
 
     outcomes: tuple[TargetOutcome, ...]
@@ -215,7 +213,7 @@ class BatchResult:
 
     @property
     def failures(self) -> tuple[TargetOutcome, ...]:
-        """The outcomes of what was not written."""
+        """The outcomes of the targets that were not written."""
         return tuple(o for o in self.outcomes if o.outcome is not WriteOutcome.DONE)
 
     def total(self, count: str) -> int:
@@ -235,10 +233,9 @@ def spread(
     tasks: int,
     tied: Collection[int] = (),
 ) -> list[Share]:
-    """The buckets of each target dealt out to ``tasks`` tasks; some may get nothing.
-
-    A task is given all row events of a target of which it has buckets, and decodes all of them. So
-    a target is spread over as few tasks as keep the work even. One task has all buckets of all
+    """The buckets of each target, divided among ``tasks`` Spark tasks; some may get nothing. A task
+    gets all row events of a target of which it has buckets, and decodes all of them. So a target is
+    divided among as few tasks as an even distribution allows. One task has all buckets of all
     ``tied`` targets.
 
     ``sizes``: the bytes of each target's row events, ``buckets`` its number of buckets. Each bucket

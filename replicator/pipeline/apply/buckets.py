@@ -1,5 +1,5 @@
-"""Buckets of one target: their rows and their watermarks in one transaction, tried until it
-holds."""
+"""Buckets of one target: their rows and their watermarks in one transaction, repeated until it is
+committed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _TOO_LARGE: dict[int, str] = {
     ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: "set writer: {batch-bytes: …} in the task file to"
     " less, or the target's tidb_mem_quota_query to more",
 }
-"""What helps against TiDB's limits of a transaction, of a row and of a statement's memory (its
-page "TiDB Configuration File"), by error code."""
+"""The remedies for TiDB's limits of a transaction, of a row and of a statement's memory (its page
+"TiDB Configuration File"), by error code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class TargetWork:
     """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
     ``events`` are those that ``entries`` name by their indexes, ``plans`` what reads them; ``ends``
-    are the watermarks, by source, that the batch brings the target to, ``marks`` what
-    their places are known by; ``expected`` what the buckets must have before that, of the sources
-    and buckets that have entries. ``shared``: the target has several members.
+    are the watermarks of the target after the batch, by source, ``marks`` identify their positions;
+    ``expected`` what the buckets must have before that, of the sources and buckets that have
+    entries. ``shared``: the target has several members.
     """
 
     target: TargetTable
@@ -77,9 +77,8 @@ class TargetWork:
     shared: bool = False
 
     def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
-        """Which events are behind the watermarks: one for each source, None for those of no event.
-
-        They compare as watermarks do.
+        """Which events are after the watermarks: one for each source, None for a source without
+        events. They compare as watermarks do.
         """
         events, source = self.events, self.plans.source[self.events.kind]
         version, transaction, ordinal = (
@@ -101,11 +100,11 @@ class TargetWork:
 
 
 class LockedOutError(Exception):
-    """The server has waited as long as the session lets it for what another one has locked."""
+    """The session's lock timeout has expired: another session has the lock."""
 
 
 class CascadeInSafeModeError(Exception):
-    """A change that foreign keys act on comes in safe mode: what they did is not known then."""
+    """A change that foreign keys act on is in safe mode, where their effect is unknown."""
 
     def __init__(self, text: str, member: Member, key: bytes) -> None:
         super().__init__(text)
@@ -124,14 +123,14 @@ FAILURES = (
     MySQLError,
     OSError,
 )
-"""What keeps a transaction from being committed, and is told as an outcome."""
+"""The errors that prevent a commit and are reported as an outcome."""
 
 
 def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     """Write the buckets, exactly once however often it is called with the same rows.
 
-    A lost connection, also one that is lost during COMMIT, is answered by doing them
-    again: their watermarks tell what they have. What the target refuses comes back as an outcome.
+    After a lost connection, even during COMMIT, they are written again: their watermarks show what
+    they have. A refusal of the target is returned as an outcome.
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
@@ -140,7 +139,7 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
 
 
 def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> TargetOutcome:
-    """What one of `FAILURES` says about the rows of a target, with their values if these may be
+    """The outcome of one of `FAILURES` for the rows of a target, with their values if these may be
     shown."""
     about_row = _row_outcome(work, error, show_values=show_values)
     if about_row is not None:
@@ -163,7 +162,8 @@ def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> 
 def _row_outcome(
     work: TargetWork, error: Exception, *, show_values: bool
 ) -> tuple[TargetOutcome, _RowFound] | None:
-    """The outcome of an error about one row, and where that row is to be found; None of others."""
+    """The outcome of an error about one row, and the position of that row; None for other
+    errors."""
     if isinstance(error, DuplicateKeyError):
         key = _shown(error.key) if show_values else HIDDEN
         text = f"{' and '.join(map(str, error.members))} both hold the key {key}"
@@ -243,7 +243,7 @@ def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> 
 
 
 def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
-    """What the buckets do not have yet."""
+    """The rows that the buckets do not have yet."""
     sources: dict[int, dict[str, Watermark]] = {}
     for (source, bucket), watermark in watermarks.items():
         sources.setdefault(bucket, {})[source] = watermark
@@ -258,7 +258,7 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
 
 
 def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
-    """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
+    """Track the keys whose rows may be another shard's: those deleted, and those replaced."""
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
     track_keys(session, table, target.name, columns, [*group.deletes, *there])
@@ -266,10 +266,10 @@ def track_group(session: Session, target: TargetTable, table: str, group: NetCha
 
 @dataclass(frozen=True, slots=True)
 class _RowFound:
-    """Which row events of a batch a row is from that the target does not take.
+    """The row events of a batch that have a row which the target refuses.
 
     ``line`` is its line, or with ``keyed`` that of its key; ``members`` are its shards where these
-    are known. They are looked for when something is wrong, so nothing is kept for it before.
+    are known. They are searched for only after an error, so nothing is kept for it before.
     """
 
     work: TargetWork
@@ -305,7 +305,7 @@ class _RowFound:
         alike = np.flatnonzero(np.diff(lines.starts) == len(self.line) + 1)
         same = np.array([n for n in alike.tolist() if lines[n] == self.line], np.int64)
         found: dict[Member, tuple[int, int]] = {}
-        # An insert is refused for what it brings, a deletion for what it takes away.
+        # An insert is refused because of its new row, a deletion because of its former row.
         for images in (entries.before, entries.after):
             for at in np.flatnonzero(np.isin(images, same)).tolist():
                 event = int(entries.event[at])
@@ -336,7 +336,7 @@ def _failed(work: TargetWork, outcome: WriteOutcome, code: int, message: str) ->
 
 
 def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPlace, ...]:
-    """Up to where the binlogs were read that the rows are from."""
+    """The positions up to which the binlogs of the rows were read."""
     return tuple(
         RowPlace(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
         for source in sorted(sources & work.ends.keys())

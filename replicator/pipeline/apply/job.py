@@ -1,7 +1,5 @@
-"""What a task does with its part of a batch: decode row events, apply buckets.
-
-Everything it needs comes with the part as plain data: an executor may be another process on
-another machine than the driver.
+"""The work of a Spark task on its part of a batch: decode row events, apply buckets. The part has
+everything it needs as plain data: an executor may be a process on another machine than the driver.
 """
 
 from __future__ import annotations
@@ -43,11 +41,11 @@ from replicator.rows.values.value_readers import MappedValueError
 from replicator.watermark import NOTHING_APPLIED
 
 _UNUSABLE = (BinlogError, MappedValueError, FilterError)
-"""What keeps a row event from being applied."""
+"""The errors that prevent a row event from being applied."""
 
 
 def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
-    """Decode the events and apply those of the share, each target's in a transaction of its own."""
+    """Decode the events and apply those of the share, each target's in a separate transaction."""
     take_settings(*settings.crash)
     reach(Failpoint.PART_RECEIVED)
     rows, told = _decoded(part, settings)
@@ -78,10 +76,8 @@ def _applied_keys(
 
 
 def _decoded(part: Batch, settings: ApplySettings) -> tuple[dict[int, RowBlock], BatchResult]:
-    """The rows of a part's buckets, by target number, and what there is to tell of others.
-
-    That is the failures of targets with an event that could not be read, and the changes that the
-    rules of a shard left out.
+    """The rows of a part's buckets, by target number; the failures of targets with an event that
+    could not be read; and the changes that the rules of a shard left out.
     """
     blocks: dict[int, list[RowBlock]] = {}
     failures: list[TargetOutcome] = []
@@ -120,7 +116,7 @@ def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
     of_events = plans.kind[part.events.kind]
     for number in np.unique(of_events).tolist():
         plan = plans.kinds[number]
-        # Rules are each shard's own, and so is the count of what they leave out.
+        # Each shard has separate rules, and a separate count of the rows that they leave out.
         alike = plan if plan.filtering is not None else (plan.target.number, plan.rows)
         kind_of[number] = kinds.setdefault(alike, len(kinds))
         if len(first) < len(kinds):
@@ -134,7 +130,7 @@ def _read_alike(part: Batch) -> Iterator[tuple[TablePlan, Integers]]:
 def _block(
     plan: TablePlan, events: RowEvents, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
-    """The changes that go on, and how many do not."""
+    """The changes that pass the rules, and the number of those that do not."""
     raw_columns = plan.filtering.indexes if plan.filtering else ()
     decoder = _decoder(plan.rows, raw_columns)
     if plan.filtering is None:
@@ -187,7 +183,7 @@ def _outcomes(
     failures: Sequence[TargetOutcome],
 ) -> Iterator[TargetOutcome]:
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
-    # watermarks past the event. One of them tells.
+    # watermarks past the event. One of them reports it.
     yield from (failure for failure in failures if 0 in part.share[failure.target])
     unreadable = {failure.target for failure in failures}
     numbers = PlanNumbers(part.plans)
@@ -197,7 +193,7 @@ def _outcomes(
         return apply_buckets(_work(part, targets[number], rows[number], numbers), settings)
 
     tied = sorted(rows.keys() & part.tied.keys())
-    # Behind what can't be read nothing of the targets that it is tied to may go on.
+    # After an event that can't be read, none of the tied targets may go on.
     if tied and not unreadable & part.tied.keys():
         works = [_work(part, targets[number], rows[number], numbers) for number in tied]
         found = apply_tied(works, part.tied, settings)
@@ -219,7 +215,7 @@ def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumber
         for source in plans.sources
         if (source, target.number) in part.ends
     }
-    # Of its own events only: with many targets those of all are many times more.
+    # Only of its own events: with many targets those of all are many times more.
     entries, own = entries.with_own_events()
     events = part.events.at(own)
     touched = entries.touched(plans.source[events.kind], target.buckets)
@@ -240,7 +236,7 @@ def _work(part: Batch, target: TargetTable, entries: RowBlock, plans: PlanNumber
 
 
 ABREAST = 3
-"""How many things are done at the same time, the caller's thread included."""
+"""How many items are processed at the same time, the caller's thread included."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -251,7 +247,7 @@ _threads = ThreadPoolExecutor(ABREAST - 1, "side-by-side")
 def side_by_side(
     items: Sequence[Item], do: Callable[[Item], Result], *, last: Callable[[Result], bool]
 ) -> list[Result]:
-    """What ``do`` gives for each of the items, in no order; a single one is done by the caller.
+    """The results of ``do`` for the items, in no order; a single item is processed by the caller.
 
     A few at a time: while one waits for a server, another goes on. The threads stay, so what is
     kept for each of them (`replicator.downstream.rows.write_session`) is there the next time.

@@ -1,10 +1,9 @@
-"""The net effect of a run of row events: what is to be written for each key, once.
-
-Rows are told apart by the target's row key. An update that changes the key is a delete and an
-insert. Per key and shard only the first and the last event count: the first tells whether the shard
-had a row before, the last whether it has one now. So the writes of different keys commute, except
-where a table has further unique keys: then all old rows go before any new one comes. Tables without
-a usable key are multisets of rows: what counts is how many copies of a row come or go.
+"""The net effect of a run of row events: the one change to write for each key. The target's row key
+identifies rows. An update that changes the key is a delete and an insert. Per key and shard only
+the first and the last event count: the first shows whether the shard had a row before, the last
+whether it has one now. So the writes of different keys commute, except where a table has further
+unique keys: then all old rows go before any new one comes. Tables without a usable key are
+multisets of rows: what counts is how many copies of a row come or go.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 class DuplicateKeyError(Exception):
-    """Two shards hold a row with the same key. ``key`` is the key's line."""
+    """Two shards have a row with the same key. ``key`` is the key's line."""
 
     def __init__(self, key: bytes, members: tuple[Member, ...]) -> None:
         super().__init__(f"{' and '.join(map(str, members))} both hold the key {key!r}")
@@ -120,7 +119,7 @@ _Identity = tuple[
     tuple[tuple[str, Restated], ...],
     tuple[tuple[str, str], ...],
 ]
-"""What rows that are written together have in common, as `NetChanges` has it."""
+"""The attributes that rows written together have in common, as in `NetChanges`."""
 
 
 class _Groups:
@@ -131,7 +130,7 @@ class _Groups:
         self._by_columns: dict[_Identity, _Lists] = {}
 
     def of(self, plan: TablePlan) -> _Lists:
-        """The group that a plan's rows are written with."""
+        """The group with which a plan's rows are written."""
         found = self._by_plan.get(id(plan))
         if found is None:
             keyed = plan.target_columns, plan.key_columns
@@ -163,7 +162,7 @@ def _note(
         row.plan = plan
         row.line = after
         return
-    # Another shard has had this key in the batch: keep that one aside, in the order of arrival.
+    # Another shard had this key in the batch: keep its state aside, in the order of arrival.
     if row.others is None:
         row.others = {}
     mine = row.others.pop(plan.member, None)
@@ -194,7 +193,7 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
         group.inserts.append(line)
         group.members.append(plan.member)
     elif line == row.first and plan.target_columns == row.first_plan.target_columns:
-        pass  # Changed and changed back, or moved as it was: the row is on the target already.
+        pass  # Changed and changed back, or moved unchanged: the row is already on the target.
     elif plan.target.replace and not _narrower(row.first_plan, plan):
         group.overwrites.append(line)
     else:
@@ -204,8 +203,8 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
 
 
 def _narrower(first: TablePlan, last: TablePlan) -> bool:
-    """Whether a row has moved to a shard that lacks columns in which it had values: it has there
-    what every new row of that shard has, not what it had in the other one."""
+    """Whether a row has moved to a shard that lacks columns in which it had values: there it gets
+    the values of every new row of that shard, not its former ones."""
     moved = first.member != last.member and not last.covers
     return moved and first.target_columns != last.target_columns
 

@@ -1,8 +1,9 @@
-"""What a task of the worker pool does, for who begins the job: it loads nothing by itself.
+"""The function of a worker pool's task, for the code that starts the job: it loads nothing by
+itself.
 
-Spark is sent a function by its name. Who names one of a module that decodes rows has to load that
-first, a second of the start, and only the tasks need it so early; they have loaded it by then
-(`replicator.pipeline.worker_daemon`).
+Spark is sent a function by its name. To name a function of a module that decodes rows, the driver
+would have to load this module first, which takes a second of the start; only the tasks need it so
+early, and they have loaded it by then (`replicator.pipeline.worker_daemon`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Targets that foreign keys tie: their changes in the order of the sources, with the checks on.
 
-InnoDB changes rows of a child beneath the binlog. Where the target has the shards' keys it does the
-same to the rows that it has, if each change comes when it came in the shard. So all tied targets of
-a batch are written in one transaction, change by change: a net effect would hide a parent that was
+InnoDB changes rows of a child without logging it. Where the target has the shards' foreign keys, it
+makes the same changes, if the changes come in the order of the shard. So all tied targets of a
+batch are written in one transaction, change by change: a net effect would hide a parent that was
 deleted and came again. Where a shard's session had its foreign key checks off, or its server logs
 what its keys do, the target's keys must not act either.
 """
@@ -50,7 +50,7 @@ from replicator.pipeline.plans.plan import TablePlan
 from replicator.rows.decoder.row_block import RowBlock
 
 FLAGS_AT = 19 + 6
-"""Where the flags of a row event begin: behind its header and the number of its table."""
+"""Offset of the flags of a row event: after its header and the number of its table."""
 
 NO_FOREIGN_KEY_CHECKS = 2
 
@@ -75,7 +75,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Run:
-    """Changes that one statement may write: images of rows that come, or of rows that go."""
+    """Changes that one statement may write: images of inserted rows, or of deleted rows."""
 
     part: _Part
     plan: TablePlan
@@ -94,14 +94,15 @@ class _Run:
         ):
             return False
         if self.before or other.before:
-            # The order in which a parent's rows go matters where the table refers to itself.
+            # The order in which a parent's rows are deleted matters where the table refers to
+            # itself.
             leaf = not self.part.referenced
             return leaf and not self.after and not other.after
         return True
 
 
 class _Place:
-    """Which of the targets is being written, for what goes wrong."""
+    """The target that is being written, for error messages."""
 
     def __init__(self, work: TargetWork) -> None:
         self.work = work
@@ -131,7 +132,7 @@ def _attempt(
     exact: bool,
 ) -> list[TargetOutcome]:
     try:
-        # Whatever goes wrong, the session goes, and with it its setting of the checks.
+        # After any error the session is closed, and with it its setting of the checks.
         with transaction(settings.address) as session:
             parts = [_begin(session, work, tied[work.target.number], settings) for work in works]
             return _write(session, parts, settings, place, exact=exact)
@@ -206,7 +207,8 @@ def _unchecked(events: RowEvents) -> Truths:
 
 
 def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact: bool) -> None:
-    """What overlaps with the copy comes whole, whatever the order; but not what keys did then."""
+    """Changes that overlap with the copy are complete in any order; but not the effects of foreign
+    keys."""
     work = part.work
     safe = part.safe[part.fresh.event]
     if not safe.any():
@@ -255,7 +257,7 @@ def _moves(part: _Part, plan: TablePlan, before: bytes, after: bytes) -> bool:
 
 
 def _checked(part: _Part, event: int, settings: ApplySettings) -> bool:
-    """Whether foreign keys acted in the shard, and left no trace in its binlog."""
+    """Whether foreign keys acted in the shard without logging it."""
     plans = part.work.plans
     source = plans.sources[int(plans.source[part.work.events.kind[event]])]
     return source not in settings.logs_cascades and not part.unchecked[event]

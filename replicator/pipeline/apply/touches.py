@@ -27,10 +27,10 @@ from replicator.rows.decoder.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class TouchedKeys:
-    """The keys that touches are of, in the order in which they come first, as arrays.
+    """The keys of touches, in the order of their first occurrence, as arrays.
 
-    ``first`` and ``last``: the first and the last touch of a key; ``mixed``: whether touches of it
-    differ in what they were told apart by. ``of``: the key of each touch.
+    ``first`` and ``last``: the first and the last touch of a key; ``mixed``: whether its touches
+    are of several kinds. ``of``: the key of each touch.
     """
 
     of: Integers
@@ -42,7 +42,7 @@ class TouchedKeys:
 def touched_keys(keys: Lines, key: Integers, kind: Integers) -> TouchedKeys:
     """Group touches by their keys: ``key`` are the indexes of these among ``keys``.
 
-    ``kind`` tells touches apart: keys with touches of several kinds are mixed.
+    ``kind`` is the kind of each touch: keys with touches of several kinds are mixed.
     """
     count = len(key)
     slots = np.full(1 << max(4, (2 * count).bit_length()), -1, np.int64)

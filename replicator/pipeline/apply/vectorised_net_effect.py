@@ -1,9 +1,7 @@
-"""The net effect of many row events on arrays; keys that need a closer look get one.
-
-It is that of `replicator.pipeline.apply.net_effect`, which is asked for the keys that rows of
-several shards have, or that are in safe mode, and for tables without a key. All other keys are
-looked at together: the first touch of a key tells whether there was a row before, the last whether
-there is one now.
+"""The net effect of many row events on arrays. The result is that of
+`replicator.pipeline.apply.net_effect`, which handles the keys that several shards have, or that are
+in safe mode, and tables without a key. All other keys are handled together: the first touch of a
+key shows whether there was a row before, the last whether there is one now.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ UPDATE = int(RowChange.UPDATE)
 Bits = NDArray[np.uint64]
 
 FIELDS = 2
-"""Of so many fields of a key the order is told by."""
+"""The number of fields of a key that determine the order."""
 
 _MINUS, _ZERO, _NINE, _TAB, _NEWLINE = 45, 48, 57, 9, 10
 _MOST_DIGITS = 18
@@ -83,8 +81,8 @@ def key_ranks(lines: Lines, keys: Integers, fields: int) -> Bits:
     """Numbers that sort as the keys do, nearly, by the first ``fields`` of their fields.
 
     Rows that go to a table in the order of its primary key find their neighbours' page at hand. It
-    is a matter of speed alone, so what would be dear to know is left out: collations, and all but
-    the first bytes of a text.
+    only affects speed, so costly details are left out: collations, and all but the first bytes of a
+    text.
 
     ``keys`` are indexes into ``lines``. The result has a line for each of the fields.
     """
@@ -120,7 +118,7 @@ class PlanNumbers:
         self._made: dict[int, TablePlan] = {}
 
     def plan(self, number: int) -> TablePlan:
-        """A plan, always the same object, also where several threads ask."""
+        """A plan, always the same object, even if several threads ask."""
         made = self._made.get(number)
         if made is None:
             made = self._made.setdefault(number, self.plans.plan(number))
@@ -158,7 +156,8 @@ def net_changes(
 def _keyless(
     entries: RowBlock, plan: Integers, safe: Truths, numbers: PlanNumbers
 ) -> list[NetChanges]:
-    """Rows of tables without a key count. Where they only come, they all do."""
+    """Rows of tables without a key, by their counts. If rows are only inserted, all of them
+    count."""
     if (entries.before < 0).all():
         come = plan[entries.event], entries.after
         return _changes(entries, numbers, _NO_ROWS, _NO_ROWS, come)
@@ -201,7 +200,7 @@ def _together(
     before, after, key = touches.before[first], touches.after[last], touches.key[last]
     existed, exists = before >= 0, after >= 0
     both = np.flatnonzero(existed & exists)
-    # Changed and changed back: the row is on the target already.
+    # Changed and changed back: the row is already on the target.
     other_columns = numbers.columns[plans[both]] != numbers.columns[first_plans[both]]
     changed = both[other_columns | touches.lines.differ(before[both], after[both])]
     put_over = numbers.replaces[plans[changed]]
@@ -268,7 +267,7 @@ def _numbered(values: Sequence[object]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class _MembersOf(Sequence[Member]):
-    """The shards of many rows, by the plans that these were read by."""
+    """The shards of many rows, by the plans with which they were read."""
 
     plans: PlanList
     plan: Integers

@@ -67,7 +67,11 @@ def overridden_effects(
         return (tuple(replace(e, instead=(*_sql(given, e, effects), e.sql)) for e in own),)
     if own and all(effect.kind is EffectKind.ALTER for effect in own):
         return (tuple(replace(e, instead=tuple(_sql(given, e, effects))) for e in own),)
-    return tuple(map(effects, given))
+    made = {effect.table for effect in own if effect.kind is EffectKind.CREATE}
+    return tuple(
+        tuple(replace(e, created=statement) if e.table in made else e for e in effects(one))
+        for one in given
+    )
 
 
 def overridden_exchange(

@@ -1,7 +1,8 @@
-"""The ALTER TABLE that makes one shape of a target another. Pure.
+"""The ALTER TABLE from one shape of a target to another. Pure.
 
-Where the member's own statement does not do it. Texts come from SHOW CREATE TABLE: the type of the
-member that has it, NULL by the join, and of a column that stays the target's own default.
+For changes that the member's own statement does not make. Texts come from SHOW CREATE TABLE: the
+type of the member that has it, NULL by the join, and of a column that stays the target's own
+default.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def derived_alter(
     """The ALTER TABLE of ``name`` for the change from one shape to another; empty: none is needed.
 
     ``target`` is its structure now, which may have more than the shape: columns that are extracted,
-    keys with these. ``members`` are the structures that definitions are taken from; the one that
-    brings the change first. ``converted``: columns to be as it has them. Raises NoAlterError.
+    keys with these. ``members`` are the structures from which definitions are taken; the one that
+    makes the change first. ``converted``: columns to be as it has them. Raises NoAlterError.
     """
     actions = [
         *_dropped_keys(before, after, target, members),
@@ -73,7 +74,8 @@ def _columns(
 
 
 def _suits(there: Column, wanted: Column, former: Column | None) -> bool:
-    """Whether the target's column needs no change: it is so, or was made wider than its shards'."""
+    """Whether the target's column needs no change: it is equal, or was made wider than its
+    shards'."""
     if _sense(there) == _sense(wanted):
         return True
     apart = former is None or _sense(there) != _sense(former)
@@ -137,7 +139,7 @@ def _is_null(tokens: Sequence[Token]) -> bool:
 
 
 def _place(name: str, origin: Table, target: Table) -> str:
-    """Behind the neighbour that the column has in the shard, where the target has that."""
+    """The position after the neighbour that the column has in the shard, if the target has that."""
     names = [folded(column.name) for column in origin.columns]
     place = names.index(name)
     if place == len(names) - 1:
@@ -152,7 +154,7 @@ def _dropped_keys(
     before: Shape, after: Shape, target: Table, members: Sequence[Table]
 ) -> Iterator[str]:
     if before.primary != after.primary and before.primary is not None:
-        # Where a shard has left, the target may still have what that one needed.
+        # If a shard has left, the target may still have columns and keys for it.
         there_key = next((key for key in target.keys if key.name == "PRIMARY"), None)
         if there_key is not None:
             if there_key.prefix or not before.primary <= frozenset(map(folded, there_key.columns)):
@@ -222,7 +224,7 @@ def _origin_key(columns: Key, members: Sequence[Table]) -> UniqueKey:
 
 
 def _ordered(columns: Key, members: Sequence[Table]) -> list[str]:
-    """The columns of a primary key that joins several: in the order of the members' own."""
+    """The columns of a primary key that joins several, in the order of the members' keys."""
     found: dict[str, str] = {}
     for table in members:
         for key in table.keys:

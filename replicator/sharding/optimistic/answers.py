@@ -1,9 +1,9 @@
-"""What becomes of a member's statement: taken, taken with a step of the target, or open. Pure.
+"""The answer to a member's statement: taken, taken with a step of the target, or open. Pure.
 
 Pessimistic mode asks when all members have a statement; here the question is whether the member's
-rows still fit beside those of the others. The target's structure follows the join of the *taken*
-structures of all members: those behind the last statement of each that was taken. A statement that
-can't be taken is *open*: its member's rows behind it are held, all others flow.
+rows still fit together with those of the others. The target's structure follows the join of the
+*taken* structures of all members: the structures after the last statement of each that was taken. A
+statement that can't be taken is *open*: its member's rows behind it are held, all others flow.
 
 Each statement is answered once, when every row before it is applied and the watermarks that cover
 them are saved; the answer is saved before anything is executed and before any row behind it is
@@ -44,10 +44,9 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[Name]):
-    """Rows of a source that were held may flow: its number is the version of its rows.
-
-    It is saved when nothing of the source is under way. ``at``: up to there, rows of members that
-    were not held are applied. ``members``: those that were held, each from its open statement.
+    """Held rows of a source may be applied: its number is the version of its rows. It is saved when
+    no rows of the source are in flight. ``at``: up to there, rows of members that were not held are
+    applied. ``members``: those that were held, each from its open statement.
     """
 
     number: int
@@ -56,7 +55,7 @@ class Release(Generic[Name]):
 
 
 class StatementAnswer(StrEnum):
-    """What becomes of a statement."""
+    """The result for a statement."""
 
     TAKEN = "taken"
     OPEN = "open"
@@ -64,11 +63,11 @@ class StatementAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as it is put to the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text``: its normalised form.
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``strict``: its server refuses values that do not fit. ``action``: what the operator has said of
-    it, where it was open before.
+    ``strict``: its server refuses values that do not fit. ``action``: the operator's answer, if it
+    was open before.
     """
 
     member: Name
@@ -89,9 +88,9 @@ class JoinVerdict(Generic[Name]):
     """An answer. ``before`` and ``after`` are the target's shapes by it, None where unknown.
 
     ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
-    ``standing``: the member's behind it. ``fills``: those of all columns. ``granted``: members
-    whose open statement is the same one. ``ceding``: columns in which the others stand back, as the
-    operator wants it. ``converted``: columns that the target is to get as this member has them.
+    ``standing``: the member's after it. ``fills``: those of all columns. ``granted``: members whose
+    open statement is the same one. ``ceding``: columns in which the others yield, by the operator's
+    answer. ``converted``: columns that the target is to get as this member has them.
     """
 
     answer: StatementAnswer
@@ -128,7 +127,7 @@ class TargetState(Generic[Name]):
         return joined(self.members.values())
 
     def takeable(self, change: Change[Name]) -> bool:
-        """Whether an open statement, as it was put to the rule, can be taken by now."""
+        """Whether an open statement can be taken by now."""
         standing = self.members.get(change.member)
         if standing is None or standing.open is None:
             return False
@@ -147,7 +146,7 @@ class _OpenError(Exception):
 
 
 def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
-    """What becomes of a member's statement; of one that was open, what becomes of it now."""
+    """The answer to a member's statement, or the new answer to one that was open."""
     former = state.members.get(change.member, Standing(None))
     opened = former.open
     if opened is not None and opened.granted:
@@ -181,8 +180,8 @@ def left_open(
 def standing_at_start(state: TargetState[Name], structure: Table | None) -> Standing:
     """The standing of a member that is there at the start.
 
-    A column that has no join with those of the members before it is its own affair: the target
-    follows the others, and converts its values where each of them arrives or is refused.
+    A column without a join with those of the members before it is ignored: the target follows the
+    others, and converts its values if each of them either arrives or is refused.
     """
     standing = Standing(structure)
     while True:
@@ -197,9 +196,8 @@ def standing_at_start(state: TargetState[Name], structure: Table | None) -> Stan
 
 
 def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
-    """The answer where the operator has said what is executed in place of the statement.
-
-    The target need not follow the member in what it has otherwise than the others.
+    """The answer where the operator has given a replacement for the statement. The target need not
+    follow the member where it differs from the others.
     """
     verdict = answer(state, replace(change, action=Action.SKIP))
     if verdict.answer is StatementAnswer.TAKEN:
@@ -222,7 +220,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     before = joined([*others.values(), former])
     objections = _Objections(change.action)
     if len(same) == len(others) and not _comes_back(state, change):
-        # All have it, or there are no others: it is executed as it is.
+        # All members have it, or there are no others: it is executed unchanged.
         behind = {name: _behind(others[name]) for name in same}
         standing, together = _beside(behind, Standing(change.after), objections)
         fills = _kept(_fills(state, change), before, together)
@@ -263,7 +261,7 @@ def _judged(
         raise _without_key(stale | rounded)
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
-        # Rows of others have got the fill that the column was added with, by its former name.
+        # Rows of others have the fill with which the column was added, under its former name.
         fills[alone[1]] = fills.pop(alone[0], fills[alone[1]])
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
@@ -294,12 +292,12 @@ def _without_key(columns: Iterable[str]) -> _OpenError:
 def _beside(
     others: Mapping[Name, Standing], standing: Standing, objections: _Objections
 ) -> tuple[Standing, Shape]:
-    """The member's standing and the join with the others, as far as the operator lets it be."""
+    """The member's standing and the join with the others, with the exceptions by the operator."""
     rest = list(others.values())
     ceding = objections.types
     while True:
         if objections.action is Action.EXEC:
-            # The column is as this one has it, or nobody would have it.
+            # The column must be as in this member, or no member would have it.
             standing = replace(standing, ceded=standing.ceded - ceding)
             rest = [replace(s, ceded=s.ceded | ceding) for s in rest]
         elif objections.action is Action.SKIP:
@@ -325,7 +323,7 @@ def _join(standings: Iterable[Standing]) -> Shape:
 
 
 class _Objections:
-    """What speaks against a statement, and what of it the operator's answer settles."""
+    """The objections to a statement, and those that the operator's answer settles."""
 
     def __init__(self, action: Action | None) -> None:
         self.action = action
@@ -353,17 +351,18 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
     ),
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
 }
-"""What an answer of the operator can settle."""
+"""The objections that an answer of the operator can settle."""
 
 
 def _behind(standing: Standing) -> Standing:
-    """A member behind its open statement."""
+    """A member after its open statement."""
     assert standing.open is not None
     return Standing(standing.open.structure)
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
-    """The fills of the target's columns: also of one that only a shard had which has left."""
+    """The fills of the target's columns, including those of columns that only a former shard
+    had."""
     dropped = () if before is None else before.columns.keys() - after.columns.keys()
     return {name: fill for name, fill in fills.items() if name not in dropped}
 
@@ -371,11 +370,9 @@ def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapp
 def _renames_alone(
     others: Mapping[Name, Standing], former: Standing, change: Change[Name]
 ) -> tuple[str, str] | None:
-    """The names, before and after, of a column that this member alone has, where a statement does
-    nothing but give it another name.
-
-    The target could follow that at once; but the other shards may be about to add the column and
-    to rename it, too, and then had no column to rename.
+    """The names, before and after, of a column that only this member has, if a statement does
+    nothing but rename it. The target could follow at once; but the other shards may be about to add
+    the column and to rename it, too, and then would have no column to rename.
     """
     assert change.after is not None
     touched, old = change.touched, change.before
@@ -397,7 +394,7 @@ def _renames_alone(
 
 
 def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
-    """Whether values change, or change their place, in a way that those of others do not."""
+    """Whether values change, or move, in a way that those of others do not."""
     assert change.after is not None
     touched = change.touched
     if touched.renamed:
@@ -429,7 +426,7 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
 def _other_rows(
     state: TargetState[Name], former: Standing, change: Change[Name]
 ) -> _OpenError | None:
-    """Whether rows that were there get something else in a new column than on the target."""
+    """Whether existing rows get another value in a new column than on the target."""
     assert change.after is not None
     if change.before is None:
         return None
@@ -445,7 +442,7 @@ def _other_rows(
 
 
 def _comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Whether it adds a column that the target has: of a shard that has left, whose rows stay."""
+    """Whether it adds a column that the target has from a former shard, whose rows stay."""
     return change.before is not None and any(
         folded(column.name) in state.fills and change.before.column(column.name) is None
         for column in (() if change.after is None else change.after.columns)
@@ -511,14 +508,14 @@ def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:
 def _is_own(
     state: TargetState[Name], before: Shape | None, after: Shape, change: Change[Name]
 ) -> bool:
-    """Whether the member's own statement makes of the target what it is to become."""
+    """Whether the member's own statement gives the target its new structure."""
     assert change.after is not None
     if change.before is None:
         return before is None
     old, new = shape_of(change.before), shape_of(change.after)
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
-    # Nothing that a row can tell: it is for the target once all members are equal.
+    # Rows do not depend on it: the target gets it once all members are equal.
     return old.sense == new.sense and all(
         s.taken is not None and definitions(s.taken) == definitions(change.after)
         for name, s in state.members.items()

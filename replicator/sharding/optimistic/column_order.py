@@ -1,8 +1,8 @@
-"""The order on columns: which one takes every value of another, equal in value and meaning.
+"""The order of columns: which one accepts every value of another, equal in value and meaning.
 
-The least column that takes the values of several is a maximum, attribute by attribute: its type is
-that of one of them (a type that no member has would have large tables rewritten twice for nothing),
-its charset the widest, and it may be NULL where it may in one of them. Pure.
+The least column that accepts the values of several is a maximum, attribute by attribute: its type
+is that of one of them (with a type that no member has, large tables would be rewritten twice), its
+charset is the widest, and it may be NULL if one of them may. Pure.
 
 Narrower than `replicator.schema.structure.conversions`, which also lets values take another form (a
 number as text, a date with a time): what a shard shows and what its target shows must be the same
@@ -36,7 +36,7 @@ _WIDER_CHARSETS = {
     "ascii": frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"}),
     "utf8mb3": frozenset({"utf8mb3", "utf8mb4"}),
 }
-"""What takes every text of a charset, as the same characters."""
+"""The charsets that accept every text of a charset, as the same characters."""
 
 
 def kind(column: Column) -> str:
@@ -58,9 +58,8 @@ def charset(column: Column) -> str:
 
 
 def takes(wide: Column, narrow: Column) -> bool:
-    """Whether the type and the charset of ``wide`` take every value of ``narrow`` unchanged.
-
-    Of NULL nothing is said, nor of what is computed or compared.
+    """Whether the type and the charset of ``wide`` accept every value of ``narrow`` unchanged,
+    apart from NULL, generated columns and comparison.
     """
     mine, its = charset(narrow), charset(wide)
     if mine != its and its not in _WIDER_CHARSETS.get(mine, frozenset()):
@@ -82,11 +81,10 @@ def takes(wide: Column, narrow: Column) -> bool:
 
 
 def joined_column(columns: Sequence[Column], compared: Sequence[Column] = ()) -> Column | None:
-    """The least column that takes the values of all of these; None where there is none.
-
-    ``compared``: those of them that make rows unique, so that their collations count.
+    """The least column that accepts the values of all of these; None if there is none.
+    ``compared``: those that make rows unique, so that their collations count.
     """
-    # In an order of their own, so that the result does not depend on that of the members.
+    # In a fixed order, so that the result does not depend on that of the members.
     order = sorted(columns, key=lambda c: (kind(c), charset(c), c.collation, c.type, c.name))
     wide = _widest_charset(order)
     if wide is None:
@@ -113,7 +111,8 @@ def _widest_charset(columns: Sequence[Column]) -> Column | None:
 
 
 def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Column]) -> str | None:
-    """The collation, of the widest charset, by which all values are different that were so."""
+    """The collation, of the widest charset, by which all values stay different that were
+    different."""
     if not wide.charset:
         return ""
     own = [c.collation for c in columns if charset(c) == charset(wide)]
@@ -122,7 +121,7 @@ def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Colum
         return min(own)
     if len(ways - {"bin"}) > 1:
         return None
-    # What the exact one tells apart, the other may not: it is the one that refuses fewer rows.
+    # The exact collation distinguishes more values, so it refuses fewer rows.
     way = "bin" if "bin" in ways else ways.pop()
     return min((name for name in own if name.partition("_")[2].lower() == way), default="") or (
         f"{wide.charset}_{way}"
@@ -135,7 +134,7 @@ def _way(column: Column) -> str:
 
 
 def comparable(one: Column, other: Column) -> bool:
-    """Whether one of two columns takes all values of the other as they are."""
+    """Whether one of two columns accepts all values of the other unchanged."""
     return takes(one, other) or takes(other, one)
 
 
@@ -144,9 +143,8 @@ _ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timesta
 
 
 def loses(old: Column, new: Column, *, strict: bool) -> bool:
-    """Whether a server may give values another form as it makes ``old`` the narrower ``new``.
-
-    A ``strict`` one refuses what is too long or out of range, and NULL; it still rounds.
+    """Whether a server may change values when it makes ``old`` the narrower ``new``. A ``strict``
+    server refuses values that are too long or out of range, and NULL; it still rounds.
     """
     if strict and old.sql_type.family not in _ROUNDED:
         return False

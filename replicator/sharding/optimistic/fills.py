@@ -1,9 +1,9 @@
-"""Fills: what a row has in a column that its shard lacks and its target has. Pure.
+"""Fills: the value of a row in a column that its target has and its shard lacks. Pure.
 
-It is what the shard's own ADD COLUMN will give its rows, so it does not matter on which side of
-that statement a row is applied: the constant default, the default of the type where the column may
-not be NULL and has none, else NULL. It is saved when the target gets the column, since the target's
-default may change later.
+It is the value that the shard's own ADD COLUMN will give its rows, so it does not matter on which
+side of that statement a row is applied: the constant default, the default of the type where the
+column may not be NULL and has none, else NULL. It is saved when the target gets the column, since
+the target's default may change later.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from replicator.schema.effects.column_values import value_clause, value_text
 from replicator.schema.structure.structure import Column, Table
 
 NOT_CONSTANT = "?"
-"""The fill of a column whose default is another value at each moment or for each row."""
+"""The fill of a column whose default differs at each execution or for each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The value as an SQL literal (``sql``), and in one way of writing (``text``), to compare."""
+    """The value as an SQL literal (``sql``), and in a normalised form (``text``), to compare."""
 
     sql: str
     text: str
@@ -36,7 +36,8 @@ _NULL = Fill("NULL", "NULL")
 
 
 def fill_of(table: Table, column: Column) -> Fill:
-    """What adding this column gives rows that are there (MySQL's manual, "Data Type Defaults")."""
+    """The value that existing rows get when this column is added (MySQL's manual, "Data Type
+    Defaults")."""
     if column.generated or column.auto_increment:
         return _NOTHING
     clause = value_clause(table, column.name)
@@ -57,7 +58,7 @@ def fill_of(table: Table, column: Column) -> Fill:
         return _NOTHING
     sql = clause[tokens[0].start :]
     if not sql.isascii():
-        # Whatever the charset of the session is that writes it.
+        # Independent of the charset of the session that writes it.
         sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
 

@@ -1,8 +1,8 @@
-"""What was answered about a target, as it is saved: the entries, and what they come to.
+"""The saved answers about a target: the entries, and the state that follows from them.
 
-All that the next run needs follows from the entries alone, in their order: the members with their
-taken structures, fills, open statements, releases. They are never derived from the structures at
-the saved positions, which are older and would bring columns back that were dropped. Pure.
+Everything that the next run needs follows from the entries alone, in their order: the members with
+their taken structures, fills, open statements, releases. They are never derived from the structures
+at the saved positions, which are older and would restore dropped columns. Pure.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from replicator.watermark import Place
 
 
 class EntryKind(StrEnum):
-    """What an entry says."""
+    """The kind of an entry."""
 
     MEMBER = "member"
-    """A table is a member with this standing; no event stands behind it."""
+    """A table is a member with this standing, without an event."""
     TAKEN = "taken"
     """A statement of the member was taken; ``run`` is executed for it."""
     OPEN = "open"
@@ -46,20 +46,20 @@ class EntryKind(StrEnum):
     LEFT = "left"
     """The member's table was dropped, or is not replicated to the target any more."""
     RENAMED = "renamed"
-    """Members got other names."""
+    """Members were renamed."""
     SAID = "said"
-    """The operator has said what becomes of the member's open statement."""
+    """The operator has answered the member's open statement."""
     RELEASED = "released"
-    """Rows of a source that were held may flow."""
+    """Held rows of a source may be applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry(Generic[Name]):
-    """One entry. ``standing`` and ``fills`` are what holds behind it, where it changes them.
+    """One entry. ``standing`` and ``fills`` are those after it, where it changes them.
 
-    ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered anew.
-    ``gone``: the members that have left. ``refused``: why the target stays wider than it could
-    be. ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
+    ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered again.
+    ``gone``: the members that have left. ``refused``: why the target stays wider than it could be.
+    ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
     """
 
     kind: EntryKind
@@ -94,7 +94,7 @@ def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> 
 
 
 class TargetHistory(Generic[Name]):
-    """The entries of one target, taken one after the other."""
+    """The entries of one target, applied one after the other."""
 
     def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
         self.state: TargetState[Name] = TargetState()
@@ -104,7 +104,7 @@ class TargetHistory(Generic[Name]):
             self.take(entry)
 
     def take(self, entry: HistoryEntry[Name]) -> None:
-        """Take the next entry in."""
+        """Apply the next entry."""
         members = dict(self.state.members)
         fills = self.state.fills if entry.fills is None else entry.fills
         match entry.kind:
@@ -134,8 +134,8 @@ class TargetHistory(Generic[Name]):
         self.state = TargetState(_unrounded(_unstaled(members)), fills)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
-        """Note whose change the target, as it is, has refused: to put it to the rule again would
-        give the same answer."""
+        """Record whose change the target, in its present state, has refused: the rule would give
+        the same answer again."""
         if entry.run or entry.kind is EntryKind.LEFT:
             self._refused.clear()
         opened = entry.standing.open if entry.standing is not None else None
@@ -149,17 +149,16 @@ class TargetHistory(Generic[Name]):
         return self._releases.get(source)
 
     def version(self, source: str) -> int:
-        """The version of the rows of a source that flow now."""
+        """The version of the rows of a source that are applied now."""
         release = self._releases.get(source)
         return 0 if release is None else release.number
 
     def due(
         self, members: Iterable[Name], changes: Mapping[Name, Change[Name]]
     ) -> dict[Name, Place]:
-        """Those of these members whose open statements are answered otherwise by now.
-
-        ``changes``: their statements as they were put to the rule, as far as they are known: one
-        that was not read in this run is looked at when it has been.
+        """Those of these members whose open statements have another answer by now. ``changes``:
+        their statements as input of the rule, as far as they are known: one that was not read in
+        this run is decided when it has been read.
         """
         found = {}
         for member in members:
@@ -178,8 +177,8 @@ class TargetHistory(Generic[Name]):
     ) -> Release[Name]:
         """The release of these members' rows, each from its open statement on.
 
-        ``applied``: the version and the place of the source's last row that is on the target; every
-        row of that version up to it must be, and nothing may be under way.
+        ``applied``: the version and the position of the source's last row on the target; every row
+        of that version up to it must be there, and no rows may be in flight.
         """
         former = self._releases.get(source) or Release(0, _BEFORE_ALL, ())
         reached = _BEFORE_ALL

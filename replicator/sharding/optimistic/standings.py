@@ -13,21 +13,21 @@ from replicator.watermark import Place
 
 
 class Action(StrEnum):
-    """What the operator says of an open statement."""
+    """The operator's answer to an open statement."""
 
     EXEC = "exec"
-    """It counts, and the target follows it."""
+    """It counts, and changes the target."""
     SKIP = "skip"
     """The target stays as it is; its member goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStatement:
-    """A member's statement that was not taken. ``at`` is its place, ``reason`` says why.
+    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
 
     ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's behind it. ``granted``: all
-    members have brought the statement, and the target has it. ``action``: the operator's answer.
+    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
+    members have made the statement, and the target has it. ``action``: the operator's answer.
     ``released``: its rows may flow, and it is answered anew when it is read again.
     """
 
@@ -45,12 +45,12 @@ class OpenStatement:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A member: its taken structure (None where it is not known), and what is special about it.
+    """A member: its taken structure (None where it is unknown), and exceptions.
 
     ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``rounded``: columns whose values it has changed on their way into a narrower type, while the
-    target keeps the wider one with the values that they had.
-    ``ceded``: columns that it has otherwise than the target, as the operator has said.
+    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
+    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
+    as the operator has said.
     """
 
     taken: Table | None
@@ -61,19 +61,19 @@ class Standing:
 
 
 class Objection(StrEnum):
-    """Why a statement is open: what decides which answers of the operator there are."""
+    """Why a statement is open; this decides which answers the operator has."""
 
     NAME = "name"
-    """It gives a column another name, or drops and adds it: its rows would have no column."""
+    """It renames a column, or drops and adds it: its rows would have no column."""
     TYPE = "type"
     """Its column and that of others have no type in common, or their values are converted."""
     FILL = "fill"
-    """Its rows get another value in a new column than those on the target have got."""
+    """Its rows get another value in a new column than those on the target."""
     STALE = "stale"
     """It adds a column again, or makes it wider again, of which the target still has the shard's
     former values."""
     ROWS = "rows"
-    """Its rows could not be told from those of others, or nobody knows what it does."""
+    """Its rows could not be distinguished from those of others, or its effect is unknown."""
     REFUSED = "refused"
     """The target has refused the change."""
 

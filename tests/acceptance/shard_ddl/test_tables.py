@@ -201,7 +201,7 @@ async def test_case_023_one_rename_of_two_shards(mixed_estate: ShardedEstate) ->
         f"RENAME TABLE {{t}} TO {estate.name('B3')}, {estate.name('B2')} TO {estate.name('B4')}",
     )
     assert fault.event == "ddl.several-tables"
-    assert "one RENAME of several tables" in fault.message
+    assert "one RENAME statement renames several tables" in fault.message
 
 
 async def test_case_026_a_new_shard_joins(estate: ShardedEstate) -> None:

@@ -105,7 +105,7 @@ async def test_a_key_in_two_shards_is_named_with_both(two: Merging) -> None:
     fault = await fault_of(two.copy())
     assert fault.event == "copy.duplicate"
     assert f"target {name}.x" in fault.where
-    assert f"{name}.x holds already" in fault.message
+    assert f"already exists in {name}.x" in fault.message
     assert "'…' for key" in fault.message
     assert "'150'" not in fault.message
     assert f"a: {name}.x_1" in fault.message

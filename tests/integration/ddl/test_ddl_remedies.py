@@ -100,7 +100,7 @@ async def test_older_rows_are_given_the_values_of_their_shard(
         f"INSERT INTO {shard} VALUES (1900, 1, 1)",
     )
     found = await fault(merging, "ddl.other-values")
-    assert any("give the rows of this shard" in way for way in found.remedies)
+    assert any("set the column in this shard's rows" in way for way in found.remedies)
     of_the_shard = f"id BETWEEN {first} AND {first + 99}"
     merging.on(merging.target, f"UPDATE x SET d = 9 WHERE {of_the_shard}")
     await override(merging, found, OverrideAction.SKIP)
@@ -249,7 +249,7 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
         "INSERT INTO y_2 VALUES (202, 3)",
     )
     found = await fault(merging, "ddl.move-in")
-    assert any("move the rows" in way for way in found.remedies)
+    assert any("Move them by hand" in way for way in found.remedies)
     of_the_shard = "id BETWEEN 200 AND 299"
     merging.on(
         merging.target,

@@ -209,7 +209,7 @@ async def test_shards_that_have_not_brought_the_same_changes_do_not_move(merging
     merging.do("RENAME TABLE x_1 TO y_1, x_2 TO y_2")
     found = await fault(merging)
     assert found.event == "ddl.move-in", found
-    assert "have not brought all schema changes" in found.message
+    assert "have not made all schema changes" in found.message
     assert merging.on(merging.target, "SELECT id, a FROM x WHERE id = 1") == ((1, 7),)
 
 

@@ -66,6 +66,6 @@ async def test_a_start_before_an_event_that_cannot_be_read_says_that_nothing_is_
     merging.do(*UNREADABLE)
     found = await merging.fault()
     assert found.event == "source.unreadable"
-    assert "It has applied nothing behind the start yet" in found.message
+    assert "It has applied nothing yet" in found.message
     assert any("would lose the rows before it" in way for way in found.remedies)
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)

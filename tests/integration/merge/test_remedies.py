@@ -175,7 +175,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
-    assert way(found, "copy all again").endswith(COPY_ANEW)
+    assert way(found, "copy everything again").endswith(COPY_ANEW)
     await copy_all_anew(merging, "x", "y")
 
 
@@ -199,7 +199,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     merging.on(second, "INSERT INTO x_2 VALUES (1001, 'second')")
     found = await merging.fault()
     assert found.event == "source.unreadable"
-    told = way(found, "start after it")
+    told = way(found, "start after the event")
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
     saved = merging.target.execute(
         f"SELECT source, binlog_file, binlog_offset"
@@ -262,13 +262,13 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
     assert found.event == "source.unreadable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
     merging.do("INSERT INTO x_1 VALUES (1, 'held')")
-    assert "then `replicator resume`" in way(found, "the password of the task file")
+    assert "then `replicator resume`" in way(found, "that of the task file")
     merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'x'")
     async with merging.running() as generation:
         await merging.check(generation)
     found = await refused()
     merging.do("INSERT INTO x_1 VALUES (2, 'held')")
-    assert "`replicator run`" in way(found, "task file is to change")
+    assert "`replicator run`" in way(found, "change the task file")
     merging.source_of["a"] = {"from": account | {"password": "y"}}
     merging.changed(mode="incremental")
     async with merging.running() as generation:
@@ -370,16 +370,16 @@ async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwi
         await merging.caught_up(generation)
     merging.shards("x", 3)
     second = list(merging.sources.values())[1]
-    merging.on(second, "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
     merging.do(
         "INSERT INTO x_1 VALUES (1, 'before')",
         "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)",
         "INSERT INTO x_3 VALUES (2, 'more', 7)",
         "INSERT INTO x_2 VALUES (3, 'after')",
     )
-    merging.on(second, "INSERT INTO x_3 VALUES (1002, 'more', 8)")
     found = await merging.fault()
     assert found.event == "ddl.create-differs"
+    merging.on(second, "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
+    merging.on(second, "INSERT INTO x_3 VALUES (1002, 'more', 8)")
     await override(merging, found, OverrideAction.REPLACE, "ALTER TABLE x_3 ADD w INT")
     async with merging.running():
         for server in merging.sources.values():
@@ -389,3 +389,26 @@ async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwi
         (7,),
         (8,),
     )
+
+
+async def test_a_shard_keeps_its_structure_whatever_the_operator_creates_on_the_target(
+    merging: Merging,
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v BIGINT)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.shards("x", 2)
+    second = list(merging.sources.values())[1]
+    merging.do(
+        "CREATE TABLE x_2 (id INT PRIMARY KEY, v INT UNSIGNED)",
+        "INSERT INTO x_2 VALUES (2, 3000000000)",
+    )
+    found = await merging.fault()
+    assert found.event == "ddl.create-differs"
+    merging.on(second, "CREATE TABLE x_2 (id INT PRIMARY KEY, v BIGINT)")
+    await override(
+        merging, found, OverrideAction.REPLACE, "CREATE TABLE x_2 (id INT PRIMARY KEY, v BIGINT)"
+    )
+    async with merging.running():
+        await equal(merging)

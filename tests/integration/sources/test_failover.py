@@ -114,7 +114,7 @@ async def test_a_task_that_follows_by_position_has_three_ways(
     assert fault.event == "source.changed"
     source["enable-gtid"] = True
     if kind is MySQLServer:
-        assert any("started once with that setting at the former" in way for way in fault.remedies)
+        assert any("started with this setting at the former" in way for way in fault.remedies)
         it.line.switch(pair.primary.port)
         async with running(it.task, it.spark) as generation:
             await caught_up(generation, {"a": pair.primary})

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_trees import nodes
+
 ROOT = Path(__file__).parents[3]
 MODULE_LINES = 600
 FUNCTION_LINES = 70
@@ -62,14 +64,9 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sources()}
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
 def imports(module: str) -> Iterator[str]:
     """The modules of ours that a module imports, wherever in it."""
-    for node in ast.walk(tree(MODULES[module])):
+    for node in nodes(MODULES[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom):
@@ -164,7 +161,7 @@ def test_no_class_name_stands_twice() -> None:
     classes = Counter(
         node.name
         for path in MODULES.values()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, n in classes.items() if n > 1] == []
@@ -174,7 +171,7 @@ def test_functions_are_small() -> None:
     lengths = {
         f"{name}: {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for name, path in all_code().items()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: n for name, n in lengths.items() if n > FUNCTION_LINES} == {}
@@ -189,8 +186,8 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def classes() -> list[ast.ClassDef]:
-    nodes = (node for path in MODULES.values() for node in ast.walk(tree(path)))
-    return [node for node in nodes if isinstance(node, ast.ClassDef)]
+    every = (node for path in MODULES.values() for node in nodes(path))
+    return [node for node in every if isinstance(node, ast.ClassDef)]
 
 
 def is_dataclass(node: ast.ClassDef) -> bool:
@@ -213,7 +210,7 @@ def parameters() -> dict[str, int]:
     """
     found = {}
     for module, path in MODULES.items():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if any(names_in(d) & {"compiled", "inlined"} for d in node.decorator_list):
@@ -223,8 +220,9 @@ def parameters() -> dict[str, int]:
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             count = sum(argument.arg not in ("self", "cls") for argument in given)
             found[f"{module}:{node.lineno} {node.name}"] = count
-    doing = {node.name for node in classes() if does_something(node)}
-    for node in filter(is_dataclass, classes()):
+    every = classes()
+    doing = {node.name for node in every if does_something(node)}
+    for node in filter(is_dataclass, every):
         fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
         if doing & set[str]().union(*(names_in(field.annotation) for field in fields)):
             found[node.name] = len(fields)
@@ -251,7 +249,7 @@ def test_only_the_command_line_prints() -> None:
         f"{module}:{getattr(node, 'lineno', 0)}"
         for module, path in MODULES.items()
         if not of_the_command_line(module)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if prints(node)
     ]
     assert printing == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 
 import pytest
@@ -76,7 +77,7 @@ def test_names_stand_once_and_each_warning_has_its_reason() -> None:
 )
 def test_no_name_is_put_together(call: str) -> None:
     with pytest.raises(PutTogetherError):
-        list(logged_in(call, "here"))
+        list(logged_in(ast.parse(call), "here"))
 
 
 def test_no_field_has_the_name_of_one_that_every_record_has() -> None:

@@ -30,6 +30,7 @@ from replicator.status import (
     ValidationStatus,
     WriterStatus,
 )
+from tests.support.source_trees import nodes
 from tests.support.tasks.remedies import NOT_EXECUTED, executed, named
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +77,7 @@ def blocked_by(call: ast.Call) -> set[str]:
 def faults() -> dict[str, set[str]]:
     """Every fault, and what it blocks."""
     found: dict[str, set[str]] = {}
-    for call in (node for path in ACTORS for node in ast.walk(ast.parse(path.read_text()))):
+    for call in (node for path in ACTORS for node in nodes(path)):
         if not isinstance(call, ast.Call):
             continue
         made = ast.unparse(call.func)

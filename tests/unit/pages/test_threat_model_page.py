@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "inside" / "threat-model.md").read_text(encoding="utf-8"
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in PAGE.splitlines()
-    if line.startswith("| ") and not line.startswith("| who |")
+    if line.startswith("| ") and not line.startswith("| attacker |")
 ]
 ACTORS = {"local user", "source", "target", "network", "executor", "operator"}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from replicator.events.check_warnings import CHECK_WARNINGS
+from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[3]
 CHECKS = sorted((ROOT / "replicator" / "checks").rglob("*.py"))
@@ -25,7 +26,7 @@ def names_in(argument: ast.expr) -> Iterator[str]:
 
 def calls(files: list[Path]) -> Iterator[tuple[ast.Call, Path]]:
     for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 yield node, file
 

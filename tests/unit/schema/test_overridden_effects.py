@@ -84,6 +84,14 @@ def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
     assert first[0].instead is None
 
 
+def test_a_created_table_keeps_its_structure_whatever_is_executed_on_the_target() -> None:
+    created = "create table t1 (id int primary key, w int unsigned)"
+    add, like = overridden(
+        OverrideAction.REPLACE, created, "alter table t1 add w int", "create table u1 (id int)"
+    )
+    assert [e.created and e.created.sql for e in add + like] == [created, None]
+
+
 @pytest.mark.parametrize(
     ("action", "sql", "given"),
     [
