@@ -167,6 +167,7 @@ class LockStatus:
     have it, empty while there is none. ``since``: the earliest of these statements, by its
     source's clock; None where that is not known. ``rows_held``: row events that are read again
     when it is resolved. ``reason``: why it is open, where that is not only that shards lack it.
+    ``tied``: other targets whose rows it holds, since foreign keys tie them to this one.
     """
 
     id: str
@@ -181,6 +182,7 @@ class LockStatus:
     conflict: LockConflict | None = None
     remedies: tuple[str, ...] = ()
     reason: str = ""
+    tied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,10 +48,9 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.plans.planning import PlanError
-from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
 
@@ -118,31 +117,28 @@ class TargetComparer:
             kept = KeptComparison(asked)
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
-        async with self._repair_file():
+        async with self._repair_file() as file:
             for name, members in shards.items():
                 if self._is_wanted(name) and name not in done:
                     await self._compare_one(found, name, members)
-        with contextlib.suppress(OSError):
-            self._kept_in.remove()
+            with contextlib.suppress(OSError):
+                self._kept_in.remove()
+            if file is not None and self._options.repair is not None:
+                # Behind the removal: what is kept is about the file as it was written.
+                file.finish(self._options.repair)
         return self._kept.finished
 
     async def _planned(
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
     ) -> ComparisonPlan | None:
         filters = {source.source_id: source.expression_filters for source in found.sources}
-        connection = Connection(found.target.address)
-        try:
+        with closing(Connection(found.target.address)) as connection:
             target = await read_target(connection, name)
-        finally:
-            connection.close()
         if target is None:
             return None
-        shards = []
-        for shard in members:
-            member = shard.member
-            filtered = rules_for(filters[member.source], member.name, shard.table)
-            condition = filtered.copied if filtered else ""
-            shards.append(ComparedShard(member, shard.table, shard.rules, condition))
+        shards = [
+            compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
+        ]
         return plan_comparison(target, shards, self._options.where)
 
     async def _compare_one(
@@ -162,16 +158,16 @@ class TargetComparer:
         self._view.finished(result)
 
     @asynccontextmanager
-    async def _repair_file(self) -> AsyncIterator[None]:
+    async def _repair_file(self) -> AsyncIterator[RepairFile | None]:
         if self._options.repair is None:
-            yield
+            yield None
             return
         size = self._kept.repair_size
         descriptor = os.open(self._options.repair, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as file:
             self._file = RepairFile(file)
             self._file.begin(size)
-            yield
+            yield self._file
 
     def _is_there(self, size: int) -> bool:
         """Whether the repair file still has so many bytes."""
@@ -262,15 +258,12 @@ class TargetComparer:
 
     async def _estimate(self, name: TableName) -> int:
         """About how many rows a target has."""
-        connection = Connection(self._servers.target)
-        try:
+        with closing(Connection(self._servers.target)) as connection:
             rows = await connection.fetch(
                 "SELECT COALESCE(MAX(TABLE_ROWS), 0) FROM information_schema.TABLES"
                 " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
                 (name.schema, name.table),
             )
-        finally:
-            connection.close()
         return int(rows[0][0])
 
     def _begin(self, comparison: ComparisonPlan, name: TableName) -> UnfinishedTarget:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import IO
+from pathlib import Path
+from typing import IO, TypeVar
 
 import anyio.to_thread
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.literals import field_value
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.transaction import OutOfPatienceError
-from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.doubts import RowDifference
-from replicator.pipeline.compare.findings import ColumnExample, RowExample, TargetComparison
+from replicator.pipeline.compare.doubts import RowDifference, example_of
+from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import repair_now
-from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS, repair_statements
+from replicator.pipeline.compare.repair_sql import (
+    HEAD,
+    TRANSACTION_ROWS,
+    in_order,
+    repair_statements,
+)
 
 EXAMPLES = 20
 """Rows of a target that are shown, of each kind."""
 
-_LONGEST = 60
-"""Characters of a value that are shown."""
+_Row = TypeVar("_Row")
+
+_END = b";\n"
 
 
 class RepairFile:
@@ -48,10 +53,26 @@ class RepairFile:
         return self._file.tell()
 
     def write(self, comparison: ComparisonPlan, differences: list[RowDifference]) -> None:
-        """Add the statements for these rows, in a transaction."""
-        statements = list(repair_statements(comparison, differences))
-        if statements:
-            self._file.writelines([b"BEGIN;\n", *(s + b";\n" for s in statements), b"COMMIT;\n"])
+        """Add the statements for these rows."""
+        self._file.writelines(s + _END for s in repair_statements(comparison, differences))
+
+    def finish(self, path: Path) -> None:
+        """Put all statements in order, in transactions, into the file itself. Raises OSError.
+
+        A row may be in the way of another that was found much earlier: their values of a unique key
+        are exchanged.
+        """
+        self._file.flush()
+        ordered = path.with_name(path.name + ".ordered")
+        with open(os.open(ordered, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(HEAD)
+            for some in _in_transactions(in_order(self._statements)):
+                file.writelines([b"BEGIN;\n", *some, b"COMMIT;\n"])
+        ordered.replace(path)
+
+    def _statements(self) -> Iterator[bytes]:
+        self._file.seek(len(HEAD))
+        return iter(self._file)
 
 
 class DifferingRows:
@@ -80,7 +101,7 @@ class DifferingRows:
                 self._count(difference)
             if self._file is not None:
                 self._file.write(self._comparison, some)
-            if self._watermarks and self._comparison.key and not self._result.failure:
+            if self._watermarks and not self._result.failure:
                 await self._repair(some)
 
     async def _repair(self, some: list[RowDifference]) -> None:
@@ -99,42 +120,12 @@ class DifferingRows:
             result.examples.append(example_of(self._comparison, difference))
 
 
-def _in_transactions(differences: Iterable[RowDifference]) -> Iterator[list[RowDifference]]:
-    some: list[RowDifference] = []
-    for difference in differences:
-        some.append(difference)
+def _in_transactions(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    some: list[_Row] = []
+    for row in rows:
+        some.append(row)
         if len(some) == TRANSACTION_ROWS:
             yield some
             some = []
     if some:
         yield some
-
-
-def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """A row for people: its key (without one, all of it), and the columns that differ."""
-    line = difference.on_target or difference.in_shard or b""
-    fields = line.split(b"\t")
-    places = comparison.key or range(len(comparison.columns))
-    key = ", ".join(_shown(comparison.columns[at], fields[at]) for at in places)
-    columns = []
-    if difference.on_target is not None and difference.in_shard is not None:
-        there, here = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
-        for at in difference.columns:
-            column = comparison.columns[at]
-            shown = _quoted(column, here[at]), _quoted(column, there[at])
-            columns.append(ColumnExample(column.name, *shown))
-    return RowExample(difference.kind, difference.shard, key, tuple(columns))
-
-
-def _quoted(column: TargetColumn, field: bytes) -> str:
-    shown = _shown(column, field)
-    return shown if shown == "NULL" or shown.startswith("0x") else repr(shown)
-
-
-def _shown(column: TargetColumn, field: bytes) -> str:
-    value = field_value(field)
-    if value is None:
-        return "NULL"
-    binary = column.literal in (Literal.BINARY, Literal.BIT, Literal.GEOMETRY, Literal.VECTOR)
-    text = "0x" + value.hex().upper() if binary else value.decode("utf-8", "backslashreplace")
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

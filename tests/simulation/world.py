@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 
+from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Item, RowDecision, Template
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock, UnlockError
-from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
     BEGINNING,
@@ -207,7 +207,9 @@ class World:
     def statement(self, source: Source, group: Group[str, None], at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
-            recorded = group.ddl(Item(event.text, (event.text,), event.member, at, None))
+            target = group.members[event.member].target
+            item = Item(event.text, (event.text,), event.member, at, None, target=target)
+            recorded = group.ddl(item)
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):

@@ -23,6 +23,7 @@ class OptimisticMode:
 
     equal_structures = False
     holds_rows = True
+    connects_shards = False
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

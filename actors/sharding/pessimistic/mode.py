@@ -25,6 +25,7 @@ class PessimisticMode:
 
     equal_structures = True
     holds_rows = True
+    connects_shards = True
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

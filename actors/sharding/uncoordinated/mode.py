@@ -36,6 +36,7 @@ class UncoordinatedMode:
 
     equal_structures = False
     holds_rows = False
+    connects_shards = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

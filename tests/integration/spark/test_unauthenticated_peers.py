@@ -25,19 +25,20 @@ from pyspark import SparkContext, accumulators
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings
-from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
 from replicator.pipeline.duplicate_keys.key_plan import plan_key
-from replicator.pipeline.duplicate_keys.key_reading import KeyServers
 from replicator.pipeline.session import _python_sockets
 from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.spark.spark_folder import newest_folder
 from replicator.pipeline.workers.frames import frame_of
 from replicator.pipeline.workers.worker import LocalAddress
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from tests.support.servers.other_user import (
     broadcasts,
@@ -133,9 +134,10 @@ def copy(context: SparkContext) -> None:
 
 def compare(context: SparkContext) -> None:
     member = Member("a", TableName("s", "t"))
-    read = plan_key(0, member, SHARD, SHARD, SHARD.keys[0])
+    shard = ComparedShard(member, SHARD, MemberColumns())
+    read = plan_key(0, shard, SHARD, SHARD.keys[0])
     assert read is not None
-    found = compare_keys(context, [[read]], KeyServers({"a": NOBODY}, NOBODY))
+    found = compare_keys(context, [[read]], CompareServers(NOBODY, {"a": NOBODY}))
     assert "127.0.0.1" in found[0].failures[member]
 
 
@@ -255,11 +257,11 @@ def test_java_and_python_talk_in_the_folder_of_the_session_whatever_it_is_called
 def test_tasks_of_this_host_come_in_by_no_port(context: SparkContext) -> None:
     before = ports_of([os.getpid()])
     job = worker_pool(context, work)
-    assert isinstance(job._entrance.point, LocalAddress)
+    assert isinstance(job._endpoint.point, LocalAddress)
     assert ask(job, ROW) == [ROW]
     assert ports_of([os.getpid()]) == before
     release_slots(context)
-    assert not Path(job._entrance.point.folder, job._entrance.point.name).exists()
+    assert not Path(job._endpoint.point.folder, job._endpoint.point.name).exists()
 
 
 def test_no_secret_is_in_the_words_or_the_environment_of_a_process(context: SparkContext) -> None:
