@@ -14,7 +14,7 @@ from replicator.watermark import Place
 SOURCES = ("A", "B", "C")
 TYPES = ("smallint", "int", "bigint", "varchar(9)")
 DEFAULTS = ("", " DEFAULT 1", " DEFAULT 2")
-PLANS = (*[()] * 8, ("add", "drop", "add"), ("add", "default", "widen"))
+PLANS = (*[()] * 7, ("unique", "unique"), ("add", "drop", "add"), ("add", "default", "widen"))
 """What shards do: mostly at random, else what it takes to find certain faults."""
 Values = dict[str, str]
 Definition = tuple[str, str, str]

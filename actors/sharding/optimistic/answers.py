@@ -507,6 +507,7 @@ class OptimisticAnswers:
     async def say(self, target: TableName, member: Member, action: Action) -> None:
         """Save the operator's answer to an open statement."""
         await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
+        reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 
     # Rows.

@@ -413,7 +413,8 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
         if old.generated != column.generated:
             why = f"it makes {column.name} a generated column, or no longer one"
             return _OpenError(Objection.ROWS, why)
-        if not comparable(old, column):
+        # What it has ceded was converted on the target already, to what others have.
+        if folded(column.name) not in former.ceded and not comparable(old, column):
             return _OpenError(
                 Objection.TYPE,
                 f"it converts the values of {column.name} ({old.type} to {column.type})"

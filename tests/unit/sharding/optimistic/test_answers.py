@@ -227,3 +227,15 @@ def test_what_members_lack_and_where_they_disagree() -> None:
     assert told.notices == ("the default of column b is 1 in A, and NULL in B",)
     bring(found, "B", (("b", "int", " DEFAULT 1"), ("c", "int", " DEFAULT 2")), added="c")
     assert not differences_of(found.state)
+
+
+def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    bring(found, "B", (B, ("c", "varchar(9)", "")), Action.EXEC, added="c")
+    other = bring(found, "A", (B, ("c", "datetime", "")), converted="c")
+    assert objection(other) is Objection.TYPE
+    alike = bring(found, "A", (B, ("c", "varchar(9)", "")), converted="c")
+    assert alike.answer is StatementAnswer.TAKEN
+    assert not alike.step
+    assert found.state.members["A"].ceded == frozenset()
