@@ -387,6 +387,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             strict=bool((execution.context.sql_mode or 0) & STRICT),
+            discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
         )
         self._changes.setdefault(target, {})[member] = put

@@ -91,7 +91,8 @@ def _other_mode(meta: MetaStore, checkpoint: Checkpoint, reason: str) -> FatalEr
         "task.mode-changed",
         f'the task file says shard-mode: "{meta.shard_mode}", but the checkpoint of source'
         f' {checkpoint.source} was saved with "{checkpoint.shard_mode}", and {reason}. The two'
-        " modes count the schema changes of a target differently, so rows would be lost or duplicated",
+        " modes count the schema changes of a target differently, so rows would be lost or"
+        " duplicated",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
             f'set shard-mode: "{checkpoint.shard_mode}" again, and run the task until `replicator'
