@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -123,8 +123,7 @@ class Coordination(Protocol):
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
     """The environment of a coordination. ``units`` are the sources that are read, complete when the
-    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets. ``left``:
-    whether the task file no longer routes a shard to this target.
+    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets.
     """
 
     registry: SchemaRegistry
@@ -135,7 +134,6 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
-    left: Callable[[Member, TableName], bool] = lambda member, target: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +177,9 @@ class ShardMode(Protocol):
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """By target, what rows of shards without a column get there, where that is saved."""
+
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Save that the task file no longer routes these shards to a target."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -23,7 +23,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.fills import TargetFills
@@ -51,6 +51,9 @@ class UncoordinatedMode:
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """The target's defaults decide."""
         return {}
+
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Nothing is saved of them but what the checkpoint has."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

@@ -61,7 +61,7 @@ from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.failpoints import Failpoint, reach
 from replicator.memory import batch_bytes
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.apply.batch import ApplySettings
 from replicator.schema.registry.registry import SchemaRegistry
@@ -210,14 +210,7 @@ def _tools(
         units,
         tuple(resources.setups),
         resources.blocked.targets,
-        partial(_left, resources.setups),
     )
-
-
-def _left(setups: Mapping[str, SourceSetup], member: Member, target: TableName) -> bool:
-    setup, name = setups.get(member.source), member.name
-    routed = setup.router.route(name.schema, name.table) if setup else None
-    return setup is not None and (routed is None or TableName(*routed) != target)
 
 
 def _held_by(coordination: Coordination, target: TableName) -> str:

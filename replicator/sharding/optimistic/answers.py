@@ -5,10 +5,9 @@ rows still fit together with those of the others. The target's structure follows
 *taken* structures of all members: the structures after the last statement of each that was taken. A
 statement that can't be taken is *open*: its member's rows behind it are held, all others flow.
 
-Each statement is answered once, when every row before it is applied and the watermarks that cover
-them are saved; the answer is saved before anything is executed and before any row behind it is
-applied. So a row that is read again is either below a watermark, or of a structure that the target
-takes: no step waits for another source.
+Each statement is answered once, when every row before it is applied and their watermarks are saved;
+the answer is saved before anything is executed and any row behind it is applied. So a row that is
+read again is below a watermark, or of a structure that the target takes: no step waits for others.
 """
 
 from __future__ import annotations
