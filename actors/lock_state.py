@@ -45,10 +45,13 @@ class SavedDecision:
 class LockHistory:
     """The items of one target, from the meta tables.
 
-    ``structures``: the target's, by its version, as texts (`dump_structure`).
+    ``versions``: the numbers of the items in ``history``, which have gaps where an item is that of
+    another target that foreign keys tie to it. ``structures``: the target's, by its version, as
+    texts (`dump_structure`).
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     pending: Resolution[TableName, ShardStatement] | None = None
     structures: dict[int, str] = field(default_factory=dict)
@@ -108,6 +111,7 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
             history.structures[record.version - 1] = decision.before
         if record.done:
             history.history.append(decision.resolved)
+            history.versions.append(record.version)
         else:
             history.pending = _resolution(record, decision)
     return found
@@ -128,7 +132,7 @@ def first_groups(
         by_target.setdefault(target, []).append(member)
     found = {}
     for target, names in by_target.items():
-        base = len(past[target].history) if target in past else 0
+        base = max(past[target].versions, default=0) if target in past else 0
         state = MemberState(base, Place(0, 0))
         found[target] = GroupState(base, tuple((name, state) for name in sorted(names)))
     return found
@@ -143,6 +147,7 @@ def _resolution(
         member=record.member.name,
         at=Place(record.transaction, decision.ordinal),
         event=decision.event,
+        target=decision.resolved.target,
     )
     owner = record.member.source
     return Resolution(record.version, owner, item, decision.resolved, decision.cutovers)

@@ -79,7 +79,7 @@ class TargetSegment:
     the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
     None where the group is as it was before the segment. ``renamed``: a member got another name, so
     rows before and behind do not belong into one batch, which tells rows apart by the names of
-    their members.
+    their members. ``more``: the same group gets another part of this segment next.
     """
 
     source: str
@@ -93,6 +93,7 @@ class TargetSegment:
     ddl: DdlItem | None = None
     saved: GroupSaved | None = None
     renamed: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from pymysql.cursors import Cursor
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.estate import SCHEMA, Backlog, Estate, Table, columns_of, cursors_of
+from benchmarks.estate import SCHEMA, Backlog, Estate, Table, cursors_of, types_of
 from benchmarks.processes import tree_seconds
 from replicator.sandbox.server import DatabaseServer
 
@@ -112,7 +112,11 @@ def dump_and_load(source: DatabaseServer, target: DatabaseServer) -> Baseline:
     return piped(dump, [client("mariadb"), "--no-defaults", *login(target), SCHEMA])
 
 
-CHUNK_ROWS = 100_000
+CHUNK_ROWS = 50_000
+"""Rows of a chunk of sync_diff_inspector's, by itself (its ``CalculateChunkSize``)."""
+
+DIGITS = {"float": 5, "double": 14}
+"""Digits behind the first one that count of a number, by its type."""
 
 
 def chunk_checksums(
@@ -120,16 +124,15 @@ def chunk_checksums(
 ) -> Baseline:
     """Checksums of chunks over one connection to each server, as sync_diff_inspector makes them.
 
-    Chunk by chunk of the target's key, its checksum and those of all shards. Newer versions take
-    the
-    MD5 of each row (``GetCountAndMD5Checksum``), older ones took the CRC-32: ``function``.
+    Chunk by chunk of the target's key, its checksum and those of all shards. ``function``: ``MD5``
+    is that of pingcap/tiflow (``sync_diff_inspector/utils``, ``GetCountAndMD5Checksum``), and of
+    pingcap/tidb-tools since its pull request 787 (2024); ``CRC32`` is that before it.
     """
     shards = estate.shards_of(table)
     with ExitStack() as resources, _timed() as taken:
         cursors = cursors_of((*estate.servers, target), resources)
         cursor = cursors[target.port]
-        columns = columns_of(cursor, table.merged)
-        digest = _digest(columns, function)
+        digest = _digest(types_of(cursor, table.merged), function)
         lower, differing = -1, 0
         while True:
             cursor.execute(
@@ -153,13 +156,19 @@ def chunk_checksums(
     return taken
 
 
-def _digest(columns: str, function: str) -> str:
-    nulls = ",".join(f"ISNULL({column})" for column in columns.split(","))
+def _digest(types: Mapping[str, str], function: str) -> str:
+    texts = [_text(column, DIGITS.get(kind, 0)) for column, kind in types.items()]
+    columns, nulls = ",".join(texts), ",".join(f"ISNULL({text})" for text in texts)
     row = f"{function}(CONCAT_WS(',',{columns},CONCAT({nulls})))"
     if function == "CRC32":
         return f"CAST({row} AS UNSIGNED)"
     halves = (f"CAST(CONV(SUBSTRING({row},{at},16),16,10) AS UNSIGNED)" for at in (1, 17))
     return "^".join(halves)
+
+
+def _text(column: str, digits: int) -> str:
+    # A zero gives NULL so, as it does there.
+    return f"ROUND({column},{digits}-FLOOR(LOG10(ABS({column}))))" if digits else column
 
 
 def _checksum(cursor: Cursor, table: str, digest: str, where: str) -> tuple[int, int]:

@@ -142,12 +142,17 @@ def _create(server: DatabaseServer, shards: list[Shard]) -> None:
 
 def columns_of(cursor: Cursor, table: str) -> str:
     """The columns of a table, with commas."""
+    return ",".join(types_of(cursor, table))
+
+
+def types_of(cursor: Cursor, table: str) -> dict[str, str]:
+    """The columns of a table in their order, with the first word of their types."""
     cursor.execute(
-        "SELECT column_name FROM information_schema.columns"
+        "SELECT column_name, LOWER(data_type) FROM information_schema.columns"
         " WHERE table_schema=%s AND table_name=%s ORDER BY ordinal_position",
         table.split("."),
     )
-    return ",".join(str(row[0]) for row in cursor.fetchall())
+    return {str(name): str(kind) for name, kind in cursor.fetchall()}
 
 
 def _sums(cursor: Cursor, table: str, columns: str) -> tuple[int, ...]:

@@ -69,12 +69,13 @@ MEANINGS: Mapping[str, str] = {
     " to which it was read, and when; for MariaDB also which transactions the new server had then",
     "copy": "per source: whether its full copy is complete, and where its binlog ended then",
     "chunk": "per chunk of a full copy: the bounds of its key, whether it is on the target, its"
-    " rows and bytes, and the place, or the two places, of the binlog that it was read at",
+    " rows and bytes, by how many rows the target has grown, and the place, or the two places, of"
+    " the binlog that it was read at",
     "later_copy": "per shard that is copied after the others of its source: the place behind the"
     " saved position where its copy begins, and its structure there",
-    "copy_target": "per target that had no rows when its full copy began, until all its shards are"
-    " copied: whether it has lost the key that tells its rows apart, so that the task empties and"
-    " copies it again",
+    "copy_target": "per target that had no rows when its full copy began, until one of its shards"
+    " is followed: whether it has lost the key that tells its rows apart, so that the task empties"
+    " and copies it again, and the rows of its chunks that are not noted any more",
     "tracked_key": "per target: keys that several shards may have, and how often they were noted,"
     " until at most one shard is known to have them",
     "rules": "per source: the rules of the task file that decide what its rows look like, as of the"

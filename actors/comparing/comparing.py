@@ -48,10 +48,9 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.plans.planning import PlanError
-from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
 from replicator.sharding.optimistic.fills import TargetFills, filled
@@ -121,12 +120,15 @@ class TargetComparer:
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
         self._fills = await self._progress.fills()
-        async with self._repair_file():
+        async with self._repair_file() as file:
             for name, members in shards.items():
                 if self._is_wanted(name) and name not in done:
                     await self._compare_one(found, name, members)
-        with contextlib.suppress(OSError):
-            self._kept_in.remove()
+            with contextlib.suppress(OSError):
+                self._kept_in.remove()
+            if file is not None and self._options.repair is not None:
+                # Behind the removal: what is kept is about the file as it was written.
+                file.finish(self._options.repair)
         return self._kept.finished
 
     async def _planned(
@@ -143,12 +145,9 @@ class TargetComparer:
         fills = self._fills.get(name)
         if fills is not None:
             target = filled(target, fills.certain)
-        shards = []
-        for shard in members:
-            member = shard.member
-            filtered = rules_for(filters[member.source], member.name, shard.table)
-            condition = filtered.copied if filtered else ""
-            shards.append(ComparedShard(member, shard.table, shard.rules, condition))
+        shards = [
+            compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
+        ]
         joins = found.joins_structures
         return plan_comparison(target, shards, self._options.where, joins=joins)
 
@@ -169,16 +168,16 @@ class TargetComparer:
         self._view.finished(result)
 
     @asynccontextmanager
-    async def _repair_file(self) -> AsyncIterator[None]:
+    async def _repair_file(self) -> AsyncIterator[RepairFile | None]:
         if self._options.repair is None:
-            yield
+            yield None
             return
         size = self._kept.repair_size
         descriptor = os.open(self._options.repair, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as file:
             self._file = RepairFile(file)
             self._file.begin(size)
-            yield
+            yield self._file
 
     def _is_there(self, size: int) -> bool:
         """Whether the repair file still has so many bytes."""

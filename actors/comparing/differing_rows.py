@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import IO
+from pathlib import Path
+from typing import IO, TypeVar
 
 import anyio.to_thread
 from pymysql.err import MySQLError
@@ -19,10 +21,19 @@ from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.doubts import RowDifference
 from replicator.pipeline.compare.findings import ColumnExample, RowExample, TargetComparison
 from replicator.pipeline.compare.repair_now import repair_now
-from replicator.pipeline.compare.repair_sql import HEAD, TRANSACTION_ROWS, repair_statements
+from replicator.pipeline.compare.repair_sql import (
+    HEAD,
+    TRANSACTION_ROWS,
+    in_order,
+    repair_statements,
+)
 
 EXAMPLES = 20
 """Rows of a target that are shown, of each kind."""
+
+_Row = TypeVar("_Row")
+
+_END = b";\n"
 
 _LONGEST = 60
 """Characters of a value that are shown."""
@@ -48,10 +59,26 @@ class RepairFile:
         return self._file.tell()
 
     def write(self, comparison: ComparisonPlan, differences: list[RowDifference]) -> None:
-        """Add the statements for these rows, in a transaction."""
-        statements = list(repair_statements(comparison, differences))
-        if statements:
-            self._file.writelines([b"BEGIN;\n", *(s + b";\n" for s in statements), b"COMMIT;\n"])
+        """Add the statements for these rows."""
+        self._file.writelines(s + _END for s in repair_statements(comparison, differences))
+
+    def finish(self, path: Path) -> None:
+        """Put all statements in order, in transactions, into the file itself. Raises OSError.
+
+        A row may be in the way of another that was found much earlier: their values of a unique key
+        are exchanged.
+        """
+        self._file.flush()
+        ordered = path.with_name(path.name + ".ordered")
+        with open(os.open(ordered, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(HEAD)
+            for some in _in_transactions(in_order(self._statements)):
+                file.writelines([b"BEGIN;\n", *some, b"COMMIT;\n"])
+        ordered.replace(path)
+
+    def _statements(self) -> Iterator[bytes]:
+        self._file.seek(len(HEAD))
+        return iter(self._file)
 
 
 class DifferingRows:
@@ -80,7 +107,7 @@ class DifferingRows:
                 self._count(difference)
             if self._file is not None:
                 self._file.write(self._comparison, some)
-            if self._watermarks and self._comparison.key and not self._result.failure:
+            if self._watermarks and not self._result.failure:
                 await self._repair(some)
 
     async def _repair(self, some: list[RowDifference]) -> None:
@@ -99,10 +126,10 @@ class DifferingRows:
             result.examples.append(example_of(self._comparison, difference))
 
 
-def _in_transactions(differences: Iterable[RowDifference]) -> Iterator[list[RowDifference]]:
-    some: list[RowDifference] = []
-    for difference in differences:
-        some.append(difference)
+def _in_transactions(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    some: list[_Row] = []
+    for row in rows:
+        some.append(row)
         if len(some) == TRANSACTION_ROWS:
             yield some
             some = []

@@ -73,7 +73,7 @@ class TaskProgress:
             return HeldShards(all_of=waits)
         if any(part.kind == "target" and part.name == str(target) for part in status.blocked):
             return HeldShards(all_of=True)
-        locks = [lock for lock in status.locks if lock.target == str(target)]
+        locks = [lock for lock in status.locks if str(target) in (lock.target, *lock.tied)]
         if not locks:
             return NOTHING_HELD
         if alone := frozenset(lock.shard for lock in locks if lock.shard):

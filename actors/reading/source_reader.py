@@ -6,6 +6,7 @@ How far the reader of a source is.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -361,8 +362,10 @@ class SourceReader(Actor[Never]):
         )
         self._next_segment += 1
         await self._writer.put(end)
-        for target in sorted(end.targets):
-            group = self._group_of(target)
+        groups = [(target, self._group_of(target)) for target in sorted(end.targets)]
+        left = Counter(id(group) for _, group in groups)
+        for target, group in groups:
+            left[id(group)] -= 1
             await group.mailbox.put(
                 TargetSegment(
                     source=end.source,
@@ -372,6 +375,7 @@ class SourceReader(Actor[Never]):
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,
+                    more=left[id(group)] > 0,
                 )
             )
 

@@ -63,19 +63,34 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class TiedTargets:
+    """The ``families`` of targets that foreign keys tie; ``connected``: of each of their shards, a
+    text that is the same for all shards that keys connect."""
+
+    families: Sequence[Set[TableName]] = ()
+    connected: Mapping[Member, str] = field(default_factory=dict)
+
+    def family(self, target: TableName) -> tuple[TableName, ...]:
+        """The targets that keys tie to this one, and itself, in the order of their names."""
+        return next((tuple(sorted(f)) for f in self.families if target in f), (target,))
+
+
+@dataclass(frozen=True, slots=True)
 class OpenLock:
     """A lock, for reports.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows after it. ``reason``: why it is open, if not only because
-    shards lack it; ``ways``: the remedies in that case.
+    same of each source that holds rows after it. ``tied``: other targets whose rows it holds, too.
+    ``reason``: why it is open, if not only because shards lack it; ``ways``: the remedies in that
+    case.
     """
 
     id: str
     view: LockView[TableName, ShardStatement]
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
+    tied: tuple[TableName, ...] = ()
     reason: str = ""
     ways: tuple[Way, ...] = ()
 
@@ -123,10 +138,10 @@ class Coordination(Protocol):
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
     """The environment of a coordination. ``units`` are the sources that are read, complete when the
-    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets.
+    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets, ``tied`` those
+    that foreign keys tie.
     """
 
-    registry: SchemaRegistry
     columns: ColumnsOf
     writer: BatchedWriter
     tracker: SchemaTracker
@@ -134,6 +149,12 @@ class CoordinationTools:
     units: Mapping[str, Unit]
     sources: tuple[str, ...]
     blocked: Set[TableName]
+    tied: TiedTargets = TiedTargets()
+
+    @property
+    def registry(self) -> SchemaRegistry:
+        """The structures and the numbers of what is replicated."""
+        return self.writer.registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +184,10 @@ class ShardMode(Protocol):
     @property
     def lets_shards_leave(self) -> bool:
         """Whether a shard that the task file leaves out may go while something is open."""
+
+    @property
+    def connects_shards(self) -> bool:
+        """Whether tables that foreign keys connect bring their schema changes as one shard."""
 
     @property
     def drops_databases(self) -> bool:

@@ -39,7 +39,7 @@ class GroupActor(Actor[GroupMessage]):
         self.log = structlog.get_logger().bind(
             source=source, target=str(registry.target_name(target))
         )
-        self._writer = writer
+        self.writer = writer
         self._low_watermark = low_watermark
         self._copied = registry.copied_places(source, target)
         self.segment = -1
@@ -60,12 +60,15 @@ class GroupActor(Actor[GroupMessage]):
             message.done.set()
         else:
             self.segment = message.segment
-            if message.rows is not None:
-                rows = self._not_copied(message.rows)
-                if rows is not message.rows:
-                    message = replace(message, rows=rows)
             # The reader has waited for room before the segment's end.
-            self._writer.bring(await self.decide(message))
+            self.writer.bring(await self.decide(self.without_copied(message)))
+
+    def without_copied(self, message: TargetSegment) -> TargetSegment:
+        """A part without the rows that the full copy has written to the target, or will."""
+        if message.rows is None:
+            return message
+        rows = self._not_copied(message.rows)
+        return message if rows is message.rows else replace(message, rows=rows)
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
         """The rows that the full copy has not written to the target, and will not write."""

@@ -47,6 +47,7 @@ from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, task_status
+from actors.task.target_watch import TargetWatch
 from actors.task.until import EndOfTask, Until
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of, source_setups
@@ -345,11 +346,20 @@ class TaskSupervisor:
                 for one in (self._away.one_is_back, self._set_aside.one_is_due):
                     tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
+                tasks.start_soon(self._target_watch().run, started)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise weightiest(group, address_of(self._task.target_database)) from group
         return generation.finished
+
+    def _target_watch(self) -> TargetWatch:
+        address = address_of(self._task.target_database)
+        return TargetWatch(address, self._task.ignore_checking_items, self._followed_targets)
+
+    def _followed_targets(self) -> frozenset[TableName]:
+        generation = self._generation
+        return generation.targets - self._parts.blocked.targets if generation else frozenset()
 
     async def _announce(self, started: anyio.Event) -> None:
         await started.wait()

@@ -31,10 +31,9 @@ from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.apply.batch import BatchResult
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.doubts import RowDifference
 from replicator.pipeline.plans.planning import PlanError
-from replicator.pipeline.plans.row_filter import rules_for
 from replicator.pipeline.spark.cluster import is_local
 from replicator.pipeline.validation.validation_job import KeyAnswer, KeyRequest, look_at_keys
 from replicator.pipeline.validation.validation_plan import (
@@ -427,9 +426,7 @@ class RowValidator:
             if structure is None:
                 continue
             filters = setups[member.source].expression_filters
-            rules = rules_for(filters, member.name, structure)
-            condition = rules.copied if rules else ""
-            shards.append(ComparedShard(member, structure, rules_of(member), condition))
+            shards.append(compared_shard(member, structure, rules_of(member), filters))
             there.append(member)
         values = any(member.source in self._settings.full for member in there)
         plan = plan_validation(table, shards, values=values)

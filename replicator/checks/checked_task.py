@@ -71,7 +71,7 @@ class TaskToCheck:
     be in the middle of a schema change; only the structures of other sources are compared.
     ``equal_structures``: all shards of a target must have the same structure; ``joins_structures``:
     the target has the least one that takes the rows of all; ``holds_rows``: rows of one table may
-    wait while those of another go on.
+    wait while those of another go on; ``connects_shards``: not where foreign keys connect the two.
     ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
     """
 
@@ -81,6 +81,7 @@ class TaskToCheck:
     equal_structures: bool = True
     joins_structures: bool = False
     holds_rows: bool = True
+    connects_shards: bool = False
     resuming: bool = False
     spark_master: str = "local[*]"
     keeps_duplicates: bool = False

@@ -119,7 +119,7 @@ COPY_EVENTS = (
         "info",
         (
             "A shard dropped its primary key while the task copied it, so the task can't tell its"
-            " rows apart any more. It empties these targets, which have only copied rows, and"
+            " rows apart any more. It empties these targets if they have only copied rows, and"
             " copies all their shards again"
         ),
         fields=fields_of(targets="the targets"),

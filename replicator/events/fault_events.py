@@ -313,8 +313,10 @@ COPY_FAULTS = (
     fault(
         "copy.target-has-rows",
         "target",
-        "A copy begins, and a target without a key has rows already",
-        "Rows of an earlier copy would be on the target twice.",
+        "A target without a key has rows that are not of its copy",
+        "The copy begins, and rows of an earlier copy would be on the target twice. Or a shard has "
+        "dropped its primary key during the copy: the task has to copy the target again, and "
+        "does not empty it, since another program has written rows to it.",
         "Empty the target, or move its rows elsewhere until the copy has finished. Then resume.",
     ),
     fault(

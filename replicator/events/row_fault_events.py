@@ -134,6 +134,18 @@ ROW_FAULTS = (
         "Create it (the message has the statement), then resume.",
     ),
     fault(
+        "target.changed-by-others",
+        "target",
+        "Something on the target changes rows that no shard has changed",
+        "A trigger of the target, an event that names it, a TTL of TiDB, or a foreign key with an "
+        "action. Each start looks for these, and a running task every minute: what they change "
+        "before that, the task does not notice.",
+        "Drop what the message names, then resume. `replicator compare` shows the rows that were "
+        "changed.",
+        "If it changes nothing that comes from the shards: name the check in "
+        "`ignore-checking-items`, `stop`, then `run`.",
+    ),
+    fault(
         "target.not-transactional",
         "target",
         "The storage engine of a target can't roll back",

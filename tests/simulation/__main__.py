@@ -2,7 +2,7 @@
 
 ``python -m tests.simulation --seeds 100000``: so many seeds, from ``--first`` on; the first
 failure is printed with its seed and its shortest replay. With ``--optimistic`` those of the join
-rule.
+rule, with ``--tied`` those of targets that foreign keys tie.
 
 ``python -m tests.simulation --exhaustive``: every run of a small scope, with ``--crashes`` at any
 step. ``--scope RDRD+RDRD,RDRD+RDRD`` are two sources of two members each, which write a row (R),
@@ -14,19 +14,22 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
 from tests.simulation.decoupled import Search
+from tests.simulation.estate import Estate, make_estate
 from tests.simulation.optimistic_runs import run_optimistic
 from tests.simulation.runs import run, shorten
 from tests.simulation.small import NAMES, Catalogue, Scope
+from tests.simulation.tied_estate import make_tied_estate
 
 
-def _seeds(first: int, count: int) -> int:
+def _seeds(first: int, count: int, make: Callable[[int], Estate]) -> int:
     started = time.monotonic()
     for seed in range(first, first + count):
-        failure = run(seed)
+        failure = run(seed, make)
         if failure is not None:
-            sys.stdout.write(f"{shorten(failure)}\n")
+            sys.stdout.write(f"{shorten(failure) if make is make_estate else failure}\n")
             return 1
     sys.stdout.write(f"{count} seeds hold, in {time.monotonic() - started:.0f} s\n")
     return 0
@@ -72,6 +75,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--optimistic", action="store_true")
+    parser.add_argument("--tied", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--scope", type=_scope, default="RDRD+RDRD,RDRD+RDRD")
     parser.add_argument("--crashes", type=int, default=1)
@@ -80,7 +84,7 @@ def main() -> int:
         return _exhaustive(given.scope, given.crashes)
     if given.optimistic:
         return _optimistic(given.first, given.seeds)
-    return _seeds(given.first, given.seeds)
+    return _seeds(given.first, given.seeds, make_tied_estate if given.tied else make_estate)
 
 
 if __name__ == "__main__":

@@ -303,6 +303,54 @@ def rename_forgets_the_version(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "rename", rename)
 
 
+def connected_tables_go_on(patch: pytest.MonkeyPatch) -> None:
+    """An item of one table does not count for those that foreign keys connect with it."""
+
+    def advance(self: Group[str, None], member: str, version: int) -> None:
+        self.members[member] = self._at(self.members[member], version)
+
+    patch.setattr(Group, "_advance", advance)
+
+
+def other_order_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What was forced for one target counts as the next item of another."""
+    patch.setattr(Group, "_precedes", lambda self, version, item: False)
+
+
+def granted_to_other_targets(patch: pytest.MonkeyPatch) -> None:
+    """Members of all targets wait for their own DDL of an item that one target was forced to."""
+
+    def at(self: Group[str, None], state: MemberState, version: int) -> MemberState:
+        awaited = state.awaited
+        if self.resolved(version) is not None:
+            awaited = (*awaited, version)
+        return replace(state, version=version, awaited=awaited)
+
+    patch.setattr(Group, "_at", at)
+
+
+def renumbered_and_adopted(patch: pytest.MonkeyPatch) -> None:
+    """An item that has become the next is not read again."""
+    original = Group.cut_over
+
+    def cut_over(self: Group[str, None], resolved: Any, resume: Place, *, forced: bool) -> Cutover:
+        made = original(self, resolved, resume, forced=forced)
+        self._renumbered = False
+        return made
+
+    patch.setattr(Group, "cut_over", cut_over)
+
+
+TIED_MUTANTS: Mapping[str, Patch] = {
+    patch.__name__: patch
+    for patch in (
+        connected_tables_go_on,
+        other_order_forgotten,
+        granted_to_other_targets,
+        renumbered_and_adopted,
+    )
+}
+
 MUTANTS: Mapping[str, Patch] = {
     **{
         change.__name__: _deciding(change)
@@ -352,5 +400,5 @@ MUTANTS: Mapping[str, Patch] = {
 def mutated(name: str) -> Iterator[None]:
     """Within it the rule is wrong."""
     with pytest.MonkeyPatch.context() as patch:
-        MUTANTS[name](patch)
+        {**MUTANTS, **TIED_MUTANTS}[name](patch)
         yield

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.sharding.items import HistoryError
-from tests.simulation.estate import make_estate
+from tests.simulation.estate import Estate, make_estate
 from tests.simulation.store import BrokenError, RefusedError
 from tests.simulation.world import Step, World
 
@@ -27,9 +28,9 @@ class Failure:
         return "\n".join([*lines, *(f"  {' '.join(step)}" for step in self.steps)])
 
 
-def run(seed: int) -> Failure | None:
+def run(seed: int, make: Callable[[int], Estate] = make_estate) -> Failure | None:
     """Run a seed; the failure if there is one, with all its steps."""
-    estate = make_estate(seed)
+    estate = make(seed)
     choose = random.Random(-1 - seed)
     crashes = choose.choice((0, 0.02, 0.1))
     hurry = choose.choice((0, 0.05, 0.2)) if not estate.orderly else 0

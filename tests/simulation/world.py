@@ -207,7 +207,9 @@ class World:
     def statement(self, source: Source, group: Group[str, None], at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
-            recorded = group.ddl(Item(event.text, (event.text,), event.member, at, None))
+            target = group.members[event.member].target
+            item = Item(event.text, (event.text,), event.member, at, None, target=target)
+            recorded = group.ddl(item)
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):

@@ -33,6 +33,7 @@ class OptimisticMode:
     joins_structures = True
     holds_rows = True
     lets_shards_leave = True
+    connects_shards = False
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

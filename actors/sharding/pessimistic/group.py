@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -70,6 +70,9 @@ class PessimisticGroup(GroupActor):
 
     Rows of the target's version go to the writer. Rows of a later version are held, which means
     dropped: the source will read them again.
+
+    Where foreign keys tie the target to others, these share ``group`` and ``numbers`` (the numbers
+    of all its members), and ``tied_as`` is the target's name there, else empty.
     """
 
     def __init__(
@@ -84,12 +87,15 @@ class PessimisticGroup(GroupActor):
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
         self._lock = lock
+        self.tied_as = ""
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
-        self._numbers = {
-            member: tools.registry.join(Member(source, member), name) for member in group.members
+        self.numbers = {
+            member: tools.registry.join(Member(source, member), name)
+            for member, state in group.members.items()
+            if state.target in ("", str(name))
         }
 
     @property
@@ -109,69 +115,24 @@ class PessimisticGroup(GroupActor):
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
-        self.segment = message.segment
-        base, version = self.group.base, self.version
-        rows = self._decide_rows(message.rows) if message.rows else None
-        ddl: DdlItem | None = None
-        for effect in message.effects:
-            assert message.statement is not None
-            self._refuse_several(message.effects, message.statement)
-            ddl = await self._take(effect, message.statement) or ddl
-        self.cutover_segment()
-        changed = bool(message.effects) or base != self.group.base
-        if changed:
-            self._tools.coordinator.tell(GroupChanged(self.target))
-        return replace(
-            message,
-            rows=rows,
-            effects=(),
-            statement=None,
-            version=version,
-            ddl=ddl,
-            saved=self._saved() if changed else None,
-            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
-        )
+        [part] = await decide_together({self.target: self}, [message])
+        return part
 
-    def _decide_rows(self, rows: RowEvents) -> RowEvents | None:
-        """The rows to apply."""
-        for member in rows.members.keys() - set(self._numbers.values()):
+    def add_unknown(self, rows: RowEvents) -> None:
+        """Add tables that were dropped before the task first read its source's tables."""
+        for member in rows.members.keys() - set(self.numbers.values()):
             self._add_unknown(member, rows)
-        chosen = np.zeros(len(rows), np.bool_)
-        begin = 0
-        while begin < len(rows):
-            cutover = self.group.next_cutover
-            # The version changes between rows: those up to a cutover are decided together, and by
-            # itself the first one behind it, which passes it.
-            end = len(rows) if cutover is None else max(rows.up_to(cutover), begin + 1)
-            chosen[begin:end] = self._decide_run(rows.between(begin, end))
-            begin = end
-        applied = rows.where(chosen)
-        return self.after_low_watermark(applied) if applied is not None else None
-
-    def _decide_run(self, rows: RowEvents) -> Truths:
-        """Which of these rows to apply; no cutover is before the last of them."""
-        names = {number: name for name, number in self._numbers.items()}
-        counts = rows.members
-        last = rows.kinds[int(rows.kind[-1])].member
-        decisions = {
-            member: self.group.row(names[member], rows.first, count)
-            for member, count in counts.items()
-            if member != last
-        }
-        # At the end: it passes a cutover at the last row, and all of the rows are before it.
-        decisions[last] = self.group.row(names[last], rows.last, counts[last])
-        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
-        return np.array(applied, np.bool_)[rows.kind]
 
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
-        """Add a table that was dropped before the task first read its source's tables."""
         name = self.registry.member(member).name
+        if self.tied_as:
+            raise self._untied(name)
         self.log.warning("member.unknown", member=str(name))
         # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
-        self._numbers[name] = member
+        self.numbers[name] = member
 
-    async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
+    async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
         name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
@@ -182,6 +143,9 @@ class PessimisticGroup(GroupActor):
                 return None
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
+                return None
+            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as:
+                self._leave_out(effect, statement)
                 return None
             case EffectKind.CREATE:
                 return await self._join(effect, statement, at)
@@ -219,13 +183,18 @@ class PessimisticGroup(GroupActor):
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
+        if name not in self.group.members and self.tied_as:
+            raise self._untied(name)
         if name not in self.group.members:
             number = self.registry.join(Member(self.source, effect.table), effect.target)
             self.group.join(name, at, None)
-            self._numbers[name] = number
+            self.numbers[name] = number
         text = normalise(effect.statement)
+        if self.tied_as:
+            # The same change of another target is another item.
+            text = text.replace("<table>", self.tied_as, 1)
         event = ShardStatement(statement, effect.instead)
-        item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
+        item = Item(text, (effect.sql,), name, at, event, effect.discards_rows, self.tied_as)
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
@@ -241,7 +210,7 @@ class PessimisticGroup(GroupActor):
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        number = self._numbers[name]
+        number = self.numbers[name]
         before = self.registry.held(number, at.transaction - 1).certain
         after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.instead is None:
@@ -304,7 +273,8 @@ class PessimisticGroup(GroupActor):
             made = Member(pending.owner, pending.item.member)
             return self._made_by(made, pending.item.at)
         try:
-            return await self._tools.versions.at(self._lock, version)
+            name = self.registry.target_name(self.target)
+            return await self._tools.versions.at(self._lock, name, version)
         except UnknownVersionError:
             return None
 
@@ -327,9 +297,45 @@ class PessimisticGroup(GroupActor):
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
+    def _leave_out(self, effect: Effect, statement: Statement) -> None:
+        """Leave out a new table of a tied target, if the operator says so, or it is there already.
+
+        Raises FatalError otherwise: which tables foreign keys connect is told at the start only.
+        """
+        there = effect.table in self.group.members and effect.statement.only_if_missing
+        if there or effect.skipped:
+            return
+        where, _ = self._details(statement)
+        target = self.registry.target_name(self.target)
+        raise FatalError(
+            "ddl.not-supported",
+            f"{effect.table} is created as a shard of {target}, which foreign keys tie to other"
+            " targets: with shard-mode pessimistic, a running task takes no new shards there",
+            where=where,
+            scope=of_target(target),
+            remedies=(
+                "if no row of it is needed: DROP it at the source, `binlog skip` this statement,"
+                " then `replicator resume`",
+                COPY_ANEW,
+            ),
+            about=self._event(statement, OverrideAction.SKIP),
+        )
+
+    def _untied(self, name: TableName) -> FatalError:
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "target.keys-differ",
+            f"{name} changes, which was dropped before the task first read the tables of its"
+            f" source: foreign keys tie its target {target} to others, and the task does not know"
+            " which tables they connected it with",
+            where=f"source {self.source}, {name}, target {target}",
+            scope=of_target(target),
+            remedies=(COPY_ANEW,),
+        )
+
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
-        number = self._numbers.pop(name)
+        number = self.numbers.pop(name)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
 
@@ -347,13 +353,13 @@ class PessimisticGroup(GroupActor):
         if fitting or effect.skipped:
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
             state = self.group.join(name, at, chosen, fitting)
-            self._numbers[name] = number
+            self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = await read_table(self._tools.target, effect.target) is None
             return self._creation(effect, statement) if missing else None
         if await self._others_lead():
             self.group.join_ahead(name, at)
-            self._numbers[name] = number
+            self.numbers[name] = number
             self.log.warning("member.ahead", member=str(name), differences="; ".join(found))
             return None
         where, ways = self._details(statement)
@@ -410,7 +416,8 @@ class PessimisticGroup(GroupActor):
     async def _unlike_target(self, version: int, number: int, held: Held) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
-            target = await self._tools.versions.at(self._lock, version)
+            name = self.registry.target_name(self.target)
+            target = await self._tools.versions.at(self._lock, name, version)
         except UnknownVersionError as error:
             return [str(error)]
         if target is None:
@@ -426,9 +433,9 @@ class PessimisticGroup(GroupActor):
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
-        return self.registry.held(self._numbers[name], at.transaction).certain
+        return self.registry.held(self.numbers[name], at.transaction).certain
 
-    def _refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
+    def refuse_several(self, effects: tuple[Effect, ...], statement: Statement) -> None:
         """Raise FatalError where one statement renames several members."""
         if sum(effect.kind is EffectKind.RENAME for effect in effects) > 1:
             where, ways = self._details(statement)
@@ -447,19 +454,25 @@ class PessimisticGroup(GroupActor):
         old, new = effect.table, effect.renamed_to
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction
-        self.registry.inherit(number, place, self._numbers[old])
-        self.registry.learn(self._numbers[old], place, GONE)
+        self.registry.inherit(number, place, self.numbers[old])
+        self.registry.learn(self.numbers[old], place, GONE)
         self.group.rename(old, new, at)
-        self.registry.leave(self._numbers.pop(old))
-        self._numbers[new] = number
+        self.registry.leave(self.numbers.pop(old))
+        self.numbers[new] = number
         self.log.info("member.renamed", member=str(old), to=str(new))
 
-    def _saved(self) -> GroupSaved:
-        members = self.group.members
+    def saved(self) -> GroupSaved:
+        """The group as a checkpoint keeps it, as far as it is of this target."""
+        state = self.group.state
+        own = tuple(member for member in state.members if member[1].target == self.tied_as)
         return GroupSaved(
-            tuple((self._numbers[name], state.version) for name, state in members.items()),
-            self.group.state,
+            tuple((self.numbers[name], member.version) for name, member in own),
+            replace(state, members=own),
         )
+
+    def tell_changed(self) -> None:
+        """Have the lock looked at."""
+        self._tools.coordinator.tell(GroupChanged(self.target))
 
     def _event(self, statement: Statement, *actions: OverrideAction) -> DdlEvent:
         names = tuple(action.value for action in actions)
@@ -469,6 +482,107 @@ class PessimisticGroup(GroupActor):
         """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
         return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
+
+
+async def decide_together(
+    groups: Mapping[int, PessimisticGroup], parts: Sequence[TargetSegment]
+) -> list[TargetSegment]:
+    """Decide the parts of one segment, by the targets that share a sharding group.
+
+    Their rows are decided in the order of the binlog: a version may begin between them.
+    """
+    head = next(iter(groups.values()))
+    group = head.group
+    head.segment = parts[0].segment
+    base, version = group.base, group.known
+    for part in parts:
+        if part.rows:
+            groups[part.target].add_unknown(part.rows)
+    tables = _decide_rows(group, head.numbers, [part.rows for part in parts])
+    rows = [
+        groups[part.target].after_low_watermark(applied) if applied is not None else None
+        for part, applied in zip(parts, tables, strict=True)
+    ]
+    ddl: dict[int, DdlItem | None] = {}
+    for part in parts:
+        mine = groups[part.target]
+        for effect in part.effects:
+            assert part.statement is not None
+            mine.refuse_several(part.effects, part.statement)
+            ddl[part.target] = await mine.take(effect, part.statement) or ddl.get(part.target)
+    head.cutover_segment()
+    changed = any(part.effects for part in parts) or base != group.base
+    if changed:
+        head.tell_changed()
+    return [
+        replace(
+            part,
+            rows=left,
+            effects=(),
+            statement=None,
+            version=version,
+            ddl=ddl.get(part.target),
+            saved=groups[part.target].saved() if changed else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in part.effects),
+        )
+        for part, left in zip(parts, rows, strict=True)
+    ]
+
+
+def _decide_rows(
+    group: Group[TableName, ShardStatement],
+    numbers: Mapping[TableName, int],
+    tables: Sequence[RowEvents | None],
+) -> list[RowEvents | None]:
+    """The rows to apply, of each table of row events."""
+    names = {number: name for name, number in numbers.items()}
+    found: list[RowEvents | None] = [None] * len(tables)
+    left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
+    while left:
+        cutover = group.next_cutover
+        # The version changes between rows: those up to a cutover are decided together, and by
+        # itself the first one behind it, which passes it.
+        ends = [len(rows) if cutover is None else rows.up_to(cutover) for _, rows, _, _ in left]
+        if all(end <= begin for end, (*_, begin) in zip(ends, left, strict=True)):
+            firsts = [rows.between(begin, begin + 1).first for _, rows, _, begin in left]
+            first = firsts.index(min(firsts))
+            ends[first] = left[first][3] + 1
+        runs = [
+            (rows.between(begin, end), chosen[begin:end])
+            for end, (_, rows, chosen, begin) in zip(ends, left, strict=True)
+            if end > begin
+        ]
+        _decide_run(group, names, runs)
+        going = []
+        for end, (at, rows, chosen, begin) in zip(ends, left, strict=True):
+            if max(begin, end) < len(rows):
+                going.append((at, rows, chosen, max(begin, end)))
+            else:
+                found[at] = rows.where(chosen)
+        left = going
+    return found
+
+
+def _decide_run(
+    group: Group[TableName, ShardStatement],
+    names: Mapping[int, TableName],
+    runs: Sequence[tuple[RowEvents, Truths]],
+) -> None:
+    """Which of these rows to apply; no cutover is before the last of them."""
+    counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
+    first = min(rows.first for rows, _ in runs)
+    end, _ = max(runs, key=lambda run: run[0].last)
+    last = end.kinds[int(end.kind[-1])].member
+    decisions = {
+        member: group.row(names[member], first, count)
+        for member, count in counts.items()
+        if member != last
+    }
+    # At the end: it passes a cutover at the last row, and all of the rows are before it.
+    decisions[last] = group.row(names[last], end.last, counts[last])
+    for rows, chosen in runs:
+        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
+        chosen[:] = np.array(applied, np.bool_)[rows.kind]
 
 
 def _unlike(template: Table | None, held: Held) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 import anyio.abc
@@ -15,12 +16,18 @@ from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.pessimistic.tied_groups import (
+    TiedGroups,
+    history_of,
+    tied_state,
+    untied_state,
+)
 from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
-from replicator.sharding.items import Conflict, GroupState, MemberState
+from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 
@@ -71,6 +78,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._units = tools.units
         self._sources = tools.sources
         self._blocked = tools.blocked
+        self._tied = tools.tied
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
@@ -86,40 +94,70 @@ class LockCoordinator(Actor[LockMessage]):
         if not self._registry.target_name(target).table:
             # Databases have no rows: their statements are executed in the order of the binlog.
             return self._plain.make_group(unit, target)
-        new = target not in self.locks
-        lock = self._lock(target)
-        high_watermarks = unit.high_watermarks.get(target)
+        family = self._family(target)
+        head = family[0]
+        new = head not in self.locks
+        lock = self._lock(head)
         position = unit.state.position
         group = lock.start(
             unit.source,
-            self._state(unit, target, lock),
+            self._state(unit, family),
             boundary(position.binlog.key if position else 0),
-            Place(high_watermarks.transaction, high_watermarks.ordinal)
-            if high_watermarks is not None and high_watermarks.version == lock.version
-            else None,
+            max(
+                (
+                    mark.place
+                    for of in family
+                    if (mark := unit.high_watermarks.get(of)) and mark.version == lock.version
+                ),
+                default=None,
+            ),
         )
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
-                    other.group(target)
-        made = self._groups[unit.source, target] = PessimisticGroup(
-            unit.source, target, group, lock, unit.low_watermarks.get(target), self._tools
-        )
+                    other.group(head)
+        groups = {
+            of: PessimisticGroup(
+                unit.source, of, group, lock, unit.low_watermarks.get(of), self._tools
+            )
+            for of in family
+        }
+        self._groups[unit.source, head] = groups[head]
+        if len(family) == 1:
+            return groups[head]
+        made = TiedGroups(groups)
+        unit.groups |= dict.fromkeys(family, made)
         return made
 
-    def _state(
-        self, unit: Unit, target: int, lock: TargetLock[TableName, ShardStatement]
-    ) -> GroupState[TableName]:
+    def _family(self, target: int) -> tuple[int, ...]:
+        """The targets that have one lock with this one; the first stands for all."""
+        names = self._tied.family(self._registry.target_name(target))
+        return tuple(map(self._registry.target, names))
+
+    def _state(self, unit: Unit, family: Sequence[int]) -> GroupState[TableName]:
         """The group's saved state; a new group starts at the version of its target."""
-        saved = unit.state.groups.get(target)
-        if saved is not None and saved.state is not None:
-            return saved.state
-        past = self._histories.get(self._registry.target_name(target), LockHistory())
+        saved = {of: unit.state.groups[of] for of in family if of in unit.state.groups}
+        states = {of: group.state for of, group in saved.items() if group.state is not None}
+        past = self._past(family[0])
         cutovers = past.cutovers.get(unit.source)
         base = cutovers[0].version - 1 if cutovers else len(past.history)
-        names = [self._registry.member(m).name for m, _ in saved.members] if saved else []
-        members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
-        return GroupState(base, tuple(members))
+        for of in family:
+            if of in states or (states and of not in saved):
+                continue
+            numbers = saved[of].members if of in saved else ()
+            names = [self._registry.member(number).name for number, _ in numbers]
+            members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
+            states[of] = GroupState(base, tuple(members))
+        applied = any(of in unit.high_watermarks for of in family)
+        named = {self._registry.target_name(of): state for of, state in states.items()}
+        if len(family) == 1:
+            return untied_state(named[self._registry.target_name(family[0])])
+        return tied_state(unit.source, named, self._tied, applied=applied)
+
+    def _past(self, head: int) -> LockHistory:
+        """What was decided of the items of a family, by the target that stands for it."""
+        names = self._tied.family(self._registry.target_name(head))
+        return history_of(names, self._histories)
 
     def began(self, unit: Unit) -> None:
         """A run of a source starts, and with it all its groups, including those without members."""
@@ -158,7 +196,8 @@ class LockCoordinator(Actor[LockMessage]):
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
-        return [target for target, group in groups.items() if group and group.open_items]
+        having = [target for target, group in groups.items() if group and group.open_items]
+        return [of for target in having for of in self._family(target)]
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that run now, by source."""
@@ -172,10 +211,13 @@ class LockCoordinator(Actor[LockMessage]):
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
         if lock is None:
-            name = self._registry.target_name(target)
-            past = self._histories.get(name, LockHistory())
+            past = self._past(target)
             lock = self.locks[target] = TargetLock(
-                name, self._sources, past.history, past.cutovers, past.pending
+                self._registry.target_name(target),
+                self._sources,
+                past.history,
+                past.cutovers,
+                past.pending,
             )
         return lock
 
@@ -217,7 +259,7 @@ class LockCoordinator(Actor[LockMessage]):
     async def _decided(
         self, target: int, resolution: Resolution[TableName, ShardStatement]
     ) -> None:
-        name = self._registry.target_name(target)
+        name = self._target_of(target, resolution.item)
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(Failpoint.LOCK_AGREED)
@@ -250,7 +292,7 @@ class LockCoordinator(Actor[LockMessage]):
             # The restarted source reports when it has passed its cutover again.
             self._executing.discard(target)
             return
-        name = self._registry.target_name(target)
+        name = self._target_of(target, resolution.item)
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
@@ -258,7 +300,7 @@ class LockCoordinator(Actor[LockMessage]):
             await self._runner.run_resolution(
                 name, resolution.version, resolution.owner, lock.pending_item
             )
-        self._writer.forget(target)
+        self._writer.forget(self._registry.target(name))
         lock.executed()
         self._executing.discard(target)
         self._log.info("lock.resolved", target=str(name), version=resolution.version)
@@ -302,10 +344,26 @@ class LockCoordinator(Actor[LockMessage]):
     def open_locks(self) -> list[OpenLock]:
         """All open locks."""
         return [
-            OpenLock(lock_id(view), view, self._since(lock), _holding(lock))
-            for lock in self.locks.values()
+            self._open_lock(target, lock, view)
+            for target, lock in self.locks.items()
             if (view := lock.view()) is not None
         ]
+
+    def _open_lock(
+        self,
+        target: int,
+        lock: TargetLock[TableName, ShardStatement],
+        view: LockView[TableName, ShardStatement],
+    ) -> OpenLock:
+        view = replace(view, target=self._target_of(target, view.item))
+        tied = tuple(name for name in self._tied.family(lock.target) if name != view.target)
+        return OpenLock(lock_id(view), view, self._since(lock), _holding(lock), tied)
+
+    def _target_of(self, head: int, item: Item[TableName, ShardStatement]) -> TableName:
+        """The target of an item, of those that have one lock."""
+        head_name = self._registry.target_name(head)
+        named = (name for name in self._tied.family(head_name) if str(name) == item.target)
+        return next(named, head_name)
 
     def _since(self, lock: TargetLock[TableName, ShardStatement]) -> int | None:
         items = [item for source in lock.sources for item in lock.candidates(source)]
@@ -334,7 +392,7 @@ class LockCoordinator(Actor[LockMessage]):
             (
                 number
                 for number, lock in self.locks.items()
-                if (view := lock.view()) and lock_id(view) == message.lock
+                if (view := lock.view()) and message.lock in self._ids(lock, view)
             ),
             None,
         )
@@ -365,6 +423,15 @@ class LockCoordinator(Actor[LockMessage]):
         message.answer(None)
         await self._advance(target)
 
+    def _ids(
+        self,
+        lock: TargetLock[TableName, ShardStatement],
+        view: LockView[TableName, ShardStatement],
+    ) -> set[str]:
+        """The names of a lock: which of tied targets it shows may change meanwhile."""
+        family = self._tied.family(lock.target)
+        return {lock_id(replace(view, target=name)) for name in family}
+
     def _shard(self, target: int, message: Unlock) -> TableName | None:
         """The shard that the operator named. Raises UnlockError."""
         if not message.shard:
@@ -387,7 +454,7 @@ class LockCoordinator(Actor[LockMessage]):
             self._conflicts[target] = conflict
             self._log.error(
                 "lock.conflict",
-                target=str(lock.target),
+                target=str(self._target_of(target, conflict.ours.items[0])),
                 version=conflict.version,
                 ours=_claim(conflict.ours.source, conflict.ours.items[0].member),
                 our_statements=[item.text for item in conflict.ours.items],

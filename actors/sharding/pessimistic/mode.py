@@ -28,6 +28,7 @@ class PessimisticMode:
     joins_structures = False
     holds_rows = True
     lets_shards_leave = False
+    connects_shards = True
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

@@ -41,20 +41,30 @@ class TargetVersions:
         self._saved[name, version] = text
         return text
 
-    async def at(self, lock: TargetLock[TableName, ShardStatement], version: int) -> Table | None:
-        """The target's structure at a version; None where there was no table.
+    async def at(
+        self, lock: TargetLock[TableName, ShardStatement], name: TableName, version: int
+    ) -> Table | None:
+        """The structure of a lock's target at a version; None where there was no table.
 
         Raises UnknownVersionError, DatabaseUnavailableError.
         """
-        saved = self._saved.get((lock.target, version))
+        version = _last_alike(lock, name, version)
+        saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
-            present = await read_table(self._target, lock.target)
+            present = await read_table(self._target, name)
             # Meanwhile an item may have been decided, and its execution begun.
-            saved = self._saved.get((lock.target, version))
+            saved = self._saved.get((name, version))
             if saved is None:
                 return present
         if saved is None:
-            raise UnknownVersionError(f"what {lock.target} was at version {version} is not known")
-        if (lock.target, version) not in self._known:
-            self._known[lock.target, version] = load_structure(saved)
-        return self._known[lock.target, version]
+            raise UnknownVersionError(f"what {name} was at version {version} is not known")
+        if (name, version) not in self._known:
+            self._known[name, version] = load_structure(saved)
+        return self._known[name, version]
+
+
+def _last_alike(lock: TargetLock[TableName, ShardStatement], name: TableName, version: int) -> int:
+    """The version up to which a target stays as it is: the next item may be another target's."""
+    items = lock.history[version:]
+    own = (number for number, item in enumerate(items) if item.target in ("", str(name)))
+    return version + next(own, len(items))

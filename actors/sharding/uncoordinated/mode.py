@@ -38,6 +38,7 @@ class UncoordinatedMode:
     joins_structures = False
     holds_rows = False
     lets_shards_leave = False
+    connects_shards = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

@@ -67,6 +67,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         remedies=(*_blocked(running), *_ways(task, lock)),
         reason=lock.reason,
         shard=str(Member(view.owner, view.item.member)) if lock.reason and view.owner else "",
+        tied=tuple(map(str, lock.tied)),
     )
 
 
@@ -109,6 +110,7 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     if lock.ways:
         yield from (_way(unlock, way) for way in lock.ways)
         return
+    several = len({choice.item.target for choice in lock.view.choices}) > 1
     for choice in lock.view.choices:
         owner = f"--owner {shlex.quote(choice.source)}"
         if choice.by_member:
@@ -117,10 +119,16 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
             f"source {source}: {some_of([*map(str, members)])}"
             for source, members in choice.members.items()
         )
+        others = (
+            "those that the other shards have for this target count as the same, and are not"
+            " executed, and those for targets that foreign keys tie to it come after it"
+            if several
+            else "those of the other shards count as the same, and are not executed"
+        )
         yield (
-            f"`{unlock} {owner}`: executes the statement of {holders}; those of the other shards"
-            " count as the same, and are not executed. Its columns must hold the values of all"
-            f" shards. The statement: {'; '.join(choice.item.statements)[:_SHOWN]}"
+            f"`{unlock} {owner}`: executes the statement of {holders}; {others}. Its columns must"
+            " hold the values of all shards. The statement:"
+            f" {'; '.join(choice.item.statements)[:_SHOWN]}"
         )
     yield (
         f"`{unlock} --action skip`: executes none; do by hand on the target, before, what makes the"

@@ -30,7 +30,8 @@ def recopy_wanted(
         raise ValueError("a target can be copied again when the full copy has finished")
     targets = named_parts(arguments, known, ()).targets
     names = {shown(target) for target in targets}
-    changing = {lock.target for lock in status.locks} | {t.target for t in status.targets if t.ddl}
+    changing = {name for lock in status.locks for name in (lock.target, *lock.tied)}
+    changing |= {t.target for t in status.targets if t.ddl}
     if names & changing:
         raise ValueError(
             f"a schema change of {', '.join(sorted(names & changing))} waits or is executed: let it"

@@ -113,10 +113,11 @@ def refuse_missed(
     """
     groups = dict(checkpoint.groups) if checkpoint is not None else {}
     for name, history in histories(decided).items():
-        base = load_group(groups[name]).base if name in groups else len(history.history)
-        last = len(history.history) + (history.pending is not None)
+        last = max(history.versions, default=0)
+        base = load_group(groups[name]).base if name in groups else last
+        decided_items = {*history.versions, *([history.pending.version] if history.pending else ())}
         cutovers = {cutover.version for cutover in history.cutovers.get(source, ())}
-        missed = sorted(set(range(base + 1, last + 1)) - cutovers)
+        missed = sorted(v for v in decided_items - cutovers if v > base)
         if not missed:
             continue
         raise FatalError(

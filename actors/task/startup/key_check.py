@@ -28,17 +28,18 @@ from replicator.checks.schema.structures import read_shards
 from replicator.ddl.rewrite.default_collations import nearest_collation
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.compare_structures import ComparedShard, compared_shard
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
 from replicator.pipeline.duplicate_keys.key_plan import (
     KeyRead,
     UnreadableKeyError,
     is_kept_by,
+    key_order,
     plan_key,
 )
-from replicator.pipeline.duplicate_keys.key_reading import KeyServers
 from replicator.pipeline.duplicate_keys.key_sample import sample_key
 from replicator.pipeline.plans.planning import PlanError
-from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.structure.inspection import available_collations, read_target
@@ -74,7 +75,6 @@ class KeyCheck:
         self._task = task
         self._look = look
         self._keys: list[KeyFinding] = []
-        self._filters: dict[str, ExpressionFilters] = {}
 
     async def run(self) -> list[CheckResult]:
         """What was found of each key of each target. Raises RouteError."""
@@ -88,8 +88,8 @@ class KeyCheck:
             away = str(group.exceptions[0])
         if away:
             return [_not_compared(f"a server is away: {away}")]
-        servers = KeyServers(
-            {source.source_id: source.address for source in found.sources}, found.target.address
+        servers = CompareServers(
+            found.target.address, {source.source_id: source.address for source in found.sources}
         )
         try:
             if any(key.reads for key in self._keys):
@@ -101,7 +101,7 @@ class KeyCheck:
         return [r for key in self._keys for r in key_results(key)] or [nothing_to_compare()]
 
     async def _plan(self, found: TaskToCheck) -> None:
-        self._filters = {s.source_id: s.expression_filters for s in found.sources}
+        filters = {s.source_id: s.expression_filters for s in found.sources}
         shards = await read_shards(found)
         sizes = await _sizes(found)
         connection = Connection(address_of(self._task.target_database))
@@ -110,38 +110,15 @@ class KeyCheck:
                 target = await _target(connection, name, members)
                 for key in target.keys if target is not None else ():
                     assert target is not None
-                    self._add(KeyFinding(len(self._keys), name, target, key), members, sizes)
+                    if len(members) == 1 and is_kept_by(members[0].table, target, key):
+                        continue
+                    finding = KeyFinding(len(self._keys), name, target, key)
+                    self._keys.append(finding)
+                    _add(finding, _compared(members, filters, finding.unread), sizes)
         finally:
             connection.close()
 
-    def _add(self, key: KeyFinding, shards: Sequence[Shard], sizes: Mapping[Member, int]) -> None:
-        if len(shards) == 1 and is_kept_by(shards[0].table, key.target, key.key):
-            return
-        self._keys.append(key)
-        for shard in shards:
-            try:
-                read = self._read(key, shard, sizes.get(shard.member, 0))
-            except (UnreadableKeyError, PlanError, ExpressionError) as error:
-                key.unread.append(f"{shard.member}: {error}")
-                continue
-            if read is not None:
-                key.reads.append(read)
-
-    def _read(self, key: KeyFinding, shard: Shard, rows: int) -> KeyRead | None:
-        member = shard.member
-        filtered = rules_for(self._filters[member.source], member.name, shard.table)
-        return plan_key(
-            key.number,
-            member,
-            shard.table,
-            key.target,
-            key.key,
-            rules=shard.rules,
-            condition=filtered.copied if filtered else "",
-            estimate=rows,
-        )
-
-    async def _sample(self, servers: KeyServers) -> None:
+    async def _sample(self, servers: CompareServers) -> None:
         keys = [key for key in self._keys if key.reads]
         size = max(FEWEST_VALUES, self._look.size // len(keys))
         limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
@@ -154,7 +131,7 @@ class KeyCheck:
             for key in keys:
                 group.start_soon(look_at, key)
 
-    async def _compare_all(self, servers: KeyServers) -> None:
+    async def _compare_all(self, servers: CompareServers) -> None:
         spark = TaskSpark(self._task)
         reads = [read for key in self._keys for read in key.reads]
         parts = list(_parts(reads, self._connections()))
@@ -170,6 +147,35 @@ class KeyCheck:
     def _connections(self) -> dict[str, int]:
         task = self._task
         return {i.source_id: task.mydumper_of(i).threads for i in task.mysql_instances}
+
+
+def _compared(
+    shards: Sequence[Shard], filters: Mapping[str, ExpressionFilters], unread: list[str]
+) -> list[ComparedShard]:
+    """The shards as they are read; ``unread`` takes why some can't be."""
+    found = []
+    for shard in shards:
+        try:
+            of = filters[shard.member.source]
+            found.append(compared_shard(shard.member, shard.table, shard.rules, of))
+        except ExpressionError as error:
+            unread.append(f"{shard.member}: {error}")
+    return found
+
+
+def _add(finding: KeyFinding, shards: Sequence[ComparedShard], sizes: Mapping[Member, int]) -> None:
+    """Plan how a key is read from its shards."""
+    target, key = finding.target, finding.key
+    order = key_order(target, key, shards)
+    for shard in shards:
+        rows = sizes.get(shard.member, 0)
+        try:
+            read = plan_key(finding.number, shard, target, key, order, rows)
+        except (UnreadableKeyError, PlanError) as error:
+            finding.unread.append(f"{shard.member}: {error}")
+            continue
+        if read is not None:
+            finding.reads.append(read)
 
 
 def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:

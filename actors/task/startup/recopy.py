@@ -8,12 +8,13 @@ from dataclasses import replace
 import structlog
 from pymysql.err import MySQLError
 
+from actors.faults import FatalError, of_target
 from actors.refusals import refusal
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
-from replicator.downstream.meta.chunks import COPY_TABLE
+from replicator.downstream.meta.chunks import COPY_TABLE, COPY_TARGET_TABLE, EMPTIED_NEXT, HAS_KEY
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import read_target
@@ -45,6 +46,9 @@ async def recopy_targets(meta: MetaStore, targets: Collection[TableName]) -> Non
         if checkpoint is not None:
             changes.append((checkpoint, to_recopy(checkpoint, targets)))
     await meta.save_members(changes)
+    async with meta.saving() as transaction:
+        for target in targets:
+            await _forget_rows(meta, transaction, target)
     log.info("copy.recopy", targets=sorted(map(str, targets)))
 
 
@@ -54,7 +58,9 @@ async def empty_targets(
     """Empty the targets of members in the state RECOPY; nothing of them is read until copied.
 
     Whatever is interrupted is done again at the next start: no row reaches such a target before.
-    ``blocked`` ones are left as they are. Raises FatalError, DatabaseUnavailableError, FencedError.
+    ``blocked`` ones are left as they are. Raises FatalError, also where a target has rows that the
+    task has not copied, unless the operator has asked for it; DatabaseUnavailableError,
+    FencedError.
     """
     member = meta.table(MEMBER_TABLE)
     rows = await meta.connection.fetch(
@@ -68,6 +74,7 @@ async def empty_targets(
             continue
         try:
             if await read_target(target, name) is not None:
+                await _refuse_other_rows(meta, target, name)
                 await meta.confirm()
                 await target.execute(f"TRUNCATE TABLE {name.quoted}", patience=EMPTYING_PATIENCE)
                 log.info("target.emptied", target=str(name))
@@ -86,6 +93,48 @@ async def empty_targets(
                 " AND target_table = %s AND copy_state = %s",
                 (CopyState.LEFT_OUT.value, schema, table, CopyState.RECOPY.value),
             )
+            await _forget_rows(meta, transaction, name)
+
+
+async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableName) -> None:
+    """Raise FatalError where a target is to be emptied that has more rows than were copied to it,
+    and no operator has asked for that."""
+    noted, member, chunk = map(meta.table, (COPY_TARGET_TABLE, MEMBER_TABLE, CHUNK_TABLE))
+    of_it = "target_schema = %s AND target_table = %s"
+    rows = await meta.connection.fetch(
+        f"SELECT forgotten_rows + (SELECT COALESCE(SUM(added_rows), 0) FROM {chunk}"
+        "  WHERE (source, schema_name, table_name) IN"
+        f"  (SELECT source, schema_name, table_name FROM {member} WHERE {of_it}))"
+        f" FROM {noted} WHERE {of_it} AND key_lost = %s",
+        (name.schema, name.table, name.schema, name.table, EMPTIED_NEXT),
+    )
+    if not rows:
+        return
+    copied = int(rows[0][0])
+    counted = await target.fetch(f"SELECT COUNT(*) FROM {name.quoted}", patience=EMPTYING_PATIENCE)
+    found = int(counted[0][0])
+    if found > copied:
+        raise FatalError(
+            "copy.target-has-rows",
+            f"the target {name} has {found} rows, but the task has copied {copied}: another program"
+            " writes to it. A shard dropped its primary key during the copy, so the task has to"
+            " empty the target and to copy all its shards again, and the other rows would be lost",
+            where=f"target {name}",
+            scope=of_target(name),
+            remedies=(
+                "stop the other program, and copy its rows to another table if you need them. Then"
+                f" TRUNCATE TABLE {name.quoted} on the target's server, and `replicator resume`",
+            ),
+        )
+
+
+async def _forget_rows(meta: MetaStore, transaction: Transaction, name: TableName) -> None:
+    """Note that nothing of what a target has was copied: it has no rows, or they may all go."""
+    await transaction.fetch(
+        f"UPDATE {meta.table(COPY_TARGET_TABLE)} SET key_lost = %s, forgotten_rows = 0"
+        " WHERE target_schema = %s AND target_table = %s",
+        (HAS_KEY, name.schema, name.table),
+    )
 
 
 async def copy_emptied(
@@ -109,25 +158,26 @@ async def copy_emptied(
             raise refusal(target.address, error, source=None, of=name) from error
         member, copies = meta.table(MEMBER_TABLE), meta.table(COPY_TABLE)
         place = (name.schema, name.table)
-        of_target = "target_schema = %s AND target_table = %s"
+        of_it = "target_schema = %s AND target_table = %s"
         async with meta.saving() as transaction:
             await transaction.fetch(
                 f"DELETE FROM {meta.table(CHUNK_TABLE)} WHERE (source, schema_name, table_name) IN"
-                f" (SELECT source, schema_name, table_name FROM {member} WHERE {of_target})",
+                f" (SELECT source, schema_name, table_name FROM {member} WHERE {of_it})",
                 place,
             )
             if follow:
                 await transaction.fetch(
-                    f"UPDATE {member} SET copy_state = %s WHERE {of_target}"
+                    f"UPDATE {member} SET copy_state = %s WHERE {of_it}"
                     f" AND source IN (SELECT source FROM {copies} WHERE done = 1)",
                     (CopyState.LEFT_OUT.value, *place),
                 )
             else:
                 await transaction.fetch(
                     f"UPDATE {copies} SET done = 0"
-                    f" WHERE source IN (SELECT source FROM {member} WHERE {of_target})",
+                    f" WHERE source IN (SELECT source FROM {member} WHERE {of_it})",
                     place,
                 )
+            await _forget_rows(meta, transaction, name)
         log.warning("copy.target-emptied", target=str(name))
 
 

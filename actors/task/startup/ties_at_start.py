@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pymysql.err
 
 from actors.faults import COPY_ANEW, FatalError, Parts, TransientError, of_target
+from actors.sharding.coordination import TiedTargets
 from actors.task.resources.resources import Resources
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
@@ -26,12 +27,14 @@ _LATEST = (1 << 63) - 1
 class TiesAtStart:
     """``referenced`` and ``obstacles`` as in `replicator.checks.schema.tied_tables.Ties`;
     ``logging``: the sources that log what their foreign keys change; ``unlogged``: those that were
-    asked for their keys and do not log it."""
+    asked for their keys and do not log it; ``tied``: which targets, and which of their shards, keys
+    connect."""
 
     referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
     obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
     logging: frozenset[str] = frozenset()
     unlogged: frozenset[str] = frozenset()
+    tied: TiedTargets = field(default_factory=TiedTargets)
 
     def with_blocked(self, blocked: Parts) -> Parts:
         """What does not go on: where a tied target does not, nor do those that it is tied to."""
@@ -103,4 +106,5 @@ async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart
     finally:
         target.close()
     logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
-    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged)
+    tied = TiedTargets(ties.families, ties.connected)
+    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied)

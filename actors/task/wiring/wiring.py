@@ -18,7 +18,12 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.coordination import (
+    Coordination,
+    CoordinationTools,
+    TiedTargets,
+    WriterRules,
+)
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
@@ -158,7 +163,7 @@ async def wire(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, units))
+    coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -172,7 +177,7 @@ async def wire(
             online,
             writer,
             collations,
-            frozenset(ties.referenced),
+            ties.tied,
             copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
@@ -200,9 +205,9 @@ def _tools(
     resources: Resources,
     writer: BatchedWriter,
     units: dict[str, SourceUnit],
+    ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        resources.registry,
         columns_of(resources.setups),
         writer,
         resources.tracker,
@@ -210,12 +215,13 @@ def _tools(
         units,
         tuple(resources.setups),
         resources.blocked.targets,
+        ties.tied,
     )
 
 
 def _held_by(coordination: Coordination, target: TableName) -> str:
     locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
-    return next((lock.id for lock in locks if lock.view.target == target), "")
+    return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
@@ -351,7 +357,7 @@ def _reader_maker(
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
-    tied: frozenset[TableName],
+    tied: TiedTargets,
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
@@ -375,7 +381,7 @@ def _reader_maker(
             columns=setup.columns,
             time_zone=resources.task.timezone or "",
             copied=copied,
-            tied=tied,
+            tied=frozenset(name for family in tied.families for name in family),
         )
         return SourceReader(
             SourceSettings(
@@ -394,7 +400,7 @@ def _reader_maker(
                 StatementGtidStore(resources.meta),
             ),
             unit.group,
-            HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
+            HeldTargets(registry, resources.blocked.targets, tied, drops_databases=drops_databases),
             epoch=unit.epoch,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
@@ -34,6 +35,11 @@ _ACTING_SQL = """
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
 """
+_Node = TypeVar("_Node")
+_HELD_APART = (
+    "shard-mode optimistic holds rows of one table while those of another go on",
+    'shard-mode: pessimistic, or "", in the task file',
+)
 _NO_ACTION = ("RESTRICT", "NO ACTION")
 
 _TIDB_ENFORCES = (6, 6, 0)
@@ -93,11 +99,14 @@ class Ties:
     """``referenced``: of each tied target the columns, folded, that keys with an action refer to.
 
     ``obstacles``: why others can't be tied, though their shards have keys with an action, and what
-    to do about it.
+    to do about it. ``families``: the tied targets, each with those that keys connect it with.
+    ``connected``: of each of their shards, a text that is the same for all that keys connect.
     """
 
     referenced: dict[TableName, frozenset[str]] = field(default_factory=dict)
     obstacles: dict[TableName, tuple[str, str]] = field(default_factory=dict)
+    families: tuple[frozenset[TableName], ...] = ()
+    connected: dict[Member, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +122,15 @@ def find_ties(
     targets: Mapping[TableName, TargetKeys],
     *,
     holds_rows: bool,
+    connects: bool = False,
+    complete: bool = True,
 ) -> Ties:
     """The targets that foreign keys tie, and what keeps others from it.
 
     ``shards``: all members of each target; ``targets``: of those that are there. ``holds_rows``:
-    rows of one table may be held, while those of another go on.
+    rows of one table may be held, while those of another go on; ``connects``: not where foreign
+    keys connect the two. Such shards then count as one: it must have no two tables of one target,
+    and (``complete``) one of each.
     """
     ties = Ties()
     acting = [
@@ -125,12 +138,18 @@ def find_ties(
         for name, of in shards.items()
         if any(not shard.logs and any(key.acts for key, _ in shard.keys) for shard in of)
     ]
-    family = _family(acting, shards)
+    families = _families(acting, shards)
+    family = {name for names in families for name in names}
     members = {shard.member: shard for of in shards.values() for shard in of}
     for name in sorted(family):
-        found = _obstacle(name, shards[name], members, targets.get(name), holds_rows=holds_rows)
+        apart = _HELD_APART if holds_rows and not connects else None
+        found = apart or _obstacle(name, shards[name], members, targets.get(name))
         if found:
             ties.obstacles[name] = found
+    connected = [(names, tables) for names in families for tables in _connected(names, shards)]
+    for names, tables in connected if connects else ():
+        if found := _uneven(tables, names, complete=complete):
+            ties.obstacles.setdefault(min(names), found)
     if ties.obstacles:
         # What is behind an obstacle can't be told from the rest: all or none.
         first = ties.obstacles[min(ties.obstacles)]
@@ -142,28 +161,75 @@ def find_ties(
             if key.acts:
                 found_columns[key.parent].update(key.parent_columns)
     ties.referenced = {name: frozenset(columns) for name, columns in found_columns.items()}
+    ties.families = families
+    for _, tables in connected:
+        ties.connected |= dict.fromkeys(tables, str(min(tables)))
     return ties
 
 
-def _family(
+def _joined(pairs: Iterable[tuple[_Node, _Node]]) -> list[frozenset[_Node]]:
+    """What these pairs connect."""
+    found: dict[_Node, frozenset[_Node]] = {}
+    for one, other in pairs:
+        joined = found.get(one, frozenset({one})) | found.get(other, frozenset({other}))
+        found |= dict.fromkeys(joined, joined)
+    return [*dict.fromkeys(found.values())]
+
+
+def _families(
     acting: Iterable[TableName], shards: Mapping[TableName, Sequence[KeyedShard]]
-) -> set[TableName]:
-    """All targets that foreign keys of any kind connect with those where keys act."""
-    near: dict[TableName, set[TableName]] = {}
-    for name, of in shards.items():
-        for shard in of:
-            for _, parent in shard.keys:
-                if parent is not None:
-                    near.setdefault(name, set()).add(parent)
-                    near.setdefault(parent, set()).add(name)
-    family: set[TableName] = set()
-    left = list(acting)
-    while left:
-        name = left.pop()
-        if name in shards and name not in family:
-            family.add(name)
-            left += near.get(name, ())
-    return family
+) -> tuple[frozenset[TableName], ...]:
+    """The targets where keys act, each with all that foreign keys of any kind connect it with."""
+    alone = ((name, name) for name in shards)
+    keys = (
+        (name, parent)
+        for name, of in shards.items()
+        for shard in of
+        for _, parent in shard.keys
+        if parent is not None and parent in shards
+    )
+    wanted = set(acting)
+    return tuple(names for names in _joined((*alone, *keys)) if names & wanted)
+
+
+def _connected(
+    family: Iterable[TableName], shards: Mapping[TableName, Sequence[KeyedShard]]
+) -> list[dict[Member, TableName]]:
+    """The shards of a family that foreign keys connect, each with its target."""
+    of = {shard.member: name for name in family for shard in shards[name]}
+    keyed = [shard for name in family for shard in shards[name]]
+    parents = (
+        (shard.member, parent)
+        for shard in keyed
+        for key, _ in shard.keys
+        if (parent := Member(shard.member.source, key.parent)) in of
+    )
+    joined = _joined((*((member, member) for member in of), *parents))
+    return [{member: of[member] for member in sorted(members)} for members in joined]
+
+
+def _uneven(
+    tables: Mapping[Member, TableName], family: Iterable[TableName], *, complete: bool
+) -> tuple[str, str] | None:
+    """What keeps shards that keys connect from taking part in the schema changes of a family."""
+    way_out = 'shard-mode: "" in the task file'
+    for name in sorted(family):
+        having = [member for member, target in tables.items() if target == name]
+        if len(having) > 1:
+            return (
+                f"foreign keys connect {having[0]} with {having[1]}: with shard-mode pessimistic,"
+                f" connected tables bring their schema changes as one, and only one of them may be"
+                f" a shard of {name}",
+                way_out,
+            )
+        if complete and not having:
+            return (
+                f"foreign keys connect {min(tables)} with no shard of {name}, but others: with"
+                " shard-mode pessimistic, connected tables bring their schema changes as one, and"
+                f" those of {name} would never come",
+                way_out,
+            )
+    return None
 
 
 def _obstacle(
@@ -171,14 +237,7 @@ def _obstacle(
     shards: Sequence[KeyedShard],
     members: Mapping[Member, KeyedShard],
     target: TargetKeys | None,
-    *,
-    holds_rows: bool,
 ) -> tuple[str, str] | None:
-    if holds_rows:
-        return (
-            "shard-mode pessimistic holds rows of one table while those of another go on",
-            'shard-mode: "" in the task file',
-        )
     silent = [shard for shard in shards if not shard.logs]
     for shard in silent:
         if outside := [key for key, parent in shard.keys if parent is None]:
@@ -380,7 +439,13 @@ async def ties_of(
         )
         for name, table in tables.items()
     }
-    ties = find_ties(every, targets, holds_rows=task.holds_rows)
+    ties = find_ties(
+        every,
+        targets,
+        holds_rows=task.holds_rows,
+        connects=task.connects_shards,
+        complete=not task.resuming,
+    )
     if colliding := meeting_values(ties, targets, every, keeps_duplicates=task.keeps_duplicates):
         return Ties({}, colliding)
     if ties.referenced and (obstacle := await _not_enforced(target)):

@@ -1,8 +1,9 @@
-"""What else changes rows of the targets: triggers, events and foreign keys that are there.
+"""What else changes rows of the targets: triggers, events, TTLs and foreign keys that are there.
 
-A trigger fires for the rows that the task writes, an event whenever it is due, and a foreign key
-with an action when somebody changes a row of its parent. Each makes a target differ from its
-shards, and no statement of the task tells. So every start looks at them: anybody can add one.
+A trigger fires for the rows that the task writes, an event whenever it is due, TiDB deletes rows
+whose time to live (TTL) is over, and a foreign key with an action works when somebody changes a row
+of its parent. Each makes a target differ from its shards, and no statement of the task tells. So
+every start looks at them, and a running task from time to time: anybody can add one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 import pymysql.err
 
@@ -19,6 +21,7 @@ from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, folded, quote
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import list_tables
@@ -45,22 +48,29 @@ UNION SELECT PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES WHERE TABLE
 """
 _RUNS_OTHERS = re.compile(r"\b(?:call|execute)\b", re.IGNORECASE)
 """An event with one of these runs statements that its text does not show."""
+_TTL = re.compile(r"TTL_ENABLE='ON'")
+"""TiDB shows this in a comment of CREATE TABLE, behind what the TTL is (TiDB's "Time to Live")."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEffect:
+    """Something that may change rows of targets: which ones, and the failed check."""
+
+    targets: tuple[TableName, ...]
+    result: CheckResult
 
 
 async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
     """Look for what changes rows of the task's targets. Raises DatabaseUnavailableError."""
-    targets: dict[str, dict[str, TableName]] = {}
+    targets: set[TableName] = set()
     for source in task.sources:
-        for name in await _targets_of(source):
-            targets.setdefault(name.schema, {})[folded(name.table)] = name
+        targets |= await _targets_of(source)
     connection = Connection(task.target.address)
     results: list[CheckResult] = []
     try:
-        for schema, tables in sorted(targets.items()):
+        for schema in sorted({name.schema for name in targets}):
             results += await _unseen(connection, schema)
-            results += await _triggers(connection, schema, tables)
-            results += await _cascades(connection, schema, targets)
-        results += await _events(connection, targets)
+        results += [effect.result for effect in await effects_on(connection, targets)]
     except pymysql.err.MySQLError as error:
         results.append(
             _PLACE.failed(
@@ -72,6 +82,28 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
     finally:
         connection.close()
     return results
+
+
+async def effects_on(connection: Connection, targets: Iterable[TableName]) -> list[TargetEffect]:
+    """What may change rows of targets, as far as the account may see it.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    by_schema: dict[str, dict[str, TableName]] = {}
+    for name in targets:
+        by_schema.setdefault(name.schema, {})[folded(name.table)] = name
+    found: list[TargetEffect] = []
+    tidb = await _is_tidb(connection)
+    for schema, tables in sorted(by_schema.items()):
+        found += await _triggers(connection, schema, tables)
+        found += await _cascades(connection, schema, by_schema)
+        if tidb:
+            found += await _times_to_live(connection, tables)
+    return found + await _events(connection, by_schema)
+
+
+async def _is_tidb(connection: Connection) -> bool:
+    return "TiDB" in str((await connection.fetch("SELECT VERSION()"))[0][0])
 
 
 async def _targets_of(source: SourceToCheck) -> set[TableName]:
@@ -86,8 +118,7 @@ async def _targets_of(source: SourceToCheck) -> set[TableName]:
 
 async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
     """A server shows triggers and events only to accounts with these privileges."""
-    version = str((await connection.fetch("SELECT VERSION()"))[0][0])
-    if "TiDB" in version:
+    if await _is_tidb(connection):
         return []  # It has neither.
     rows = await connection.fetch(_PRIVILEGES_SQL, (schema, schema))
     account = await account_of(connection)
@@ -106,13 +137,14 @@ async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
 
 async def _triggers(
     connection: Connection, schema: str, tables: Mapping[str, TableName]
-) -> list[CheckResult]:
+) -> list[TargetEffect]:
     found: dict[TableName, list[TableName]] = {}
     for table, trigger_schema, trigger in await connection.fetch(_TRIGGERS_SQL, (schema,)):
         if (name := tables.get(folded(str(table)))) is not None:
             found.setdefault(name, []).append(TableName(str(trigger_schema), str(trigger)))
     return [
-        _PLACE.failed(
+        _effect(
+            (name,),
             TARGET_TRIGGERS,
             f"{name} has triggers, which fire when the task writes rows: {_listed(names)}."
             " They can change these rows, or write rows that no shard has",
@@ -125,7 +157,7 @@ async def _triggers(
 
 async def _cascades(
     connection: Connection, schema: str, targets: Mapping[str, Mapping[str, TableName]]
-) -> list[CheckResult]:
+) -> list[TargetEffect]:
     """Only what others change of a parent comes to its children: the task's own sessions have
     ``foreign_key_checks=0``."""
     results = []
@@ -139,7 +171,8 @@ async def _cascades(
         other = TableName(str(parent_schema), str(parent))
         drop = f"ALTER TABLE {name.quoted} DROP FOREIGN KEY {quote(str(constraint))};"
         results.append(
-            _PLACE.failed(
+            _effect(
+                (name,),
                 TARGET_CASCADES,
                 f"{name} has the foreign key {constraint} with an action: when somebody changes or"
                 f" deletes a row of {other}, which is no target of the task, rows of {name} change",
@@ -152,7 +185,7 @@ async def _cascades(
 
 async def _events(
     connection: Connection, targets: Mapping[str, Mapping[str, TableName]]
-) -> list[CheckResult]:
+) -> list[TargetEffect]:
     try:
         rows = await connection.fetch(_EVENTS_SQL)
     except pymysql.err.MySQLError:
@@ -167,7 +200,8 @@ async def _events(
         name = TableName(str(schema), str(event))
         what = f"names {_listed(named)}" if named else "calls what its text does not show"
         results.append(
-            _PLACE.failed(
+            _effect(
+                tuple(named) or tuple(targets[str(schema)].values()),
                 TARGET_EVENTS,
                 f"the target has the event {name}, which {what}: it can change rows of the targets"
                 " that no shard has changed",
@@ -176,6 +210,36 @@ async def _events(
             )
         )
     return results
+
+
+async def _times_to_live(
+    connection: Connection, tables: Mapping[str, TableName]
+) -> list[TargetEffect]:
+    results = []
+    for name in tables.values():
+        try:
+            shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+        except pymysql.err.MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            continue
+        if _TTL.search(str(shown[0][1])) is not None:
+            results.append(
+                _effect(
+                    (name,),
+                    TARGET_EVENTS,
+                    f"{name} has a TTL: the target's server deletes rows that are in the shards",
+                    f"ALTER TABLE {name.quoted} TTL_ENABLE = 'OFF';",
+                    _ignore(TARGET_EVENTS, "the target is to have fewer rows than the shards"),
+                )
+            )
+    return results
+
+
+def _effect(
+    targets: tuple[TableName, ...], check: str, finding: str, *remedies: str
+) -> TargetEffect:
+    return TargetEffect(targets, _PLACE.failed(check, finding, *remedies))
 
 
 def _named_in(

@@ -20,6 +20,7 @@ CHUNK_TABLE = MetaTable(
     " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
     " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
     " known_to BIGINT NOT NULL DEFAULT 0, read_by BIGINT NOT NULL DEFAULT 0,"
+    " added_rows BIGINT NOT NULL DEFAULT 0,"
     " token BIGINT NOT NULL,"
     " PRIMARY KEY (source, schema_name, table_name, number)",
 )
@@ -34,7 +35,8 @@ class ReadChunk:
 
     Places are keys of positions, 0 where there is none: ``read_at``, where the binlog was at the
     moment that the rows are of, if that had to be known; ``known_to``, up to which the shard's
-    statements were known; ``read_by``, before which it was read.
+    statements were known; ``read_by``, before which it was read. ``added``: by how many rows the
+    target has grown.
     """
 
     rows: int
@@ -42,6 +44,7 @@ class ReadChunk:
     read_at: int
     known_to: int
     read_by: int
+    added: int
 
 
 def lost_chunk(source: str, member: TableName, number: int, expected: str) -> Mismatch:
@@ -74,7 +77,8 @@ def record_chunk(
 ) -> None:
     """Note in the transaction that wrote them that a chunk's rows are on the target."""
     session.run(
-        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d,known_to=%d,read_by=%d%s"
+        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d,known_to=%d,read_by=%d,"
+        b"added_rows=%d%s"
         % (
             table.encode(),
             DONE,
@@ -83,6 +87,7 @@ def record_chunk(
             read.read_at,
             read.known_to,
             read.read_by,
+            read.added,
             _where(source, member, number),
         )
     )

@@ -13,6 +13,7 @@ from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
 from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import (
     CopyState,
@@ -40,8 +41,13 @@ LATER_COPY_TABLE = MetaTable(
 COPY_TARGET_TABLE = MetaTable(
     "copy_target",
     "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
-    " key_lost TINYINT NOT NULL, PRIMARY KEY (target_schema, target_table)",
+    " key_lost TINYINT NOT NULL, forgotten_rows BIGINT NOT NULL,"
+    " PRIMARY KEY (target_schema, target_table)",
 )
+
+HAS_KEY, KEY_LOST, EMPTIED_NEXT = 0, 1, 2
+"""What is noted of a target that had no rows before its copy: no key tells its rows apart any more;
+so the next start empties it, unless it has more rows than were copied."""
 
 _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 
@@ -154,7 +160,7 @@ class CopyStore:
                     f"UPDATE {member} SET copy_state = %s WHERE {_PLACE}", (state.value, *place)
                 )
                 if state is not CopyState.COPIED:
-                    await transaction.fetch(f"DELETE FROM {chunk} WHERE {_PLACE}", place)
+                    await self._forget(transaction, place)
                     await transaction.fetch(f"DELETE FROM {later} WHERE {_PLACE}", place)
             lost = await transaction.fetch(
                 f"SELECT schema_name, table_name, number FROM {chunk} c"
@@ -191,7 +197,8 @@ class CopyStore:
             for target in targets:
                 await transaction.fetch(
                     f"REPLACE INTO {self._meta.table(COPY_TARGET_TABLE)}"
-                    " (target_schema, target_table, key_lost) VALUES (%s, %s, 0)",
+                    " (target_schema, target_table, key_lost, forgotten_rows)"
+                    " VALUES (%s, %s, 0, 0)",
                     (target.schema, target.table),
                 )
 
@@ -203,23 +210,25 @@ class CopyStore:
         async with self._meta.saving() as transaction:
             for target in targets:
                 await transaction.fetch(
-                    f"UPDATE {self._meta.table(COPY_TARGET_TABLE)} SET key_lost = 1"
+                    f"UPDATE {self._meta.table(COPY_TARGET_TABLE)} SET key_lost = %s"
                     " WHERE target_schema = %s AND target_table = %s",
-                    (target.schema, target.table),
+                    (KEY_LOST, target.schema, target.table),
                 )
 
     async def recopy_keyless(self) -> list[TableName]:
         """Note that targets that have lost their key are emptied at the next start, and all their
         shards copied anew: those that were empty before their copy. Which ones, in their order.
 
-        What is noted of targets whose shards are all copied is forgotten: what they hold later is
-        more than what was copied. The copies of all sources must be done. Raises
-        DatabaseUnavailableError, FencedError.
+        What is noted of other targets is forgotten if any of their shards is followed from now on:
+        what they hold later is more than what was copied. The copies of all sources must be done.
+        Raises DatabaseUnavailableError, FencedError.
         """
         member, noted = self._meta.table(MEMBER_TABLE), self._meta.table(COPY_TARGET_TABLE)
         async with self._meta.saving() as transaction:
             rows = await transaction.fetch(
-                f"SELECT target_schema, target_table FROM {noted} WHERE key_lost = 1 ORDER BY 1, 2"
+                f"SELECT target_schema, target_table FROM {noted} WHERE key_lost = %s"
+                " ORDER BY 1, 2",
+                (KEY_LOST,),
             )
             for place in rows:
                 await transaction.fetch(
@@ -227,11 +236,15 @@ class CopyStore:
                     " WHERE target_schema = %s AND target_table = %s",
                     (CopyState.RECOPY.value, *place),
                 )
-            await transaction.fetch(f"UPDATE {noted} SET key_lost = 0")
             await transaction.fetch(
-                f"DELETE FROM {noted} WHERE (target_schema, target_table) NOT IN (SELECT"
-                f" target_schema, target_table FROM {member} WHERE copy_state <> %s)",
-                (CopyState.COPIED.value,),
+                f"UPDATE {noted} SET key_lost = %s WHERE key_lost = %s", (EMPTIED_NEXT, KEY_LOST)
+            )
+            await transaction.fetch(
+                f"DELETE FROM {noted} WHERE (target_schema, target_table) IN (SELECT"
+                f" target_schema, target_table FROM {member} WHERE copy_state IN (%s, %s))"
+                " OR (target_schema, target_table) NOT IN (SELECT target_schema, target_table"
+                f" FROM {member})",
+                (CopyState.COPIED.value, CopyState.DEFERRED.value),
             )
         return [TableName(*place) for place in rows]
 
@@ -256,9 +269,7 @@ class CopyStore:
         async with self._meta.saving() as transaction:
             for name, structure in structures.items():
                 place = (source, name.schema, name.table)
-                await transaction.fetch(
-                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
-                )
+                await self._forget(transaction, place)
                 await transaction.fetch(
                     f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s, structure = %s,"
                     f" provenance = %s, doubt = '' WHERE {_PLACE}",
@@ -274,9 +285,7 @@ class CopyStore:
                 )
             for name, copy in later.items():
                 place = (source, name.schema, name.table)
-                await transaction.fetch(
-                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
-                )
+                await self._forget(transaction, place)
                 await transaction.fetch(
                     f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s WHERE {_PLACE}",
                     (CopyState.AGAIN.value, *place),
@@ -376,22 +385,44 @@ class CopyStore:
 
     async def read_again(self, source: str, spans: Iterable[ReadSpan]) -> None:
         """Note that the chunks that were read there are to be read once more."""
+        read = f"{_PLACE} AND known_to = %s AND read_by = %s"
         async with self._meta.saving() as transaction:
             for span in spans:
+                place = (source, span.member.schema, span.member.table)
+                chunks = (*place, span.known_to, span.read_by)
+                await self._count_on(transaction, place, read, chunks)
                 await transaction.fetch(
-                    f"UPDATE {self._meta.table(CHUNK_TABLE)} SET state = %s, token = %s"
-                    " WHERE source = %s AND schema_name = %s AND table_name = %s"
-                    " AND known_to = %s AND read_by = %s",
-                    (
-                        PLANNED,
-                        self._meta.lease.fence.token,
-                        source,
-                        span.member.schema,
-                        span.member.table,
-                        span.known_to,
-                        span.read_by,
-                    ),
+                    f"UPDATE {self._meta.table(CHUNK_TABLE)} SET state = %s, token = %s,"
+                    f" added_rows = 0 WHERE {read}",
+                    (PLANNED, self._meta.lease.fence.token, *chunks),
                 )
+
+    async def _forget(self, transaction: Transaction, place: tuple[str, str, str]) -> None:
+        """Forget the chunks of a shard, but not by how many rows its target has grown."""
+        await self._count_on(transaction, place, _PLACE, place)
+        await transaction.fetch(
+            f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
+        )
+
+    async def _count_on(
+        self,
+        transaction: Transaction,
+        place: tuple[str, str, str],
+        which: str,
+        args: tuple[object, ...],
+    ) -> None:
+        rows = await transaction.fetch(
+            "SELECT COALESCE(SUM(added_rows), 0)"
+            f" FROM {self._meta.table(CHUNK_TABLE)} WHERE {which}",
+            args,
+        )
+        await transaction.fetch(
+            f"UPDATE {self._meta.table(COPY_TARGET_TABLE)}"
+            " SET forgotten_rows = forgotten_rows + %s WHERE (target_schema, target_table) IN"
+            f" (SELECT target_schema, target_table FROM {self._meta.table(MEMBER_TABLE)}"
+            f" WHERE {_PLACE})",
+            (int(rows[0][0]), *place),
+        )
 
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""

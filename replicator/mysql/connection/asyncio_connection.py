@@ -81,15 +81,15 @@ class Connection:
         self._thread: Thread | None = None
         self._used_at = 0.0
 
-    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    async def fetch(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
 
         An answer that is not UTF-8 is an error of the server, too
-        (ER_INVALID_CHARACTER_STRING).
+        (ER_INVALID_CHARACTER_STRING). ``patience``: as of `execute`.
         """
-        async with self._held():
-            rows, _ = await self._run(sql, args, self._patience)
-            return rows
+        return (await self._answer(sql, args, patience))[0]
 
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
@@ -99,12 +99,16 @@ class Connection:
         With a patience of its own it is one that may take long: meanwhile the server is asked
         whether it is still at work on it.
         """
+        return (await self._answer(sql, args, patience))[1]
+
+    async def _answer(
+        self, sql: str, args: Sequence[object], patience: float | None
+    ) -> tuple[list[tuple[Any, ...]], int]:
         async with self._held():
             if patience is None:
-                _, affected = await self._run(sql, args, self._patience)
-                return affected
+                return await self._run(sql, args, self._patience)
             thread = await self._ask_thread()
-            return (await self._run_watched(sql, args, patience, thread))[1]
+            return await self._run_watched(sql, args, patience, thread)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from pymysql.err import MySQLError
@@ -28,17 +28,19 @@ PAGE_ROWS = 10_000
 
 _ROWS = "digest binary, key binary, net int, read int, normal binary, line binary, failure string"
 _SUMMED = """
-SELECT digest, FIRST(key) AS key, SUM(net) AS net, MAX(read) AS read, FIRST(normal) AS normal,
-       FIRST(line) AS line, MAX(failure) AS failure
+SELECT digest, FIRST(key) AS key, SUM(net) AS net, SUM(IF(net < 0, -net, 0)) AS there,
+       MAX(read) AS read, FIRST(normal) AS normal, MIN_BY(line, net) AS line,
+       MAX(failure) AS failure
 FROM {rows} GROUP BY digest, IF(digest = X'', read, -1)
 HAVING SUM(net) <> 0 OR MAX(failure) IS NOT NULL
 """
 _COUNTS = "SELECT net, read, failure FROM {summed} WHERE digest = X'' OR failure IS NOT NULL"
-_ALL = "SELECT digest, key, net, read, normal, line FROM {summed} WHERE digest <> X''"
+_ALL = "SELECT digest, key, net, there, read, normal, line FROM {summed} WHERE digest <> X''"
 _STAYED = """
 SELECT n.digest, n.key, CAST(SIGN(n.net) AS BIGINT) * LEAST(ABS(n.net), ABS(f.net)) AS net,
-       n.read, n.normal, n.line
+       n.there, n.read, n.normal, n.line
 FROM {now} n JOIN {former} f ON n.digest = f.digest AND SIGN(n.net) = SIGN(f.net)
+ AND n.net + n.there = f.net + f.there
 """
 _CHANGING = """
 SELECT n.* FROM {now} n LEFT SEMI JOIN {former} f ON n.key = f.key
@@ -61,7 +63,7 @@ class RowsUnreadError(Exception):
 class DigestsLooked:
     """What one reading found: ``rows`` of the target and of each shard, and how many rows differ,
     of those that differed before (all, the first time): ``missing``, ``extra`` and ``different``
-    stayed as they were, ``changing`` did not."""
+    stayed as they were, and the shards had as many of them; ``changing`` did not."""
 
     rows: tuple[int, ...]
     missing: int = 0
@@ -126,6 +128,7 @@ class DigestComparer:
                 # The last key may have more rows on the next page.
                 whole = [row for row in page if row["key"] != page[-1]["key"]]
             groups: dict[bytes, RowGroup] = {}
+            seen = {row["key"]: row["there"] for row in whole}
             for row in whole:
                 group = groups.setdefault(row["key"], RowGroup())
                 if row["net"] < 0:
@@ -134,7 +137,8 @@ class DigestComparer:
                     shard = (row["normal"], row["line"], row["read"] - 1)
                     group.in_shards += [shard] * row["net"]
             for key, group in groups.items():
-                yield from differences_of(self._comparison, key, group)
+                for difference in differences_of(self._comparison, key, group):
+                    yield replace(difference, seen=seen[key])
             if len(page) < PAGE_ROWS:
                 return
             condition = f"key > X'{whole[-1]['key'].hex()}'"
@@ -170,7 +174,7 @@ def _digests(number: int) -> Iterator[tuple[bytes, bytes, int, int, bytes, bytes
             for block, rows in sessions.to(table.source).blocks(rows_query(table, None, None)):
                 count += rows
                 for line in bytes(block).split(b"\n")[:rows]:
-                    written = comparison.written(table, line)
+                    written = table.written(line)
                     normal = comparison.normal(written)
                     digest = blake2b(normal, digest_size=16).digest()
                     key = comparison.key_of(normal) if comparison.key else digest

@@ -10,9 +10,7 @@ of row lines.
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
@@ -26,6 +24,13 @@ from replicator.pipeline.compare.compare_structures import (
     structure_differences,
 )
 from replicator.pipeline.compare.findings import ColumnLeftOut
+from replicator.pipeline.compare.value_forms import (
+    Form,
+    double_value,
+    float_value,
+    json_value,
+    key_form,
+)
 from replicator.pipeline.copy.copy_plan import (
     Bound,
     TableCopy,
@@ -34,13 +39,12 @@ from replicator.pipeline.copy.copy_plan import (
     plan_copy,
     same_type,
 )
-from replicator.pipeline.duplicate_keys.key_equality import key_form
 from replicator.pipeline.plans.planning import fill_field, filled_column, target_column
 from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 _FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
 _PLAIN = _FLOATS | {Literal.NUMBER, Literal.QUOTED}
@@ -49,9 +53,6 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
-
-Form = Callable[[bytes], bytes]
-"""Gives fields that stand for one value the same bytes; it is not asked for NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,16 @@ class ComparedTable:
     def __str__(self) -> str:
         return f"{self.source}: {self.name}" if self.source else str(self.name)
 
+    def written(self, line: bytes) -> bytes:
+        """The row line of this table as it is written to the target, in the target's charsets."""
+        if not self.transcodes:
+            return line
+        fields = line.split(b"\t")
+        for place, *codecs in self.transcodes:
+            if fields[place] != NULL_FIELD:
+                fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
+        return b"\t".join(fields)
+
     def own_key(self, line: bytes) -> KeyFields | None:
         """The columns and fields that the row with a key of the target has here.
 
@@ -117,8 +128,9 @@ class ComparisonPlan:
     target computes. ``forms``: (index, form) of the columns whose values are written in several
     ways. ``checksums``: most servers write all values alike, so that their own checksums are worth
     asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
-    ``structure``: as `structure_differences`. ``filled``: some shards lack columns that are
-    compared.
+    ``further``: of each unique key besides ``key``, the indexes of those that it is about.
+    ``own_columns``: the target has others than those compared. ``structure``: as
+    `structure_differences`. ``filled``: some shards lack columns that are compared.
     """
 
     target: ComparedTable
@@ -129,6 +141,8 @@ class ComparisonPlan:
     forms: tuple[tuple[int, Form], ...]
     checksums: bool
     computed: tuple[int, ...] = ()
+    further: tuple[tuple[int, ...], ...] = ()
+    own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
     filled: bool = False
@@ -137,16 +151,6 @@ class ComparisonPlan:
     def ranged(self) -> bool:
         """Whether the tables can be compared range by range."""
         return bool(self.target.cut)
-
-    def written(self, table: ComparedTable, line: bytes) -> bytes:
-        """The row line of a table as it is written to the target, in the target's charsets."""
-        if not table.transcodes:
-            return line
-        fields = line.split(b"\t")
-        for place, *codecs in table.transcodes:
-            if fields[place] != NULL_FIELD:
-                fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
-        return b"\t".join(fields)
 
     def normal(self, written: bytes) -> bytes:
         """A row line that is the same for equal rows, of one as it is written."""
@@ -183,7 +187,8 @@ def plan_comparison(
     copies = [
         _copy_of(s.member.source, _common(s, target), target, s.rules, s.condition) for s in shards
     ]
-    cut = _cut(target, shards, names)
+    known = frozenset(folded(column.name) for column in names)
+    cut = shared_order(target, target.row_key, shards, known) if target.row_key else ()
     forms, alike = _forms(names, shards)
     extra = (where.encode(),) if where else ()
     key = [folded(name) for name in (target.row_key.columns if target.row_key else ())]
@@ -210,6 +215,12 @@ def plan_comparison(
         forms=forms,
         checksums=alike and not any(table.transcodes for table in tables),
         computed=tuple(place for place, column in enumerate(names) if column.generated),
+        further=tuple(
+            tuple(places[its] for its in map(folded, unique.columns) if its in places)
+            for unique in target.keys
+            if unique != target.row_key
+        ),
+        own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
         structure=(joint_differences if joins else structure_differences)(target, shards),
         filled=bool(fills),
@@ -299,15 +310,13 @@ def _same(shard: ComparedShard, column: Column) -> bool:
     return its is not None and same_type(its, column)
 
 
-def _cut(
-    target: Table, shards: Sequence[ComparedShard], compared: Sequence[Column]
+def shared_order(
+    target: Table, key: UniqueKey, shards: Sequence[ComparedShard], names: frozenset[str]
 ) -> tuple[TargetColumn, ...]:
-    """The leading columns of the target's key that all tables order alike."""
-    if target.row_key is None:
-        return ()
-    names = {folded(column.name) for column in compared}
+    """The leading columns of a target's key, of those with these ``names`` (folded), that all
+    tables order alike."""
     found: list[TargetColumn] = []
-    for column in cutting_columns(target, target.row_key):
+    for column in cutting_columns(target, key):
         its = target.column(column.name)
         if its is None or folded(column.name) not in names:
             break
@@ -361,26 +370,6 @@ def _written_alike(column: Column, its: Column) -> bool:
     return same_type(column, its) or (column.type == its.type and kinds == {Literal.GEOMETRY})
 
 
-def float_value(field: bytes) -> bytes:
-    """The form of a FLOAT: the shortest text that has all of its bits, so that 0 and -0 differ."""
-    (single,) = struct.unpack("<f", struct.pack("<f", float(field)))
-    return repr(single).encode()
-
-
-def double_value(field: bytes) -> bytes:
-    """The form of a DOUBLE."""
-    return repr(float(field)).encode()
-
-
-def json_value(field: bytes) -> bytes:
-    """The form of a JSON: the order of its keys and its blanks don't count."""
-    value = field_value(field) or b""
-    try:
-        return json.dumps(json.loads(value), sort_keys=True, separators=(",", ":")).encode()
-    except ValueError:
-        return value
-
-
 def _table(
     copy: TableCopy,
     structure: Table,
@@ -406,6 +395,20 @@ def _table(
         selected.append(copy.selected[at])
         if at in codecs:
             transcodes.append((place, *codecs[at]))
+    table = ComparedTable(
+        source=copy.source,
+        name=TableName(structure.schema, structure.name),
+        selected=tuple(selected),
+        conditions=(*copy.conditions, *where),
+        transcodes=tuple(transcodes),
+    )
+    return ordered_by(table, structure, cut, rules)
+
+
+def ordered_by(
+    table: ComparedTable, structure: Table, cut: Sequence[TargetColumn], rules: MemberColumns
+) -> ComparedTable:
+    """The same table, with the ranges of its target's columns ``cut`` (`shared_order`)."""
     own = [structure.column(column.name) for column in cut]
     mapped = rules.mapped
     shifts = [
@@ -414,24 +417,29 @@ def _table(
     ]
     names = [folded(column.name) for column in cut]
     index = next(
-        (k.name for k in structure.keys if list(map(folded, k.columns[: len(names)])) == names), ""
+        (
+            k.name
+            for k in structure.keys
+            if not k.prefix and list(map(folded, k.columns[: len(names)])) == names
+        ),
+        "",
     )
-    return ComparedTable(
-        source=copy.source,
-        name=TableName(structure.schema, structure.name),
-        selected=tuple(selected),
-        conditions=(*copy.conditions, *where),
-        transcodes=tuple(transcodes),
+    return replace(
+        table,
         cut=tuple(target_column(column) for column in own if column is not None),
         shifts=tuple(shifts),
         index=index if cut else "",
     )
 
 
-def rows_query(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
-    """Selects the compared columns of the rows of a range."""
+def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) -> bytes:
+    """Selects the compared columns of the rows of a range; ``most``: of its first ones only."""
     selected = b",".join(table.selected) or b"''"
-    return b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
+    query = b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
+    if not most:
+        return query
+    order = b" ORDER BY " + b",".join(_names(table)) if table.cut else b""
+    return query + order + b" LIMIT %d" % most
 
 
 def key_rows_queries(
@@ -487,16 +495,25 @@ def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
     return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts or [b"''"])
 
 
-def bound_query(table: ComparedTable, lower: Bound, upper: Bound, rows: int) -> bytes:
-    """Selects, in hex, the key of the row with this number in a range. No row: it has fewer."""
-    names = b",".join(quote(column.name).encode() for column in table.cut)
+def bound_query(
+    table: ComparedTable, lower: Bound, upper: Bound, rows: int, *, from_end: bool = False
+) -> bytes:
+    """Selects, in hex, the key of the row with this number in a range, counted from its beginning
+    or its end; rows with a NULL do not count. No row: it has fewer."""
+    names = _names(table)
     hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
+    order = b",".join(name + b" DESC" if from_end else name for name in names)
+    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names))
     return b"SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET %d" % (
         hexed,
-        _from(replace(table, conditions=()), lower, upper),
-        names,
+        _from(there, lower, upper),
+        order,
         rows - 1,
     )
+
+
+def _names(table: ComparedTable) -> list[bytes]:
+    return [quote(column.name).encode() for column in table.cut]
 
 
 def bound_of(table: ComparedTable, row: Sequence[object]) -> tuple[bytes, ...]:

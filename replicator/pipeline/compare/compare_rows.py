@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pymysql.err import MySQLError
 
@@ -302,9 +302,9 @@ def lines_with_keys(
     """The lines of the same rows, as the server writes them, and how often each is there."""
     found: Counter[bytes] = Counter()
     for query in key_rows_queries(table, keys, per_query):
-        for lines, _ in _blocks(table, query, sessions):
+        for lines, _ in lines_of(table, query, sessions):
             if table.transcodes:
-                lines = [comparison.written(table, line) for line in lines]
+                lines = [table.written(line) for line in lines]
             found.update(lines)
     return found
 
@@ -319,14 +319,14 @@ def _rows(
     found: list[WrittenRow] = []
     size = 0
     for query in queries:
-        for lines, length in _blocks(table, query, sessions):
+        for lines, length in lines_of(table, query, sessions):
             size += length
             if limit and size > limit and len(found) > 1:
                 # The answer is not read to its end.
                 sessions.close()
                 raise _TooLargeError(table, len(found))
             for line in lines:
-                written = comparison.written(table, line)
+                written = table.written(line)
                 found.append((comparison.normal(written), written))
     return found
 
@@ -353,18 +353,23 @@ def _parts(doubt: Doubt, large: _TooLargeError, sessions: Sessions) -> tuple[Dou
 def _cuts(
     table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
 ) -> tuple[tuple[bytes, ...], ...]:
-    """Bounds behind each so-manyth row of a table in a range."""
-    bounds: list[tuple[bytes, ...]] = []
+    """Where to cut a range of a table into so many rows each."""
+    return tuple(islice(bounds_in(table, lower, upper, every, sessions), MOST_CUTS))
+
+
+def bounds_in(
+    table: ComparedTable, lower: Bound, upper: Bound, every: int, sessions: Sessions
+) -> Iterator[tuple[bytes, ...]]:
+    """Bounds behind each so-manyth row of a table in a range. Raises the driver's error."""
     behind = lower
-    while len(bounds) < MOST_CUTS:
+    while True:
         rows = sessions.to(table.source).rows(bound_query(table, behind, upper, every))
         if not rows:
-            break
+            return
         behind = bound_of(table, rows[0])
         if behind == upper:
-            break
-        bounds.append(behind)
-    return tuple(bounds)
+            return
+        yield behind
 
 
 def _sums(
@@ -391,12 +396,12 @@ def _by_digests(
 ) -> tuple[list[int], set[bytes]]:
     """How many rows each table has, and the keys that differ, by digests of the servers."""
 
-    def lines_of(table: ComparedTable) -> Iterator[Sequence[bytes]]:
+    def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         query = digests_query(comparison, table, look.lower, look.upper)
-        for lines, _ in _blocks(table, query, sessions):
+        for lines, _ in lines_of(table, query, sessions):
             yield lines
 
-    return _differing(comparison, lines_of, lambda line: line.rpartition(b"\t")[0])
+    return _differing(comparison, of_table, lambda line: line.rpartition(b"\t")[0])
 
 
 def _by_rows(
@@ -404,26 +409,26 @@ def _by_rows(
 ) -> tuple[list[int], set[bytes]]:
     """The same by the rows themselves."""
 
-    def lines_of(table: ComparedTable) -> Iterator[Sequence[bytes]]:
+    def of_table(table: ComparedTable) -> Iterator[Sequence[bytes]]:
         size = count = 0
         query = rows_query(table, look.lower, look.upper)
-        for lines, length in _blocks(table, query, sessions):
+        for lines, length in lines_of(table, query, sessions):
             size += length
             count += len(lines)
             if most and count > 1 and (size > LARGEST_RANGE or count > most):
                 sessions.close()
                 raise _TooLargeError(table, count)
             if table.transcodes or comparison.forms:
-                yield [comparison.normal(comparison.written(table, line)) for line in lines]
+                yield [comparison.normal(table.written(line)) for line in lines]
             else:
                 yield lines
 
-    return _differing(comparison, lines_of, comparison.key_of)
+    return _differing(comparison, of_table, comparison.key_of)
 
 
 def _differing(
     comparison: ComparisonPlan,
-    lines_of: Callable[[ComparedTable], Iterator[Sequence[bytes]]],
+    of_table: Callable[[ComparedTable], Iterator[Sequence[bytes]]],
     key_of: Callable[[bytes], bytes],
 ) -> tuple[list[int], set[bytes]]:
     # The shards first: what the target has then is at least as new, unless it waits.
@@ -431,20 +436,23 @@ def _differing(
     counts = []
     for shard in comparison.shards:
         before = shards.total()
-        for lines in lines_of(shard):
+        for lines in of_table(shard):
             shards.update(lines)
         counts.append(shards.total() - before)
     target: Counter[bytes] = Counter()
-    for lines in lines_of(comparison.target):
+    for lines in of_table(comparison.target):
         target.update(lines)
     differing = (shards - target) + (target - shards)
     return [target.total(), *counts], {key_of(line) for line in differing}
 
 
-def _blocks(
+def lines_of(
     table: ComparedTable, query: bytes, sessions: Sessions
 ) -> Iterator[tuple[list[bytes], int]]:
-    """The lines of an answer, block by block, with the bytes of each block."""
+    """The lines of an answer, block by block, with the bytes of each block.
+
+    Raises the driver's error; the sessions must be closed if it is not read to its end.
+    """
     for block, rows in sessions.to(table.source).blocks(query):
         yield bytes(block).split(b"\n")[:rows], len(block)
 

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from replicator.mysql.names import Member, folded
+from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.columns.member_columns import MemberColumns
+from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.schema.effects.column_values import value_clause
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.alters import NoAlterError
@@ -36,6 +38,14 @@ class ComparedShard:
     structure: Table
     rules: MemberColumns
     condition: str = ""
+
+
+def compared_shard(
+    member: Member, structure: Table, rules: MemberColumns, filters: ExpressionFilters
+) -> ComparedShard:
+    """A shard with the rows that the ``filters`` of its source leave. Raises ExpressionError."""
+    filtered = rules_for(filters, member.name, structure)
+    return ComparedShard(member, structure, rules, filtered.copied if filtered else "")
 
 
 def structure_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:

@@ -86,7 +86,8 @@ class RowDifference:
     is there.
 
     ``times``: how often it is there too few times (or, on the target only, too many times).
-    ``columns``: the indexes of those that differ, where both have it.
+    ``columns``: the indexes of those that differ, where both have it. ``seen``: without a key, how
+    many rows of the target were equal to it.
     """
 
     key: bytes
@@ -95,6 +96,7 @@ class RowDifference:
     shard: str = ""
     times: int = 1
     columns: tuple[int, ...] = ()
+    seen: int = 0
 
     @property
     def kind(self) -> str:

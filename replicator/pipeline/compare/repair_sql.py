@@ -6,7 +6,7 @@ changed since: what the task has mended by then is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from replicator.downstream.rows.literals import (
     NULL_FIELD,
@@ -33,33 +33,52 @@ HEAD = (
 """Settings under which values are written as they are."""
 
 
+_ORDER = (b"DELETE", b"UPDATE", b"INSERT")
+
+
 def repair_statements(
     comparison: ComparisonPlan, differences: Sequence[RowDifference]
 ) -> Iterator[bytes]:
-    """Statements without their semicolons: the deletions first, since keys may be in their way.
+    """Statements without their semicolons, in the order of `in_order`.
 
     Columns that the target computes are not written, so a row that differs in these alone gets no
     statement.
     """
-    for difference in sorted(differences, key=_order):
-        yield from statements_of(comparison, difference)
+    statements = [s for found in differences for s in _statements(comparison, found)]
+    return in_order(lambda: statements)
 
 
-def _order(difference: RowDifference) -> int:
-    return ("extra", "different", "missing").index(difference.kind)
+def in_order(statements: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+    """The same statements: deletions first and insertions last, since keys may be in their way.
+
+    ``statements`` is asked for them three times.
+    """
+    for verb in _ORDER:
+        yield from (statement for statement in statements() if statement.startswith(verb))
 
 
-def statements_of(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
+def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterator[bytes]:
     """The statements for one row."""
     table = comparison.target.name.quoted.encode()
     old, new = difference.on_target, difference.in_shard
-    if old is not None and new is not None:
+    if old is not None and new is not None and not _is_in_the_way(comparison, difference):
         yield from _update(table, comparison, difference, old, new)
-    elif old is not None:
+        return
+    if old is not None:
         where = _where(comparison, old)
         yield b"DELETE FROM %s WHERE %s LIMIT %d" % (table, where, difference.times)
-    elif new is not None:
+    if new is not None:
         yield from _insert(table, comparison, new, difference.times)
+
+
+def _is_in_the_way(comparison: ComparisonPlan, difference: RowDifference) -> bool:
+    """Whether the row has a value that another one may need, or needs one that another may have.
+
+    Then it is put anew, but for columns of the target's own, which would be lost.
+    """
+    if comparison.own_columns:
+        return False
+    return any(not set(places).isdisjoint(difference.columns) for places in comparison.further)
 
 
 def _update(
@@ -102,9 +121,13 @@ def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
         # By the column's own comparison, so that the server finds the row by its index.
         name = identifier(comparison.columns[at].name)
         found.append(name + b"=" + key_predicate(comparison.columns[at], fields[at]))
-    for column, field in zip(comparison.columns, fields, strict=True):
-        found.append(row_predicate(column, field))
-    return b" AND ".join(found)
+    return b" AND ".join([*found, equal_to(comparison, line)])
+
+
+def equal_to(comparison: ComparisonPlan, line: bytes) -> bytes:
+    """What is true of the target's rows that are written as this one is."""
+    fields = line.split(b"\t")
+    return b" AND ".join(map(row_predicate, comparison.columns, fields))
 
 
 def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:

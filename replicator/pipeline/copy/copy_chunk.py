@@ -272,20 +272,14 @@ def _copy(
             read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
         attempts.source = ""
         reach(Failpoint.CHUNK_WRITTEN)
-        read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
+        added = counter.rows - replaced - ignored
+        read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by, added)
         record_chunk(session, table, *place, read)
         reach(Failpoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(Failpoint.CHUNK_COMMITTED)
-    return ChunkOutcome(
-        chunk,
-        CopyOutcome.DONE,
-        rows=counter.rows,
-        size=counter.size,
-        replaced=replaced,
-        ignored=ignored,
-        read_at=read_at,
-    )
+    done = ChunkOutcome(chunk, CopyOutcome.DONE, counter.rows, counter.size)
+    return replace(done, replaced=replaced, ignored=ignored, read_at=read_at)
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
@@ -295,7 +289,7 @@ def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> Chunk
     """Record the chunk of a shard whose rows all went."""
     copy = chunk.copy
     # Without a key, what the binlog has of it before it went can't be told from copies.
-    read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0)
+    read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0, 0)
     record_chunk(session, table, copy.source, copy.member, chunk.number, read)
     session.run(b"COMMIT")
     return ChunkOutcome(chunk, CopyOutcome.DONE)

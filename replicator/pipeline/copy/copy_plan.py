@@ -189,7 +189,7 @@ def plan_copy(
         key = tuple(replace(column, name=changed.names[folded(column.name)]) for column in key)
         key_name = changed.key_name if key else ""
     selected = [
-        *(_selected(structure.columns[i], its, rules, changed) for i, its in pairs.items()),
+        *(selected_value(structure.columns[i], its, rules, changed) for i, its in pairs.items()),
         *(b"x'%s'" % value.hex().encode() for _, value in filled),
     ]
     return TableCopy(
@@ -367,9 +367,10 @@ def _mapped(rules: MemberColumns, changed: ChangedShard | None) -> MappedColumn 
     return None if name is None else replace(mapped, name=name)
 
 
-def _selected(
-    column: Column, target: Column, rules: MemberColumns, changed: ChangedShard | None
+def selected_value(
+    column: Column, target: Column, rules: MemberColumns, changed: ChangedShard | None = None
 ) -> bytes:
+    """What is selected for a column of a shard, as SQL; ``changed`` as for `plan_copy`."""
     found = quote(column.name).encode()
     if changed is not None:
         expression = changed.expressions[folded(column.name)]

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.errors import error_text
+from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
-from replicator.pipeline.duplicate_keys.key_reading import KeyReader, KeyServers
+from replicator.pipeline.duplicate_keys.key_reading import KeyReader
 from replicator.pipeline.duplicate_keys.key_sample import HOLDERS, KeyTally
 from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import release_slots
@@ -51,7 +52,7 @@ FROM marked GROUP BY key, read, PMOD(HASH(digest), {SLOTS})
 
 
 def compare_keys(
-    spark: SparkContext, parts: Sequence[Sequence[KeyRead]], servers: KeyServers
+    spark: SparkContext, parts: Sequence[Sequence[KeyRead]], servers: CompareServers
 ) -> dict[int, KeyTally]:
     """Compare keys of members: what was found, by key.
 
@@ -95,11 +96,12 @@ def digest_frame(spark: SparkContext, tasks: int) -> DataFrame:
 def _read(task: int) -> Iterator[tuple[int, bytes, int, bytes]]:
     servers, parts = unsealed()
     number = sum(map(len, parts[:task]))
-    with contextlib.closing(KeyReader(servers)) as reader:
+    with contextlib.closing(Sessions(servers)) as sessions:
+        reader = KeyReader(sessions)
         for place, read in enumerate(parts[task], number):
             try:
-                for digest, line in reader.values(read):
+                for digest, line in reader.all(read):
                     yield read.key, digest, place, line
             except (MySQLError, BinlogError) as error:
-                reader.drop(read.member.source)
+                sessions.close()
                 yield _UNREAD, b"%d" % place, place, error_text(error).encode()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.rows.literals import field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, TableName, folded, quote
-from replicator.pipeline.copy.copy_plan import Bound, cutting_columns, key_range
-from replicator.pipeline.duplicate_keys.key_equality import Comparing, is_number, key_form
+from replicator.pipeline.compare.compare_plan import ComparedTable, ordered_by, shared_order
+from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.value_forms import Form, key_form
+from replicator.pipeline.copy.copy_plan import selected_value
+from replicator.pipeline.duplicate_keys.text_weights import Comparing
 from replicator.pipeline.plans.planning import charset_change
-from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.rows.values.charsets import codec
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
@@ -29,25 +31,17 @@ class UnreadableKeyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """One column of a target's key, as a member has it.
+    """One column of a target's key. ``form`` as `key_form`; ``comparing`` is set for text."""
 
-    ``selected`` is an item of a SELECT list, ``form`` as `key_form` gives it. ``transcode``: the
-    codecs from and to which its text goes. ``comparing`` is set for text, ``charset`` is that of
-    the shard.
-    """
-
-    selected: bytes
-    form: Callable[[bytes], bytes]
-    transcode: tuple[str, str] | None = None
+    form: Form
     comparing: Comparing | None = None
-    charset: str = ""
 
     def readable(self, field: bytes) -> str:
         """A field for people."""
         value = field_value(field) or b""
-        if self.charset:
+        if self.comparing:
             with contextlib.suppress(BinlogError):  # Python has no codec for it
-                return value.decode(codec(self.charset), "backslashreplace")
+                return value.decode(codec(self.comparing.charset), "backslashreplace")
         text = value.decode("ascii", "replace")
         return text if value.isascii() and text.isprintable() else "0x" + value.hex()
 
@@ -56,25 +50,15 @@ class KeyColumn:
 class KeyRead:
     """A key of a target (``key``, a number) as it is read from a member.
 
-    Rows are read in the order of the columns ``order`` by the index ``index``; both are empty where
-    none serves. ``condition``: which rows reach the target, as SQL, empty for all. ``estimate``:
-    about how many rows the member has.
+    ``table`` selects the ``columns`` of the key, of the rows that reach the target and have no NULL
+    there: a NULL is equal to none. ``estimate``: about how many rows the member has.
     """
 
     key: int
     member: Member
-    table: bytes
+    table: ComparedTable
     columns: tuple[KeyColumn, ...]
-    index: str = ""
-    order: tuple[TargetColumn, ...] = ()
-    condition: bytes = b""
     estimate: int = 0
-
-    @property
-    def selected(self) -> list[bytes]:
-        """What is selected: the key's columns, and behind them ``order``, where it is not them."""
-        columns, order = [column.selected for column in self.columns], _names(self.order)
-        return columns if columns == order else columns + order
 
     def readable(self, line: bytes) -> str:
         """The key's fields of a row line for people; the line may be cut off."""
@@ -82,46 +66,70 @@ class KeyRead:
         return ", ".join(c.readable(f) for c, f in zip(self.columns, fields, strict=False))
 
 
+def key_order(
+    target: Table, unique: UniqueKey, shards: Sequence[ComparedShard]
+) -> tuple[TargetColumn, ...]:
+    """The columns of a target's key by which the same ranges are read in all shards, by an index.
+
+    Empty where they have none in common; then they are read from end to end.
+    """
+    filled = {folded(column.name) for shard in shards for column in shard.rules.extracted}
+    own = tuple(name for name in unique.columns if folded(name) not in filled)
+    found = shared_order(target, UniqueKey(unique.name, own), shards, frozenset(map(folded, own)))
+    names = [folded(column.name) for column in found]
+    for shard in shards:
+        keys = [list(map(folded, key.columns)) for key in shard.structure.keys if not key.prefix]
+        if unique.prefix or not any(key[: len(names)] == names for key in keys):
+            return ()
+    return found
+
+
 def plan_key(
     key: int,
-    member: Member,
-    structure: Table,
+    shard: ComparedShard,
     target: Table,
     unique: UniqueKey,
-    *,
-    rules: MemberColumns = AS_THEY_ARE,
-    condition: str = "",
+    order: Sequence[TargetColumn] = (),
     estimate: int = 0,
 ) -> KeyRead | None:
     """How a target's key is read from a shard; None where no row of it can have another's value.
 
-    ``key`` is the number of the key, ``condition`` that of the rows which reach the target, as SQL,
-    ``estimate`` about how many the shard has. Raises UnreadableKeyError and
+    ``key`` is the number of the key, ``order`` that of all shards by `key_order`, ``estimate``
+    about how many rows the shard has. Raises UnreadableKeyError and
     `replicator.pipeline.plans.planning.PlanError`.
     """
     lengths = _lengths(target, unique)
-    columns = []
-    for name in unique.columns:
-        found = _column(member, structure, target, name, rules)
-        if found is None:
+    selected, columns, transcodes = [], [], []
+    for place, name in enumerate(unique.columns):
+        its = target.column(name)
+        if its is None:
+            raise UnreadableKeyError(f"it is about an expression, {name}")
+        read = _selected(shard, target, its)
+        if read is None:
             return None
+        column, expression = read
         if folded(name) in lengths:
-            selected = b"LEFT(%s,%d)" % (found.selected, lengths[folded(name)])
-            found = replace(found, selected=selected)
-        columns.append(found)
-    by = _own_key(structure, unique) or structure.row_key
-    order = cutting_columns(structure, by) if by else ()
-    ordered = by is not None and len(order) == len(by.columns)
-    return KeyRead(
-        key=key,
-        member=member,
-        table=TableName(structure.schema, structure.name).quoted.encode(),
-        columns=tuple(columns),
-        index=by.name if by and ordered else "",
-        order=order if ordered else (),
-        condition=condition.encode(),
-        estimate=estimate,
+            expression = b"LEFT(%s,%d)" % (expression, lengths[folded(name)])
+        selected.append(expression)
+        text = its.sql_type.literal in (Literal.TEXT, Literal.ENUM) and bool(its.charset)
+        codecs = charset_change(str(shard.member), column, its, "") if text else None
+        if codecs:
+            transcodes.append((place, *codecs))
+        comparing = Comparing(its.charset, its.collation) if text else None
+        columns.append(KeyColumn(key_form(its), comparing))
+    structure = shard.structure
+    table = ComparedTable(
+        source=shard.member.source,
+        name=TableName(structure.schema, structure.name),
+        selected=tuple(selected),
+        conditions=(
+            *(expression + b" IS NOT NULL" for expression in selected),
+            *((shard.condition.encode(),) if shard.condition else ()),
+        ),
+        transcodes=tuple(transcodes),
     )
+    table = ordered_by(table, structure, order, shard.rules)
+    return KeyRead(key, shard.member, table, tuple(columns), estimate)
 
 
 def is_kept_by(structure: Table, target: Table, key: UniqueKey) -> bool:
@@ -139,87 +147,19 @@ def _alike(structure: Table, target: Table) -> bool:
     return all(not c.collation or its is None or c.collation == its.collation for c, its in pairs)
 
 
-def page_query(read: KeyRead, behind: Bound, rows: int) -> bytes:
-    """Selects the next ``rows`` values of a key behind a bound of ``order``, in its order.
-
-    Without an order it selects all values, or ``rows`` of them where that is not 0. Values with a
-    NULL are left out: they are equal to none.
-    """
-    conditions = [column.selected + b" IS NOT NULL" for column in read.columns]
-    if read.condition:
-        conditions.append(b"(%s)" % read.condition)
-    if behind is not None:
-        conditions.append(key_range(read.order, behind, b">"))
-    where = b" WHERE " + b" AND ".join(conditions)
-    return _query(read, read.selected, where) + (b" LIMIT %d" % rows if rows else b"")
-
-
-def place_query(read: KeyRead, offset: int, *, from_end: bool) -> bytes:
-    """Selects the ``order`` of the row that comes ``offset`` rows behind the first or last one."""
-    way = b" DESC" if from_end else b""
-    return _query(read, _names(read.order), way=way) + b" LIMIT 1 OFFSET %d" % offset
-
-
-def _query(read: KeyRead, selected: list[bytes], where: bytes = b"", way: bytes = b"") -> bytes:
-    query = b"SELECT %s FROM %s" % (b",".join(selected), read.table)
-    if not read.order:
-        return query + where
-    names = b",".join(name + way for name in _names(read.order))
-    index = quote(read.index).encode()
-    return query + b" FORCE INDEX (%s)%s ORDER BY %s" % (index, where, names)
-
-
-def last_place(read: KeyRead, line: bytes) -> Bound:
-    """The ``order`` of a row that `page_query` gave."""
-    return tuple(line.split(b"\t")[-len(read.order) :])
-
-
-def _names(columns: tuple[TargetColumn, ...]) -> list[bytes]:
-    return [quote(column.name).encode() for column in columns]
-
-
-def _column(
-    member: Member, structure: Table, target: Table, name: str, rules: MemberColumns
-) -> KeyColumn | None:
-    its = target.column(name)
-    if its is None:
-        raise UnreadableKeyError(f"it is about an expression, {name}")
-    extracted = next((c for c in rules.extracted if folded(c.name) == folded(name)), None)
-    if extracted is not None:
-        return _constant(member, its, extracted.value)
-    column = structure.column(name)
-    if column is None:
-        default = None if its.auto_increment else _default(target, its)
-        return None if default is None else _constant(member, its, default)
-    selected = quote(column.name).encode()
-    if column.base_type == "float":
-        # As text it has six digits, as a DOUBLE all that tell it apart.
-        selected += b"*1e0"
-    elif column.base_type == "bit" and is_number(its):
-        # The shard shows it as bytes.
-        selected += b"+0"
-    mapped = rules.mapped
-    if mapped and folded(mapped.name) == folded(name):
-        selected += b"|%d" % mapped.upper
-    return _compared(member, column, its, selected)
-
-
-def _constant(member: Member, its: Column, value: str) -> KeyColumn:
-    """A column that is the same in all rows of the member."""
+def _selected(shard: ComparedShard, target: Table, its: Column) -> tuple[Column, bytes] | None:
+    """What a shard has for a column of the target's key, and the SQL for it; None: only NULL."""
+    wanted = folded(its.name)
+    value = next((c.value for c in shard.rules.extracted if folded(c.name) == wanted), None)
+    column = shard.structure.column(its.name)
+    if value is None and column is not None:
+        return column, selected_value(column, its, shard.rules)
+    if value is None and not its.auto_increment:
+        value = _default(target, its)
+    if value is None:
+        return None
     given = Column(its.name, its.type, "utf8mb4" if its.charset else "")
-    return _compared(member, given, its, b"x'%s'" % value.encode().hex().encode())
-
-
-def _compared(member: Member, column: Column, its: Column, selected: bytes) -> KeyColumn:
-    text = its.sql_type.literal in (Literal.TEXT, Literal.ENUM) and bool(its.charset)
-    shard = f"{member.source}: {member.name.table}"
-    return KeyColumn(
-        selected=selected,
-        form=key_form(its),
-        transcode=charset_change(shard, column, its, "") if text else None,
-        comparing=Comparing(its.charset, its.collation) if text else None,
-        charset=column.charset,
-    )
+    return given, b"x'%s'" % value.encode().hex().encode()
 
 
 def _default(target: Table, its: Column) -> str | None:
@@ -234,14 +174,6 @@ def _default(target: Table, its: Column) -> str | None:
                 text = default[1].strip("'").replace("''", "'")
                 return None if default[1].upper() == "NULL" else text
     raise UnreadableKeyError(f"the shard has no column {its.name}, and what fills it is not known")
-
-
-def _own_key(structure: Table, key: UniqueKey) -> UniqueKey | None:
-    wanted = list(map(folded, key.columns))
-    for own in structure.keys:
-        if not own.prefix and not key.prefix and list(map(folded, own.columns)) == wanted:
-            return own
-    return None
 
 
 def _lengths(target: Table, key: UniqueKey) -> dict[str, int]:

@@ -10,20 +10,21 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
 from pymysql.err import MySQLError
 
 from replicator.binlog.errors import BinlogError
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
-from replicator.mysql.names import Member, folded
+from replicator.mysql.names import Member
+from replicator.pipeline.compare.compare_plan import bound_of, bound_query
+from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.copy.copy_plan import Bound
-from replicator.pipeline.duplicate_keys.key_plan import KeyRead, place_query
-from replicator.pipeline.duplicate_keys.key_reading import KeyReader, KeyServers
+from replicator.pipeline.duplicate_keys.key_plan import KeyRead
+from replicator.pipeline.duplicate_keys.key_reading import KeyReader
 
 EXAMPLES = 20
 """Shared values that are kept as examples."""
@@ -93,10 +94,11 @@ class KeyTally:
                 self.add_example(reads, lines[0], members[:HOLDERS], len(members))
 
 
-def sample_key(reads: Sequence[KeyRead], servers: KeyServers, size: int) -> KeyTally:
+def sample_key(reads: Sequence[KeyRead], servers: CompareServers, size: int) -> KeyTally:
     """Look at about ``size`` values of one key, as it is read from its members. Blocks."""
     tally = KeyTally()
-    with contextlib.closing(_Sample(reads, KeyReader(servers), tally.failures)) as sample:
+    with contextlib.closing(Sessions(servers)) as sessions:
+        sample = _Sample(reads, sessions, KeyReader(sessions), tally.failures)
         rows = sample.all(size) if sum(read.estimate for read in reads) <= size else None
         if rows is None:
             tally.whole = False
@@ -107,23 +109,12 @@ def sample_key(reads: Sequence[KeyRead], servers: KeyServers, size: int) -> KeyT
     return tally
 
 
-_Place = tuple[tuple[TargetColumn, ...], Bound]
-"""A place in the order of an index: behind these values of these columns, or the beginning."""
-
-
-def _fits(read: KeyRead, order: tuple[TargetColumn, ...]) -> bool:
-    """Whether a member is read in this order."""
-    return [folded(c.name) for c in read.order] == [folded(c.name) for c in order]
-
-
 @dataclass(frozen=True, slots=True)
 class _Sample:
     reads: Sequence[KeyRead]
+    sessions: Sessions
     reader: KeyReader
     failures: dict[Member, str]
-
-    def close(self) -> None:
-        self.reader.close()
 
     def all(self, size: int) -> list[Row] | None:
         """All values; None where the servers' numbers, which are estimates, told far too few."""
@@ -138,44 +129,46 @@ class _Sample:
         """The values of all members from the same places on."""
         count = len(self.reads)
         parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
-        places: list[_Place] = []
+        places: list[Bound] = [None]
         for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
             with contextlib.suppress(MySQLError):  # told when its values are read
                 places += self._places(read, parts, size // (count * REFERENCES * PARTS))
-        limit = max(FEWEST, size // (count * (1 + len(places))))
+        limit = max(FEWEST, size // (count * len(places)))
         for number, read in enumerate(self.reads):
-            for order, behind in [(read.order, None), *places]:
-                if _fits(read, order) and read.member not in self.failures:
-                    # The values are written as literals of the columns that they are from.
-                    yield from self._rows(number, replace(read, order=order), behind, limit)
+            for behind in places:
+                if read.member not in self.failures:
+                    yield from self._rows(number, read, behind, limit)
 
     def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
         try:
-            for digest, line in self.reader.values(read, behind=behind, limit=limit):
+            for digest, line in self.reader.first(read, behind, limit):
                 yield digest, number, line
         except (MySQLError, BinlogError) as error:
-            self.reader.drop(read.member.source)
+            self.sessions.close()
             self.failures[read.member] = error_text(error)
 
-    def _places(self, read: KeyRead, parts: int, near: int) -> Iterator[_Place]:
-        """Places in the range of a member's values, in the order of its index."""
-        first = self._place(read, 0) if read.order else None
+    def _places(self, read: KeyRead, parts: int, near: int) -> Iterator[tuple[bytes, ...]]:
+        """Places in the range of a member's values."""
+        first = self._place(read, 0) if read.table.cut else None
         if first is None:
             return
         last = self._place(read, near, from_end=True)
         if last is not None:
-            yield (read.order, last)
-            if len(read.order) == 1 and read.order[0].literal is Literal.NUMBER:
+            yield last
+            if len(read.table.cut) == 1 and read.table.cut[0].literal is Literal.NUMBER:
                 with contextlib.suppress(ValueError):  # a DECIMAL
                     low, high = int(first[0]), int(last[0])
                     starts = [low - 1, *(low + (high - low) * n // parts for n in range(1, parts))]
-                    yield from ((read.order, (b"%d" % start,)) for start in starts)
+                    yield from ((b"%d" % start,) for start in starts)
                     return
         for n in range(1, parts):
             place = self._place(read, min(read.estimate, FARTHEST) * n // parts)
             if place is not None:
-                yield read.order, place
+                yield place
 
-    def _place(self, read: KeyRead, offset: int, *, from_end: bool = False) -> Bound:
-        query = place_query(read, offset, from_end=from_end)
-        return next(iter(self.reader.places(read, query)), None)
+    def _place(
+        self, read: KeyRead, offset: int, *, from_end: bool = False
+    ) -> tuple[bytes, ...] | None:
+        query = bound_query(read.table, None, None, offset + 1, from_end=from_end)
+        rows = self.sessions.to(read.member.source).rows(query)
+        return bound_of(read.table, rows[0]) if rows else None

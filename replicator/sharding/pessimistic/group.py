@@ -58,6 +58,7 @@ class Group(Generic[Name, Event]):
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
         self.held: Counter[int] = Counter()
         self.ahead: list[Place] = []
+        self._renumbered = False
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
@@ -105,9 +106,14 @@ class Group(Generic[Name, Event]):
                 tuple(version for version in versions if version > matched)
                 for versions in (state.awaited, state.optional)
             )
-            self.members[item.member] = MemberState(state.version, item.at, awaited, optional)
+            self.members[item.member] = replace(
+                state, since=item.at, awaited=awaited, optional=optional
+            )
             self._reach(item.at)
             return Recorded(matched, awaited=True)
+        while self._precedes(state.version + 1, item):
+            self._advance(item.member, state.version + 1)
+            state = self.members[item.member]
         version = state.version + 1
         if version <= self.known:
             resolved = self._history[version - 1]
@@ -115,9 +121,34 @@ class Group(Generic[Name, Event]):
                 raise HistoryError(self.source, self.target, version, item, resolved)
         else:
             self.items[version] = (*self.items.get(version, ()), item)
-        self.members[item.member] = MemberState(version, item.at)
+        self._advance(item.member, version)
+        self.members[item.member] = replace(
+            self.members[item.member], since=item.at, awaited=(), optional=()
+        )
         self._reach(item.at)
         return Recorded(version, awaited=False)
+
+    def _precedes(self, version: int, item: Item[Name, Event]) -> bool:
+        """Whether the target's item of a version, which is another target's of those that are tied,
+        was forced before this one: then the members get it here, and this is their next."""
+        resolved = self.resolved(version)
+        return resolved is not None and resolved.unlocked and resolved.target != item.target
+
+    def _advance(self, member: Name, version: int) -> None:
+        """Bring a member, and those that are connected with it, to a version.
+
+        Where that is an item of the history, those of its target are granted it.
+        """
+        connected = self.members[member].connected
+        for name, state in self.members.items():
+            if name == member or (connected and state.connected == connected):
+                self.members[name] = self._at(state, version)
+
+    def _at(self, state: MemberState, version: int) -> MemberState:
+        resolved = self.resolved(version)
+        granted = resolved is not None and resolved.target == state.target
+        awaited = (*state.awaited, version) if granted else state.awaited
+        return replace(state, version=version, awaited=awaited)
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
         """Which of the items that the member has without a DDL of its own this is, if any.
@@ -245,6 +276,8 @@ class Group(Generic[Name, Event]):
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
         at = max(self.seen, self._acted_upon) if forced else self.seen
         self._resume = resume
+        open_items = self.items.get(self.known + 1, ())
+        self._renumbered = any(item.target != resolved.target for item in open_items)
         cutover = Cutover(self.known + 1, at, forced)
         self._cutovers = (*self._cutovers, cutover)
         self._history = (*self._history, resolved)
@@ -254,9 +287,10 @@ class Group(Generic[Name, Event]):
     @property
     def can_adopt(self) -> bool:
         """Whether the next version can be used without reading again: its cutover is passed, and
-        none of its rows was held, nor a table ahead of it created.
+        none of its rows was held, nor a table ahead of it created, nor has a member an item that
+        comes after it now.
         """
-        held = self.held[self.known + 1] or self.ahead
+        held = self.held[self.known + 1] or self.ahead or self._renumbered
         return self.base > self.known and not held
 
     def adopt(self) -> None:
@@ -332,5 +366,4 @@ class Group(Generic[Name, Event]):
                     f"{self}: {name} comes to {cutover} with version {state.version}"
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
-                awaited = (*state.awaited, cutover.version)
-                self.members[name] = replace(state, version=cutover.version, awaited=awaited)
+                self.members[name] = self._at(state, cutover.version)

@@ -266,3 +266,31 @@ def test_one_of_200_targets_waits_and_the_others_do_not(
     change(31)
     estate.until_equal(task)
     estate.until_blocked(task)
+
+
+@pytest.mark.remedy("target.changed-by-others", "resume", "run")
+@pytest.mark.slow
+def test_a_trigger_that_somebody_adds_blocks_its_target_once_the_task_looks_again(
+    life_of: Callable[..., Life],
+) -> None:
+    life = life_of("", "t0", "t1")
+    estate, task = life.estate, life.start()
+    t0, schema = estate.shown("t0"), estate.shown("t0").partition(".")[0]
+    trigger = f"CREATE TRIGGER {schema}.fires BEFORE INSERT ON {t0} FOR EACH ROW SET @x = 1"
+    for key in (1, 2):
+        estate.target.execute(trigger)
+        life.command("pause")
+        life.command("resume")
+        part = estate.until_blocked(task, t0)[t0]
+        assert part.error is not None
+        assert part.error.event == "target.changed-by-others"
+        estate.do("a", *(f"INSERT INTO {t} VALUES ({key}, 1)" for t in estate.tables))
+        estate.until_equal(task, "t1")
+        if key == 1:
+            estate.target.execute(part.error.remedies[0])
+            life.command("resume")
+            estate.until_equal(task)
+    life.command("stop")
+    with estate.file.open("a") as file:
+        file.write("ignore-checking-items: [target_triggers]\n")
+    estate.until_equal(life.start())

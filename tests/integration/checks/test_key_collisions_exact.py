@@ -17,13 +17,15 @@ from pyspark import SparkContext
 
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead, plan_key
-from replicator.pipeline.duplicate_keys.key_reading import KeyServers
 from replicator.pipeline.duplicate_keys.key_sample import EXAMPLES, SharedValue, sample_key
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
-from replicator.schema.structure.structure import UniqueKey
+from replicator.schema.structure.structure import Table, UniqueKey
 from tests.support.tasks.checking import address
 from tests.support.tasks.key_estate import Estate, numbered
 
@@ -35,6 +37,10 @@ def estate(
     made = Estate(database_name, mariadb_target, mariadb_source)
     yield made
     made.drop()
+
+
+def shard_of(member: Member, table: Table) -> ComparedShard:
+    return ComparedShard(member, replace(table, name=member.name.table), MemberColumns())
 
 
 async def test_members_that_the_job_can_not_read_do_not_end_it(
@@ -50,12 +56,9 @@ async def test_members_that_the_job_can_not_read_do_not_end_it(
         connection.close()
     assert table is not None
     members = [Member("a", TableName(estate.db, name)) for name in ("t1", "t2", "gone")]
-    reads = [
-        plan_key(5, member, replace(table, name=member.name.table), table, table.keys[0])
-        for member in members
-    ]
+    reads = [plan_key(5, shard_of(member, table), table, table.keys[0]) for member in members]
     parts = [[read] for read in reads if read is not None]
-    servers = KeyServers({"a": where}, where)
+    servers = CompareServers(where, {"a": where})
     found = await to_thread.run_sync(compare_keys, spark, parts, servers)
     assert found.keys() == {5}
     tally = found[5]
@@ -84,12 +87,12 @@ async def test_the_job_counts_as_a_sample_of_all_values_does(
         connection.close()
     assert table is not None
     keys = [UniqueKey("PRIMARY", ("id",)), UniqueKey("a", ("a", "id")), UniqueKey("b", ("a",))]
-    servers = KeyServers({"a": where}, where)
+    servers = CompareServers(where, {"a": where})
     reads: list[list[KeyRead]] = [[], [], []]
     for number, key in enumerate(keys):
         for name in ("t1", "t2", "t3"):
             member = Member("a", TableName(estate.db, name))
-            read = plan_key(number, member, replace(table, name=name), table, key)
+            read = plan_key(number, shard_of(member, table), table, key)
             assert read is not None
             reads[number].append(read)
     found = await to_thread.run_sync(compare_keys, spark, reads, servers)

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from replicator.checks.checked_task import TaskToCheck
+from actors.faults import FatalError, of_target
+from actors.task.target_watch import TargetWatch
+from replicator.checks.checked_task import TargetToCheck, TaskToCheck
 from replicator.checks.run.all_checks import run_checks
 from replicator.checks.target.target_effects import check_target_effects
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.checking import address, failures, one, routed, task
@@ -131,3 +135,40 @@ async def test_an_account_that_may_not_see_them_is_told(
         one(await check_target_effects(account), "target_triggers", "failed")
     finally:
         target.execute("DROP USER 'writes'@'127.0.0.1'")
+
+
+async def test_a_running_task_looks_again(wanted: TaskToCheck, target: DatabaseServer) -> None:
+    name = TableName("merged", "t")
+    connection = Connection(wanted.target.address)
+    try:
+        for ignored in ((), ("target_events",)):
+            watch = TargetWatch(wanted.target.address, ignored, lambda: frozenset({name}))
+            await watch.look(connection)
+            target.execute(f"CREATE EVENT merged.e {EVERY_HOUR} DO DELETE FROM t")
+            if ignored:
+                await watch.look(connection)
+            else:
+                with pytest.raises(FatalError) as caught:
+                    await watch.look(connection)
+                assert caught.value.event == "target.changed-by-others"
+                assert caught.value.scope == of_target(name)
+            target.execute("DROP EVENT merged.e")
+    finally:
+        connection.close()
+
+
+async def test_a_time_to_live_of_tidb_fails_the_check(
+    upstream: DatabaseServer, tidb_target: DatabaseServer
+) -> None:
+    where = address(tidb_target, tidb_target.user, tidb_target.password)
+    wanted = TaskToCheck((routed(address(upstream)),), TargetToCheck(where, "dm_meta", "merge"))
+    tidb_target.execute(
+        "CREATE DATABASE merged",
+        "CREATE TABLE merged.t (id INT PRIMARY KEY, at DATETIME) TTL = at + INTERVAL 3 MONTH",
+    )
+    try:
+        result = one(await check_target_effects(wanted), "target_events", "failed")
+        tidb_target.execute(result.remedies[0])
+        assert await check_target_effects(wanted) == []
+    finally:
+        tidb_target.execute("DROP DATABASE merged")

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 
 import config
 from actors.comparing.comparing import CompareOptions, TargetComparer
-from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.findings import ColumnExample, TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
 
@@ -165,6 +165,48 @@ async def test_tables_of_every_shape(estate: Estate, compare: Compare, shape: st
     mend(estate, repair)
     result, _ = await compare(options)
     assert (result.differing, result.rows) == (0, total - 1)
+
+
+SHAPED = (
+    "k INT PRIMARY KEY, l LINESTRING, p POLYGON, g GEOMETRY NOT NULL, hidden INT INVISIBLE"
+    " DEFAULT 3, v INT AS (k*2) VIRTUAL, s VARCHAR(9) AS (CONCAT('a', k)) STORED"
+)
+
+
+async def test_spatial_generated_and_invisible_columns(estate: Estate, compare: Compare) -> None:
+    row = (
+        "({k}, ST_GeomFromText('LINESTRING(0 0, 1 {k})'),"
+        " ST_GeomFromText('POLYGON((0 0, 0 {k}, 1 1, 0 0))', 4326),"
+        " ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 {k}), LINESTRING(0 0, 1 1))'),"
+        " DEFAULT, DEFAULT)"
+    )
+    estate.shard("a", "t1", SHAPED, row.format(k=1), row.format(k=2))
+    estate.shard("a", "t2", SHAPED, row.format(k=3))
+    merged(estate, SHAPED, *(row.format(k=k) for k in (1, 2, 3)))
+    estate.sources["a"].execute(f"UPDATE {estate.db}.t1 SET hidden=7 WHERE k=1")
+    result, repair = await compare()
+    assert (result.different, result.left_out, result.failure) == (1, (), "")
+    assert result.examples[0].columns == (ColumnExample("hidden", "'7'", "'3'"),)
+    mend(estate, repair)
+    estate.target.execute(
+        f"USE {estate.db}_all",
+        "UPDATE t SET hidden=NULL, l=ST_GeomFromText('LINESTRING(0 0, 1 1.0000001)') WHERE k=1",
+        "UPDATE t SET p=ST_GeomFromText('POLYGON((0 0, 0 2, 1 1, 0 0))', 0) WHERE k=2",
+        "DELETE FROM t WHERE k=3",
+    )
+    result, repair = await compare()
+    assert (result.missing, result.extra, result.different) == (1, 0, 2)
+    columns = {e.key: [c.column for c in e.columns] for e in result.examples}
+    assert columns == {"1": ["l", "hidden"], "2": ["p"], "3": []}
+    mend(estate, repair)
+    result, _ = await compare()
+    assert (result.differing, result.incomplete, result.rows) == (0, False, 3)
+    # What the target computes otherwise is found, and is for its structure to put right.
+    estate.target.execute(
+        f"ALTER TABLE {estate.db}_all.t MODIFY s VARCHAR(9) AS (CONCAT('b', k)) STORED"
+    )
+    result, repair = await compare()
+    assert (result.different, b"UPDATE" in repair) == (3, False)
 
 
 async def test_rules_of_the_task_file_are_applied(estate: Estate, compare: Compare) -> None:

@@ -18,14 +18,21 @@ import pytest
 from pyspark import SparkContext
 
 import config
+from actors.comparing import differing_rows
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
 from actors.comparing.target_run import ComparisonView
 from actors.task_setup import address_of
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare import compare_digests
+from replicator.pipeline.compare.compare_plan import plan_comparison
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.repair_now import repair_now
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.structure.structure import Column, Table
 from tests.support.tasks.key_estate import Estate
 from tests.support.tasks.merging import Merging
 
@@ -152,6 +159,112 @@ async def test_any_number_of_rows_of_a_table_without_ranges(
     mend(estate, tmp_path / "repair.sql")
     (result,) = await compared(task, spark, options)
     assert (result.differing, result.rows) == (0, 60)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["file", "now"])
+async def test_rows_that_exchange_values_of_a_unique_key(
+    estate: Estate,
+    spark: SparkContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: bool,
+) -> None:
+    """Each needs what another one has: two rows, a ring of three, one that is missing."""
+    monkeypatch.setattr(differing_rows, "TRANSACTION_ROWS", 1)
+    columns = "id INT PRIMARY KEY, a VARCHAR(9) NOT NULL UNIQUE, b INT, c INT, UNIQUE (b, c)"
+    rows = ",".join(f"({n},'a{n}',{n},{n})" for n in range(1, 13))
+    estate.shard("a", "t1", columns, rows)
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES {rows}")
+    estate.target.execute(
+        f"UPDATE {name} SET a = CONCAT('x', a) WHERE id IN (1, 9, 3, 4, 5)",
+        f"UPDATE {name} SET a = IF(id=1, 'a9', 'a1') WHERE id IN (1, 9)",
+        f"UPDATE {name} SET a = ELT(id-2, 'a4', 'a5', 'a3') WHERE id IN (3, 4, 5)",
+        f"UPDATE {name} SET b = 99 WHERE id IN (6, 12)",
+        f"UPDATE {name} SET b = 18-id, c = 18-id WHERE id IN (6, 12)",
+        f"DELETE FROM {name} WHERE id = 7",
+        f"UPDATE {name} SET a = 'a7' WHERE id = 10",
+    )
+    repair = None if at_once else tmp_path / "repair.sql"
+    task = config.Task.model_validate(estate.task())
+    options = CompareOptions(chunk_rows=4, repair=repair, repair_now=at_once)
+    (result,) = await compared(task, spark, options)
+    assert not result.failure
+    assert (result.missing, result.different) == (1, 8)
+    assert result.repaired == (9 if at_once else 0)
+    if repair is not None:
+        mend(estate, repair)
+    (result,) = await compared(task, spark, CompareOptions())
+    assert (result.differing, result.rows) == (0, 12)
+
+
+async def test_columns_of_the_target_alone_outlive_a_repair(
+    estate: Estate, spark: SparkContext, tmp_path: Path
+) -> None:
+    columns = "id INT PRIMARY KEY, a INT UNIQUE"
+    estate.shard("a", "t1", columns, "(1,1),(2,2)")
+    estate.into(f"{columns}, note VARCHAR(9)")
+    name = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {name} VALUES (1,1,'x'),(2,7,'kept')")
+    repair = tmp_path / "repair.sql"
+    task = config.Task.model_validate(estate.task())
+    (result,) = await compared(task, spark, CompareOptions(repair=repair))
+    assert result.different == 1
+    mend(estate, repair)
+    assert estate.target.execute(f"SELECT a, note FROM {name} WHERE id=2") == ((2, "kept"),)
+
+
+async def test_rows_without_a_key_are_made_right_at_once(
+    estate: Estate, spark: SparkContext
+) -> None:
+    columns = "v INT, s VARCHAR(9)"
+    estate.shard("a", "t1", columns, "(1,'x'),(1,'x'),(2,NULL),(3,'z')")
+    estate.shard("a", "t2", columns, "(1,'x'),(2,NULL)")
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    spoiled = "(1,'x'),(1,'x'),(1,'x'),(1,'X'),(2,NULL),(2,NULL),(2,NULL),(2,NULL)"
+    estate.target.execute(f"INSERT INTO {name} VALUES {spoiled}")
+    task = config.Task.model_validate(estate.task())
+    (result,) = await compared(task, spark, CompareOptions(repair_now=True))
+    assert (result.missing, result.extra, result.repaired) == (1, 3, 4), result
+    (result,) = await compared(task, spark, CompareOptions())
+    assert (result.differing, result.rows) == (0, 6)
+
+
+def test_rows_without_a_key_whose_number_has_changed_since_are_left_alone(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    """Equal rows come all the time, and the target is a little behind: nothing is wrong."""
+    merging = merging_from(mariadb_source)
+    merging.create("x", "(v INT)")
+    merging.do("INSERT INTO x_1 VALUES (1),(1),(5)")
+    merging.on(merging.target, "INSERT INTO x VALUES (1),(7),(7)")
+    target = Table(merging.database, "x", (Column("v", "int(11)"),), (), "")
+    servers = CompareServers(
+        address_of(merging.task.target_database),
+        {"a": address_of(merging.task.sources[0].connection)},
+    )
+    shard = ComparedShard(
+        Member("a", TableName(merging.database, "x_1")),
+        replace(target, name="x_1"),
+        MemberColumns(),
+    )
+    plan = plan_comparison(target, [shard])
+    comparer = compare_digests.DigestComparer(spark, plan, servers)
+    comparer.look()
+    comparer.go_on(settled=False)
+    merging.do("INSERT INTO x_1 VALUES (1)")
+    merging.on(merging.target, "INSERT INTO x VALUES (1)")
+    looked = comparer.look()
+    assert (looked.missing, looked.extra, looked.changing) == (1, 2, 1)
+    found = {difference.kind: difference for difference in comparer.differences()}
+    assert (found["extra"].times, found["extra"].seen) == (2, 2)
+    merging.on(merging.target, "INSERT INTO x VALUES (7)")
+    repaired = repair_now(plan, list(found.values()), servers, "`nowhere`.`nothing`")
+    assert repaired == 1
+    rows = merging.on(merging.target, "SELECT v FROM x ORDER BY v")
+    assert [v for (v,) in rows] == [1, 1, 5, 7, 7, 7]
 
 
 def number_of(connection: pymysql.connections.Connection[Any]) -> int:

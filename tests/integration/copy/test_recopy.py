@@ -194,6 +194,38 @@ async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it
         await merging.check(generation)
 
 
+@pytest.mark.remedy("copy.target-has-rows", "resume")
+@pytest.mark.not_on_tidb("it can't drop a clustered key")
+async def test_rows_that_another_program_wrote_during_the_copy_are_not_lost_with_the_key(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging = merging_from(mariadb_source)
+    slow(merging, "", speed=1000)
+    changed = held_behind_the_first(monkeypatch)
+    merging.create("x", NUMBERS, with_target=False)
+    numbers(merging, "x_1", 1000)
+
+    async def run() -> None:
+        async with copying(merging, 1):
+            merging.on(merging.target, "INSERT INTO x VALUES (1, 1, 1)")
+            await on(merging.source, merging, [*WRITTEN, DROPPED, *WRITTEN[:2]])
+            changed.set()
+            await anyio.sleep_forever()
+
+    for attempt in (run, merging.copy):
+        with anyio.fail_after(LONG):
+            fault = await fault_of(attempt())
+        assert fault.event == "copy.target-has-rows"
+        assert fault.scope == of_target(TableName(merging.database, "x"))
+        kept = f"SELECT n FROM {merging.database}.x WHERE id = 1"
+        assert merging.target.execute(kept) == ((1,),)
+    await anyio.to_thread.run_sync(merging.on, merging.target, "TRUNCATE TABLE x")
+    async with merging.running() as generation:
+        await equal(merging, generation)
+        await on(merging.source, merging, ["UPDATE x_1 SET n = 7 WHERE id = 1100"])
+        await merging.check(generation)
+
+
 @pytest.mark.not_on_tidb("it can't drop a clustered key")
 @pytest.mark.parametrize(
     "server",

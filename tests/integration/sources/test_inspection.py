@@ -32,11 +32,13 @@ class Broken(Connection):
         super().__init__(address_of(server))
         self.left = at
 
-    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    async def fetch(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> list[tuple[Any, ...]]:
         if self.left == 0:
             self.close()
         self.left -= 1
-        return await super().fetch(sql, args)
+        return await super().fetch(sql, args, patience=patience)
 
 
 def fill(server: DatabaseServer, schema: str, tables: dict[str, str]) -> list[TableName]:

@@ -25,19 +25,21 @@ from pyspark import SparkContext, accumulators
 from replicator.downstream.fence import Fence
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
+from replicator.pipeline.compare.compare_rows import CompareServers
+from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings
 from replicator.pipeline.copy.copy_job import copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
 from replicator.pipeline.duplicate_keys.key_plan import plan_key
-from replicator.pipeline.duplicate_keys.key_reading import KeyServers
 from replicator.pipeline.session import _python_sockets
 from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.spark.spark_folder import newest_folder
 from replicator.pipeline.workers.frames import frame_of
 from replicator.pipeline.workers.worker import LocalAddress
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from tests.support.servers.other_user import (
     broadcasts,
@@ -133,9 +135,10 @@ def copy(context: SparkContext) -> None:
 
 def compare(context: SparkContext) -> None:
     member = Member("a", TableName("s", "t"))
-    read = plan_key(0, member, SHARD, SHARD, SHARD.keys[0])
+    shard = ComparedShard(member, SHARD, MemberColumns())
+    read = plan_key(0, shard, SHARD, SHARD.keys[0])
     assert read is not None
-    found = compare_keys(context, [[read]], KeyServers({"a": NOBODY}, NOBODY))
+    found = compare_keys(context, [[read]], CompareServers(NOBODY, {"a": NOBODY}))
     assert "127.0.0.1" in found[0].failures[member]
 
 

@@ -508,107 +508,7 @@ INSERT INTO `orders` VALUES
 (2000247,'row',247),
 (2000248,'row',248),
 (2000249,'row',249),
-(2000250,'row',250),
-(2000251,'row',251),
-(2000252,'row',252),
-(2000253,'row',253),
-(2000254,'row',254),
-(2000255,'row',255),
-(2000256,'row',256),
-(2000257,'row',257),
-(2000258,'row',258),
-(2000259,'row',259),
-(2000260,'row',260),
-(2000261,'row',261),
-(2000262,'row',262),
-(2000263,'row',263),
-(2000264,'row',264),
-(2000265,'row',265),
-(2000266,'row',266),
-(2000267,'row',267),
-(2000268,'row',268),
-(2000269,'row',269),
-(2000270,'row',270),
-(2000271,'row',271),
-(2000272,'row',272),
-(2000273,'row',273),
-(2000274,'row',274),
-(2000275,'row',275),
-(2000276,'row',276),
-(2000277,'row',277),
-(2000278,'row',278),
-(2000279,'row',279),
-(2000280,'row',280),
-(2000281,'row',281),
-(2000282,'row',282),
-(2000283,'row',283),
-(2000284,'row',284),
-(2000285,'row',285),
-(2000286,'row',286),
-(2000287,'row',287),
-(2000288,'row',288),
-(2000289,'row',289),
-(2000290,'row',290),
-(2000291,'row',291),
-(2000292,'row',292),
-(2000293,'row',293),
-(2000294,'row',294),
-(2000295,'row',295),
-(2000296,'row',296),
-(2000297,'row',297),
-(2000298,'row',298),
-(2000299,'row',299),
-(2000300,'row',300),
-(2000301,'row',301),
-(2000302,'row',302),
-(2000303,'row',303),
-(2000304,'row',304),
-(2000305,'row',305),
-(2000306,'row',306),
-(2000307,'row',307),
-(2000308,'row',308),
-(2000309,'row',309),
-(2000310,'row',310),
-(2000311,'row',311),
-(2000312,'row',312),
-(2000313,'row',313),
-(2000314,'row',314),
-(2000315,'row',315),
-(2000316,'row',316),
-(2000317,'row',317),
-(2000318,'row',318),
-(2000319,'row',319),
-(2000320,'row',320),
-(2000321,'row',321),
-(2000322,'row',322),
-(2000323,'row',323),
-(2000324,'row',324),
-(2000325,'row',325),
-(2000326,'row',326),
-(2000327,'row',327),
-(2000328,'row',328),
-(2000329,'row',329),
-(2000330,'row',330),
-(2000331,'row',331),
-(2000332,'row',332),
-(2000333,'row',333),
-(2000334,'row',334),
-(2000335,'row',335),
-(2000336,'row',336),
-(2000337,'row',337),
-(2000338,'row',338),
-(2000339,'row',339),
-(2000340,'row',340),
-(2000341,'row',341),
-(2000342,'row',342),
-(2000343,'row',343),
-(2000344,'row',344),
-(2000345,'row',345),
-(2000346,'row',346),
-(2000347,'row',347),
-(2000348,'row',348),
-(2000349,'row',349),
-(2000350,'row',350);
+(2000250,'row',250);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -657,8 +557,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795639929,1749102197,'',4,'pessimistic',0,'2026-11-25 20:55:02'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795639931,3043262578,'',4,'pessimistic',0,'2026-11-25 20:55:03');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795650981,1484287532,'',4,'pessimistic',0,'2026-11-25 23:59:06'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795650984,2009481389,'',4,'pessimistic',0,'2026-11-25 23:59:07');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -677,6 +577,7 @@ CREATE TABLE `copying_chunk` (
   `read_at` bigint(20) NOT NULL,
   `known_to` bigint(20) NOT NULL DEFAULT 0,
   `read_by` bigint(20) NOT NULL DEFAULT 0,
+  `added_rows` bigint(20) NOT NULL DEFAULT 0,
   `token` bigint(20) NOT NULL,
   PRIMARY KEY (`source`,`schema_name`,`table_name`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -685,18 +586,15 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,1726670592438480664),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,1726670592438480664),
-('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,1726670592438480664),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,1726670592438480664),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',1,50,950,0,1099511673246,1099511673246,1726670592438480664),
-('b','c','orders_1',7,'[\"32303030333530\"]','[\"32303030343030\"]',0,0,0,0,0,0,1726670592438480664);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,1478631477017476253),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,1478631477017476253),
+('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,1478631477017476253),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,1478631477017476253);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -725,6 +623,7 @@ CREATE TABLE `copying_copy_target` (
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
   `key_lost` tinyint(4) NOT NULL,
+  `forgotten_rows` bigint(20) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -732,8 +631,8 @@ CREATE TABLE `copying_copy_target` (
 LOCK TABLES `copying_copy_target` WRITE;
 /*!40000 ALTER TABLE `copying_copy_target` DISABLE KEYS */;
 INSERT INTO `copying_copy_target` VALUES
-('mc','orders',0),
-('mc','users',0);
+('mc','orders',0,0),
+('mc','users',0,0);
 /*!40000 ALTER TABLE `copying_copy_target` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_ddl`;
@@ -875,7 +774,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,1726670592438480664,22,'vm',25394,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','502760','2026-11-25 20:54:58.671583','2026-11-25 20:55:14.854822');
+(1,1478631477017476253,19,'vm',9594,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1607268','2026-11-25 23:58:59.852170','2026-11-25 23:59:18.860903');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -900,11 +799,11 @@ CREATE TABLE `copying_member` (
 LOCK TABLES `copying_member` WRITE;
 /*!40000 ALTER TABLE `copying_member` DISABLE KEYS */;
 INSERT INTO `copying_member` VALUES
-('a','c','orders_1','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('a','c','orders_2','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('a','c','users_1','mc','users',0,0,'{\"schema\": \"c\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('b','c','orders_1','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('b','c','users_1','mc','users',0,0,'{\"schema\": \"c\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
+('a','c','orders_1','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('a','c','orders_2','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('a','c','users_1','mc','users',0,0,'{\"schema\": \"c\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('b','c','orders_1','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('b','c','users_1','mc','users',0,0,'{\"schema\": \"c\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `copying_member` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_onlineddl`;
@@ -1050,8 +949,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795639929,1968772712,'',4,'pessimistic',1,'2026-11-25 20:53:34'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795639931,2840310905,'',4,'pessimistic',0,'2026-11-25 20:53:34');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795650981,3963340975,'',4,'pessimistic',1,'2026-11-25 23:57:50'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795650984,808020670,'',4,'pessimistic',0,'2026-11-25 23:57:50');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1070,6 +969,7 @@ CREATE TABLE `locked_chunk` (
   `read_at` bigint(20) NOT NULL,
   `known_to` bigint(20) NOT NULL DEFAULT 0,
   `read_by` bigint(20) NOT NULL DEFAULT 0,
+  `added_rows` bigint(20) NOT NULL DEFAULT 0,
   `token` bigint(20) NOT NULL,
   PRIMARY KEY (`source`,`schema_name`,`table_name`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -1078,21 +978,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,6946883315934886032),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,6946883315934886032),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,6946883315934886032),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,6946883315934886032),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,6946883315934886032),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,6946883315934886032),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,6946883315934886032),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,6946883315934886032);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,5469705811340833959),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,5469705811340833959),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1121,6 +1021,7 @@ CREATE TABLE `locked_copy_target` (
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
   `key_lost` tinyint(4) NOT NULL,
+  `forgotten_rows` bigint(20) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1153,7 +1054,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795639977,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 20:53:17');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795651050,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 23:57:45');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1270,7 +1171,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,6946883315934886032,63,'vm',22103,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','489296','2026-11-25 20:52:43.905952','2026-11-25 20:53:35.753214');
+(1,5469705811340833959,52,'vm',5814,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1594759','2026-11-25 23:57:28.929600','2026-11-25 23:57:52.186177');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1295,11 +1196,11 @@ CREATE TABLE `locked_member` (
 LOCK TABLES `locked_member` WRITE;
 /*!40000 ALTER TABLE `locked_member` DISABLE KEYS */;
 INSERT INTO `locked_member` VALUES
-('a','l','orders_1','ml','orders',1,1099511630537,'{\"schema\": \"l\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('a','l','orders_2','ml','orders',1,1099511630692,'{\"schema\": \"l\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('a','l','users_1','ml','users',0,0,'{\"schema\": \"l\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('b','l','orders_1','ml','orders',1,1099511629773,'{\"schema\": \"l\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('b','l','users_1','ml','users',0,0,'{\"schema\": \"l\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
+('a','l','orders_1','ml','orders',1,1099511630537,'{\"schema\": \"l\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('a','l','orders_2','ml','orders',1,1099511630692,'{\"schema\": \"l\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('a','l','users_1','ml','users',0,0,'{\"schema\": \"l\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('b','l','orders_1','ml','orders',1,1099511629773,'{\"schema\": \"l\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('b','l','users_1','ml','users',0,0,'{\"schema\": \"l\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `locked_member` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_onlineddl`;
@@ -1322,8 +1223,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795639997,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795639997,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_rules`;
@@ -1436,15 +1337,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,6946883315934886032,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,6946883315934886032,'0-4101-17','5339:1795639929:1362148701:binlog.000001'),
-('a','ml','orders',2,0,0,0,6946883315934886032,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,6946883315934886032,'0-4101-17','5339:1795639929:1362148701:binlog.000001'),
+('a','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
+('a','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,6946883315934886032,NULL,NULL),
-('b','ml','orders',1,0,0,0,6946883315934886032,NULL,NULL),
-('b','ml','orders',2,0,0,0,6946883315934886032,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,6946883315934886032,'0-4102-7','2152:1795639931:2840310905:binlog.000001');
+('b','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
+('b','ml','orders',1,0,0,0,5469705811340833959,NULL,NULL),
+('b','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,5469705811340833959,'0-4102-7','2152:1795650984:808020670:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1474,8 +1375,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795639929,1335817147,'',4,'',0,'2026-11-25 20:54:22'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795639931,3085302431,'',4,'',0,'2026-11-25 20:54:22');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795650981,2812454357,'',4,'',0,'2026-11-25 23:58:29'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795650984,1608101105,'',4,'',0,'2026-11-25 23:58:29');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1494,6 +1395,7 @@ CREATE TABLE `uncoordinated_chunk` (
   `read_at` bigint(20) NOT NULL,
   `known_to` bigint(20) NOT NULL DEFAULT 0,
   `read_by` bigint(20) NOT NULL DEFAULT 0,
+  `added_rows` bigint(20) NOT NULL DEFAULT 0,
   `token` bigint(20) NOT NULL,
   PRIMARY KEY (`source`,`schema_name`,`table_name`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -1526,6 +1428,7 @@ CREATE TABLE `uncoordinated_copy_target` (
   `target_schema` varchar(64) NOT NULL,
   `target_table` varchar(64) NOT NULL,
   `key_lost` tinyint(4) NOT NULL,
+  `forgotten_rows` bigint(20) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1558,9 +1461,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-25 20:54:17'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 20:54:17'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-25 20:54:18');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-25 23:58:27'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 23:58:27'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-25 23:58:28');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1675,7 +1578,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,3048233730270916902,28,'vm',24392,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','497853','2026-11-25 20:54:10.823987','2026-11-25 20:54:25.290362');
+(1,4966541048816559045,26,'vm',8505,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1603331','2026-11-25 23:58:21.041643','2026-11-25 23:58:31.470758');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1700,11 +1603,11 @@ CREATE TABLE `uncoordinated_member` (
 LOCK TABLES `uncoordinated_member` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_member` DISABLE KEYS */;
 INSERT INTO `uncoordinated_member` VALUES
-('a','u','orders_1','mu','orders',2,1099511634675,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}, {\"name\": \"e\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('a','u','orders_2','mu','orders',2,0,'{\"schema\": \"u\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('a','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('b','u','orders_1','mu','orders',1,1099511630913,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('b','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
+('a','u','orders_1','mu','orders',2,1099511634675,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"e\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('a','u','orders_2','mu','orders',2,0,'{\"schema\": \"u\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('a','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('b','u','orders_1','mu','orders',1,1099511630913,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('b','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `uncoordinated_member` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_onlineddl`;
@@ -1830,15 +1733,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,3048233730270916902,'0-4101-27','7316:1795639929:1335817147:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,3048233730270916902,'0-4101-25','6899:1795639929:2796544881:binlog.000001'),
-('a','mu','orders',2,0,0,0,3048233730270916902,NULL,NULL),
-('a','mu','orders',3,0,0,0,3048233730270916902,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,4966541048816559045,'0-4101-27','7316:1795650981:2812454357:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,4966541048816559045,'0-4101-25','6899:1795650981:1318303007:binlog.000001'),
+('a','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
+('a','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,3048233730270916902,'0-4102-12','3137:1795639931:4253183228:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,3048233730270916902,'0-4102-13','3292:1795639931:3085302431:binlog.000001'),
-('b','mu','orders',2,0,0,0,3048233730270916902,NULL,NULL),
-('b','mu','orders',3,0,0,0,3048233730270916902,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,4966541048816559045,'0-4102-12','3137:1795650984:336316303:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,4966541048816559045,'0-4102-13','3292:1795650984:1608101105:binlog.000001'),
+('b','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
+('b','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -30,8 +30,8 @@ EVENT = ShardStatement(Statement("s", "ALTER TABLE x ADD c INT", 9, 0))
 
 
 class Writer:
-    def __init__(self, ddl: Runner) -> None:
-        self.ddl = ddl
+    def __init__(self, ddl: Runner, registry: SchemaRegistry) -> None:
+        self.ddl, self.registry = ddl, registry
         self.mailbox: Mailbox[Any] = Mailbox(10)
 
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
@@ -81,9 +81,8 @@ class Decided:
         nothing = cast(Any, None)
         self.coordinator = LockCoordinator(
             CoordinationTools(
-                registry,
                 columns_of({}),
-                cast(Any, Writer(self.runner)),
+                cast(Any, Writer(self.runner, registry)),
                 nothing,
                 cast(Any, SimpleNamespace(connection=None)),
                 {"a": cast(Any, self.unit)},

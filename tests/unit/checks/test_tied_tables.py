@@ -97,7 +97,28 @@ def test_shards_or_a_target_with_other_keys() -> None:
     assert "its shards lack" in find_ties(SHARDS, more, holds_rows=False).obstacles[P][0]
     missing = {P: TARGETS[P]}
     assert "does not exist" in find_ties(SHARDS, missing, holds_rows=False).obstacles[C][0]
-    assert P in find_ties(SHARDS, TARGETS, holds_rows=True).obstacles
+    optimistic = find_ties(SHARDS, TARGETS, holds_rows=True)
+    assert optimistic.obstacles.keys() == {P, C}
+    assert "shard-mode optimistic" in optimistic.obstacles[C][0]
+
+
+def test_connected_shards_have_one_table_of_each_target() -> None:
+    second = shard("p_2"), replace(shard("c_2", P), keys=((key(TableName("s", "p_2")), P),))
+    shards = {**SHARDS, P: [*SHARDS[P], second[0]], C: [*SHARDS[C], second[1]]}
+    ties = find_ties(shards, TARGETS, holds_rows=True, connects=True)
+    assert ties.families == (frozenset({P, C}),)
+    names = {member.name.table: text for member, text in ties.connected.items()}
+    assert names["p_1"] == names["c_1"] != names["p_2"] == names["c_2"]
+    twice = {**SHARDS, C: [*SHARDS[C], shard("c_2", P)]}
+    found = find_ties(twice, TARGETS, holds_rows=True, connects=True).obstacles[C][0]
+    assert "connect a: s.c_1 with a: s.c_2" in found
+    assert not find_ties(twice, TARGETS, holds_rows=False).obstacles
+    childless = {**SHARDS, P: [*SHARDS[P], shard("p_2")]}
+    found = find_ties(childless, TARGETS, holds_rows=True, connects=True).obstacles[C][0]
+    assert "a: s.p_2 with no shard of m.c" in found
+    # A task that runs may lose a shard: locks wait for what is left of it.
+    later = find_ties(childless, TARGETS, holds_rows=True, connects=True, complete=False)
+    assert not later.obstacles
 
 
 def test_keys_that_are_mapped_alike_are_apart() -> None:

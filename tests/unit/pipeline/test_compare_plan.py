@@ -10,13 +10,11 @@ from replicator.pipeline.compare.compare_plan import (
     ComparisonPlan,
     bound_of,
     checksum_query,
-    double_value,
-    float_value,
-    json_value,
     plan_comparison,
     rows_query,
 )
 from replicator.pipeline.compare.compare_structures import ComparedShard
+from replicator.pipeline.compare.value_forms import double_value, float_value, json_value
 from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import ExtractedColumn, MemberColumns
 from replicator.schema.structure.structure import Column, Table, UniqueKey

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.duplicate_keys.key_equality import key_form
+from replicator.pipeline.compare.compare_plan import ComparedTable
+from replicator.pipeline.compare.value_forms import key_form
 from replicator.pipeline.duplicate_keys.key_plan import KeyColumn, KeyRead
 from replicator.pipeline.duplicate_keys.key_sample import EXAMPLES, HOLDERS, KeyTally
 from replicator.schema.structure.structure import Column
 
-COLUMN = KeyColumn(b"`id`", key_form(Column("id", "int")))
-READS = [KeyRead(0, Member("a", TableName("s", f"t{n}")), b"", (COLUMN,)) for n in range(4)]
+COLUMN = KeyColumn(key_form(Column("id", "int")))
+MEMBERS = [Member("a", TableName("s", f"t{n}")) for n in range(4)]
+READS = [KeyRead(0, m, ComparedTable("a", m.name, (b"`id`",)), (COLUMN,)) for m in MEMBERS]
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=80)
 
 

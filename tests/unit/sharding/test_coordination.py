@@ -52,7 +52,10 @@ def registry() -> SchemaRegistry:
 def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     """One source, which has not come yet; an item of its target was decided before the start."""
     writer = SimpleNamespace(
-        mailbox=Mailbox(10), tracker=lambda _: SimpleNamespace(resume_at=0), ddl=None
+        registry=registry,
+        mailbox=Mailbox(10),
+        tracker=lambda _: SimpleNamespace(resume_at=0),
+        ddl=None,
     )
     unit = SimpleNamespace(
         source="a",
@@ -67,7 +70,6 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     nothing = cast(Any, None)
     coordinator = LockCoordinator(
         CoordinationTools(
-            registry,
             columns_of({}),
             cast(Any, writer),
             nothing,

@@ -37,8 +37,8 @@ ITEM = Item(RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, Place(9, 0), 
 class Writer:
     """Answers when it is told to what is applied; remembers what it was asked for."""
 
-    def __init__(self, ddl: Runner) -> None:
-        self.ddl = ddl
+    def __init__(self, ddl: Runner, registry: SchemaRegistry) -> None:
+        self.ddl, self.registry = ddl, registry
         self.mailbox: Mailbox[Any] = Mailbox(10)
         self.asked: list[Mapping[str, tuple[int, int]]] = []
         self.go = anyio.Event()
@@ -76,11 +76,10 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         restart=lambda: None,
     )
     runner = Runner()
-    writer = Writer(runner)
+    writer = Writer(runner, registry)
     pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
         CoordinationTools(
-            registry,
             columns_of({}),
             cast(BatchedWriter, writer),
             cast(SchemaTracker, None),

@@ -1,0 +1,111 @@
+"""Forms of values: fields of row lines that stand for one value have the same one.
+
+Shards hold a value in different types: 7 and 7.00, a date and its midnight, a text in two charsets.
+What the target stores is the same, so that is what counts.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal, InvalidOperation
+
+from replicator.downstream.rows.literals import field_value
+from replicator.mysql.column_types import Literal
+from replicator.schema.structure.structure import Column
+
+Form = Callable[[bytes], bytes]
+"""Gives fields that stand for one value the same bytes; it is not asked for NULL."""
+
+_EXACT = Context(prec=200)
+"""More digits than a DECIMAL has."""
+
+
+def key_form(target: Column) -> Form:
+    """The form of fields that are equal in a target's column.
+
+    Text loses only its escaping, and stays in its charset.
+    """
+    if target.base_type == "year":
+        return _number
+    if target.base_type == "binary":
+        return _padded
+    if target.base_type == "set":
+        return _labels
+    return _FORMS.get(target.sql_type.literal, _value)
+
+
+def _value(field: bytes) -> bytes:
+    return field_value(field) or b""
+
+
+def _number(field: bytes) -> bytes:
+    if field.isdigit() and field[:1] != b"0":
+        return field
+    try:
+        number = Decimal(field.decode())
+    except InvalidOperation:
+        return field
+    # Adding zero makes one zero of both.
+    return format(_EXACT.normalize(_EXACT.add(number, Decimal())), "f").encode()
+
+
+def _float(field: bytes) -> bytes:
+    return struct.pack(">f", float(field) + 0.0)
+
+
+def _double(field: bytes) -> bytes:
+    return struct.pack(">d", float(field) + 0.0)
+
+
+def _moment(field: bytes) -> bytes:
+    if b"." in field:
+        field = field.rstrip(b"0").rstrip(b".")
+    return field.removesuffix(b" 00:00:00")
+
+
+def _parsed(field: bytes) -> bytes:
+    return _value(field).lower().replace(b"-", b"")
+
+
+def _padded(field: bytes) -> bytes:
+    return _value(field).rstrip(b"\0")
+
+
+def _bits(field: bytes) -> bytes:
+    return _value(field).lstrip(b"\0")
+
+
+def _labels(field: bytes) -> bytes:
+    return b",".join(sorted(_value(field).split(b",")))
+
+
+_FORMS: dict[Literal, Form] = {
+    Literal.NUMBER: _number,
+    Literal.BIT: _bits,
+    Literal.FLOAT: _float,
+    Literal.DOUBLE: _double,
+    Literal.QUOTED: _moment,
+    Literal.PARSED: _parsed,
+}
+
+
+def float_value(field: bytes) -> bytes:
+    """The form of a FLOAT: the shortest text that has all of its bits, so that 0 and -0 differ."""
+    (single,) = struct.unpack("<f", struct.pack("<f", float(field)))
+    return repr(single).encode()
+
+
+def double_value(field: bytes) -> bytes:
+    """The form of a DOUBLE."""
+    return repr(float(field)).encode()
+
+
+def json_value(field: bytes) -> bytes:
+    """The form of a JSON: the order of its keys and its blanks don't count."""
+    value = field_value(field) or b""
+    try:
+        return json.dumps(json.loads(value), sort_keys=True, separators=(",", ":")).encode()
+    except ValueError:
+        return value

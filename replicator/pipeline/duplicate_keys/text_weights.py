@@ -1,0 +1,101 @@
+"""Which texts a target takes for equal: only its server knows, so it is asked for their weights.
+
+Two texts are equal in a collation when their sort weights are. Collations with one name differ
+between servers and versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replicator.binlog.errors import BinlogError
+from replicator.downstream.rows.literals import key_predicate
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
+from replicator.pipeline.compare.compare_rows import Sessions
+from replicator.rows.values.charsets import codec
+from replicator.rows.values.fields import escape
+
+TEXTS_AT_ONCE = 100
+"""Texts of a statement: it has room for as many of the longest keys, and for their weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """A charset that text is brought to, and a collation of the target.
+
+    The collation is of the same charset, but for TiDB's latin1, which holds text in UTF-8.
+    """
+
+    charset: str
+    collation: str
+
+    @property
+    def by_bytes(self) -> bool:
+        """Whether texts that differ in a byte differ, but for spaces at the end."""
+        return self.collation == "binary" or self.collation.endswith("_bin")
+
+    def literal(self, text: bytes) -> bytes:
+        """A text as SQL; the introducer is that of the collation's charset."""
+        column = TargetColumn("", Literal.TEXT, self.collation.partition("_")[0])
+        return b"(%s COLLATE %s)" % (key_predicate(column, escape(text)), self.collation.encode())
+
+
+class TargetWeights:
+    """The sort weights of texts, asked for over a connection to the target.
+
+    Weights are as long as the text that was given. Where spaces at the end do not count, they are
+    cut off, of the texts and of their weights.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._paddings: dict[Comparing, tuple[bytes, bytes]] = {}
+
+    def of(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
+        """For each text, in the target's charset, bytes that are the same for equal ones.
+
+        Raises the driver's error.
+        """
+        if comparing not in self._paddings:
+            self._paddings[comparing] = self._padding(comparing)
+        space, weight = self._paddings[comparing]
+        texts = [_trimmed(text, space) for text in texts]
+        if comparing.by_bytes:
+            return texts
+        starts = range(0, len(texts), TEXTS_AT_ONCE)
+        found = (self._weights(comparing, texts[at : at + TEXTS_AT_ONCE]) for at in starts)
+        return [_trimmed(weights, weight) for some in found for weights in some]
+
+    def _padding(self, comparing: Comparing) -> tuple[bytes, bytes]:
+        """A space and what it adds to the weights; both empty where spaces at the end count."""
+        space, letter = (_encoded(text, comparing.charset) for text in " a")
+        one, two = map(comparing.literal, (letter, letter + space))
+        ((equal,),) = self._sessions.to("").rows(b"SELECT %s=%s" % (one, two))
+        if not int(equal) or comparing.by_bytes:
+            return space if int(equal) else b"", b""
+        alone, first, both = self._weights(comparing, (space, letter, letter + space))
+        # With several levels of weights a space has a part in each, and none stands at the end.
+        return space, alone if both == first + alone else b""
+
+    def _weights(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
+        asked = [b"HEX(WEIGHT_STRING(%s))" % comparing.literal(text) for text in texts]
+        ((answer,),) = self._sessions.to("").rows(b"SELECT CONCAT_WS(',',%s)" % b",".join(asked))
+        return [bytes.fromhex(part) for part in bytes(answer).decode().split(",")]
+
+
+def _encoded(text: str, charset: str) -> bytes:
+    """A text of ASCII in a charset; those that Python does not know are supersets of ASCII."""
+    try:
+        return text.encode(codec(charset))
+    except BinlogError:
+        return text.encode()
+
+
+def _trimmed(text: bytes, unit: bytes) -> bytes:
+    """The text without the units at its end."""
+    end = len(text)
+    while unit and end and end % len(unit) == 0 and text[end - len(unit) : end] == unit:
+        end -= len(unit)
+    return text[:end]

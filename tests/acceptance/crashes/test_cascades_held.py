@@ -1,0 +1,139 @@
+"""The process killed while tables that foreign keys connect are held together; equal in the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.acceptance.crashes.test_cascades import CHILD
+from tests.acceptance.crashes.test_shard_ddl import STEPS
+from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.tables import rows_of, union_of
+from tests.support.tasks.task_files import task_dict, write_task
+
+pytestmark = pytest.mark.slow
+
+PARENT = "(id INT PRIMARY KEY, v INT)"
+Shard = tuple[DatabaseServer, int]
+
+
+class FamilyWalk:
+    """Shards of a parent and its child that change their structures one after the other."""
+
+    def __init__(
+        self, sources: dict[str, DatabaseServer], target: DatabaseServer, database: str
+    ) -> None:
+        self.target, self.db = target, database
+        self.shards: list[Shard] = [(server, n) for server in sources.values() for n in (1, 2)]
+        self._keys = count(1)
+        for server in (*sources.values(), target):
+            server.execute(f"CREATE DATABASE {database}")
+        for server, end in (*self.shards, (target, "")):
+            self.on(server, f"CREATE TABLE p{end} {PARENT}")
+            self.on(server, f"CREATE TABLE c{end} {CHILD.format(f'p{end}')}")
+        self.task = task_dict(
+            database,
+            sources,
+            target,
+            schema=database,
+            target_schema=database,
+            table_pattern="p*",
+            target_table="p",
+        )
+        self.task["shard-mode"] = "pessimistic"
+        merge = self.task["routes"]["merge"]
+        self.task["routes"]["child"] = {**merge, "table-pattern": "c*", "target-table": "c"}
+        for instance in self.task["mysql-instances"]:
+            instance["route-rules"] = list(self.task["routes"])
+
+    def on(self, server: DatabaseServer, *statements: str) -> None:
+        server.execute(*statements, database=self.db)
+
+    def alter(self, shard: Shard, table: str, action: str) -> None:
+        server, number = shard
+        self.on(server, f"ALTER TABLE {table}{number} {action}")
+        self.rows()
+
+    def rows(self) -> None:
+        """In each shard parents come, go and get other keys, and take children along."""
+        for server, number in self.shards:
+            key = 10 * next(self._keys)
+            self.on(
+                server,
+                f"INSERT INTO p{number} (id, v) VALUES ({key}, 1), ({key + 1}, 1), ({key + 2}, 1)",
+                f"INSERT INTO c{number} (id, p) VALUES ({key}, {key}), ({key + 1}, {key + 1})",
+                f"DELETE FROM p{number} WHERE id = {key}",
+                f"UPDATE p{number} SET id = {key + 3} WHERE id = {key + 1}",
+                f"INSERT INTO p{number} (id, v) VALUES ({key}, 2)",
+                f"INSERT INTO c{number} (id, p) VALUES ({key}, {key})",
+            )
+
+    def equal(self) -> bool:
+        for table in ("p", "c"):
+            shards = [(server, f"{self.db}.{table}{number}") for server, number in self.shards]
+            columns = {
+                tuple(row[0] for row in server.execute(f"SHOW COLUMNS FROM {name}"))
+                for server, name in [*shards, (self.target, f"{self.db}.{table}")]
+            }
+            if len(columns) > 1:
+                return False
+            if rows_of(self.target, f"{self.db}.{table}") != union_of(shards):
+                return False
+        return True
+
+
+@pytest.fixture
+def walk(
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> FamilyWalk:
+    return FamilyWalk({"a": mariadb_source, "b": mysql56_source}, target_server, database_name)
+
+
+def test_killed_at_each_step_with_an_open_lock(walk: FamilyWalk, tmp_path: Path) -> None:
+    path = write_task(tmp_path, walk.task)
+    for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
+        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+            if number == 0:
+                task.until_logged("task.running")
+            table = "pc"[number % 2]
+            # Another order of the shards each time; the last one ends the lock.
+            for shard in walk.shards[number % 4 :] + walk.shards[: number % 4]:
+                walk.alter(shard, table, f"ADD COLUMN n{number} INT DEFAULT {number}")
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    with task_process(path, tmp_path) as task:
+        task.until(walk.equal, "equality")
+
+
+def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_path: Path) -> None:
+    path = write_task(tmp_path, walk.task)
+    env = {"REPLICATOR_CRASH_AT": Failpoint.LOCK_DECIDED.value}
+    with task_process(path, tmp_path, env=env) as task:
+        task.until_logged("task.running")
+        walk.rows()
+        for number, shard in enumerate(walk.shards[:3]):
+            for table in "pc" if number % 2 else "cp":
+                walk.alter(shard, table, "ADD COLUMN n INT DEFAULT 3")
+
+        def conflict() -> bool:
+            answer = task.cli("show-ddl-locks", walk.db, "--json")
+            found = json.loads(answer.stdout)["locks"] if answer.returncode == 0 else []
+            return [lock["state"] for lock in found] == ["conflict"]
+
+        task.until(conflict, "a conflict")
+        [lock] = json.loads(task.cli("show-ddl-locks", walk.db, "--json").stdout)["locks"]
+        owner = ("--owner", "a", "--shard", f"{walk.db}.p2")
+        task.cli("unlock-ddl-lock", walk.db, lock["id"], *owner)
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    for table in "cp":
+        walk.alter(walk.shards[3], table, "ADD COLUMN n INT DEFAULT 3")
+    with task_process(path, tmp_path) as task:
+        task.until(walk.equal, "equality")

@@ -1,0 +1,173 @@
+"""Foreign keys with actions while rows are held: `shard-mode: pessimistic`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from actors.sharding.coordination import OpenLock
+from actors.task.generation import Generation
+from replicator.sandbox.server import DatabaseServer
+from replicator.sharding.pessimistic.lock import DisputedError
+from tests.integration.merge.test_cascades import PARENT, create
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+
+CASCADES = "ON DELETE CASCADE ON UPDATE CASCADE"
+
+
+@pytest.fixture
+def merging(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+) -> Merging:
+    """Two sources with two shards each of a parent, of its child, and of a table beside them."""
+    found = merging_from(mariadb_source, mysql56_source)
+    found.more["shard-mode"] = "pessimistic"
+    found.create("p", PARENT, shards=2)
+    create(found, "c", "p", CASCADES, shards=2)
+    found.create("x", PARENT, shards=1)
+    return found
+
+
+def on(merging: Merging, shard: str, *statements: str) -> None:
+    """Run statements on a shard such as ``a1``: source a, with the numbers of its tables for {0}
+    and a key that no other shard has for {1}, {2} …"""
+    servers = dict(zip("ab", merging.sources.values(), strict=True))
+    own = {"a1": 100, "a2": 200, "b1": 300, "b2": 400}[shard]
+    merging.on(
+        servers[shard[0]], *(s.format(shard[1], *range(own + 1, own + 10)) for s in statements)
+    )
+
+
+SHARDS = ("a1", "a2", "b1", "b2")
+
+
+def fill(merging: Merging) -> None:
+    for shard in SHARDS:
+        on(
+            merging,
+            shard,
+            "INSERT INTO p_{0} VALUES ({1}, 1), ({2}, 1), ({3}, 1)",
+            "INSERT INTO c_{0} VALUES ({1}, {1}), ({2}, {2}), ({3}, {3}), ({4}, NULL)",
+        )
+
+
+async def locks(merging: Merging, generation: Generation) -> list[OpenLock]:
+    """The open locks, once everything is applied or held, and nothing is read again."""
+    with anyio.fail_after(PATIENCE):
+        while True:
+            await merging.caught_up(generation)
+            assert generation.running is not None
+            found = [*generation.running.coordination.open_locks()]
+            units = generation.running.units.values()
+            if not any(u.restarting for u in units) and not any(o.view.resolving for o in found):
+                return found
+            await anyio.sleep(LOOK_SECONDS)
+
+
+async def settled(merging: Merging, generation: Generation) -> None:
+    """No lock is open, and the targets are equal to the shards."""
+    assert await locks(merging, generation) == []
+    await merging.check(generation)
+
+
+async def test_connected_tables_are_held_together(merging: Merging) -> None:
+    async with merging.running() as generation:
+        fill(merging)
+        await merging.check(generation)
+        on(
+            merging,
+            "a1",
+            "ALTER TABLE p_{0} ADD COLUMN n INT",
+            "INSERT INTO p_{0} VALUES ({5}, 1, 1)",
+            "INSERT INTO c_{0} VALUES ({5}, {5})",
+            "DELETE FROM p_{0} WHERE id = {1}",
+            "UPDATE p_{0} SET id = {6} WHERE id = {2}",
+            "INSERT INTO x_1 VALUES (1, 1)",
+        )
+        on(merging, "a2", "DELETE FROM p_{0} WHERE id = {1}")
+        on(merging, "b1", "UPDATE p_{0} SET id = {6} WHERE id = {2}")
+        [lock] = await locks(merging, generation)
+        assert lock.id == f"{merging.database}.p:1"
+        found = merging.on(merging.target, "SELECT id, p FROM c WHERE id < 300 ORDER BY id")
+        assert [row[0] for row in found] == [101, 102, 103, 104, 202, 203, 204]
+        assert merging.on(merging.target, "SELECT p FROM c WHERE id = 302") == ((306,),)
+        assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((1,),)
+        for shard in SHARDS[1:]:
+            on(merging, shard, "ALTER TABLE p_{0} ADD COLUMN n INT")
+        await settled(merging, generation)
+
+
+async def test_parents_and_children_that_change_in_turn(merging: Merging) -> None:
+    """Both are altered before any other shard is; the rows come in the order of the shard."""
+    async with merging.running() as generation:
+        fill(merging)
+        changes = (
+            "ALTER TABLE c_{0} ADD COLUMN m INT",
+            "INSERT INTO c_{0} VALUES ({5}, {1}, 7)",
+            "UPDATE p_{0} SET id = {6} WHERE id = {2}",
+            "ALTER TABLE p_{0} ADD COLUMN n INT DEFAULT 5",
+            "INSERT INTO p_{0} VALUES ({7}, 1, 2)",
+            "UPDATE c_{0} SET p = {7}, m = 8 WHERE id = {5}",
+            "DELETE FROM p_{0} WHERE id = {1}",
+            "ALTER TABLE c_{0} DROP COLUMN m",
+            "DELETE FROM p_{0} WHERE id = {7}",
+            "INSERT INTO p_{0} VALUES ({7}, 1, 3)",
+            "INSERT INTO c_{0} VALUES ({8}, {7})",
+        )
+        for shard in ("b2", "a1", "b1"):
+            on(merging, shard, *changes)
+        on(merging, "a2", "DELETE FROM p_{0} WHERE id = {3}", *changes[:2])
+        [lock] = await locks(merging, generation)
+        assert (lock.view.target.table, lock.view.version) == ("p", 2)
+        assert [name.table for name in lock.tied] == ["c"]
+        on(merging, "a2", *changes[2:])
+        await settled(merging, generation)
+        assert generation.running is not None
+        # A key that is not the shard's own would be a duplicate, or have gone along.
+        on(merging, "b1", "DELETE FROM p_{0}")
+        await merging.check(generation)
+
+
+async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging) -> None:
+    """Each of two locks would wait for rows that the other one holds: the operator is told."""
+    async with merging.running() as generation:
+        fill(merging)
+        parent = (
+            "ALTER TABLE p_{0} ADD COLUMN n INT",
+            "INSERT INTO p_{0} VALUES ({5}, 1, 1)",
+            "INSERT INTO c_{0} (id, p) VALUES ({5}, {5}), ({6}, {1})",
+            "DELETE FROM p_{0} WHERE id = {1}",
+        )
+        child = (
+            "ALTER TABLE c_{0} ADD COLUMN m INT",
+            "INSERT INTO c_{0} VALUES ({7}, {2}, 1)",
+            "UPDATE p_{0} SET id = {8} WHERE id = {2}",
+        )
+        on(merging, "a1", *parent, *child)
+        on(merging, "a2", *child, *parent)
+        on(merging, "b1", *parent)
+        on(merging, "b2", *child)
+        on(merging, "a1", "INSERT INTO x_1 VALUES (1, 1)")
+        [lock] = await locks(merging, generation)
+        conflict = lock.view.conflict
+        assert conflict is not None
+        assert {conflict.ours.items[0].target, conflict.theirs.items[0].target} == {
+            f"{merging.database}.p",
+            f"{merging.database}.c",
+        }
+        assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((1,),)
+        assert generation.running is not None
+        coordination = generation.running.coordination
+        with pytest.raises(DisputedError):
+            await coordination.unlock(lock.id, owner="", skip=False)
+        await coordination.unlock(lock.id, owner="b", shard=f"{merging.database}.c_2", skip=False)
+        [lock] = await locks(merging, generation)
+        assert (lock.view.target.table, lock.view.conflict) == ("p", None)
+        on(merging, "b1", *child)
+        on(merging, "b2", *parent)
+        await settled(merging, generation)
