@@ -218,6 +218,9 @@ class ShardMode(Protocol):
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """By target, what rows of shards without a column get there, where that is saved."""
 
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Save that the task file no longer routes these shards to a target."""
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

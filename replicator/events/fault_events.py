@@ -106,7 +106,7 @@ TASK_FAULTS = (
         "is open and nothing will be read again, and `pessimistic` only if all shards of each "
         "target are alike.",
         "Restore the former mode. Let the task run until no lock is open, nothing is blocked, the "
-        "lag is 0 and the shards are alike. Then `stop` it, and change the mode.",
+        "lag is 0 and the shards are alike. Then `stop` it, change the mode, and `run` it.",
     ),
     fault(
         "task.routes-changed",

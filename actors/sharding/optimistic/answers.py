@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import anyio
@@ -115,11 +115,8 @@ class OptimisticAnswers:
 
     # The start.
 
-    async def start(
-        self, blocked: Iterable[TableName], left: Callable[[Member, TableName], bool]
-    ) -> None:
-        """Load the answers, finish an unfinished step, add new members, and remove those that have
-        ``left`` by the task file."""
+    async def start(self, blocked: Iterable[TableName]) -> None:
+        """Load the answers, finish an unfinished step, and add new members."""
         left_out = set(blocked)
         gone: dict[tuple[TableName, Member], int] = {}
         for record in await self._store.load():
@@ -128,10 +125,6 @@ class OptimisticAnswers:
                 self.history(record.target).take(entry)
                 names = (*entry.gone, *(old for old, _ in entry.renamed))
                 gone |= {(record.target, name): record.transaction for name in names}
-        for target in self.histories.keys() - left_out:
-            members = self.history(target).state.members
-            if parting := tuple(sorted(m for m in members if left(m, target))):
-                await self._add(target, HistoryEntry(EntryKind.LEFT, parting[0], gone=parting))
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
                 await self._join(number, target, gone)
@@ -385,6 +378,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             strict=bool((execution.context.sql_mode or 0) & STRICT),
+            discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
         )
         self._changes.setdefault(target, {})[member] = put

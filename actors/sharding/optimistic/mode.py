@@ -6,17 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
-from actors.sharding.optimistic.answers import OptimisticAnswers, load_answer, saved_histories
+from actors.sharding.optimistic.answers import (
+    OptimisticAnswers,
+    dump_answer,
+    load_answer,
+    saved_histories,
+)
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from actors.task_setup import ColumnsOf
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
+from replicator.downstream.meta.answers import AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.fills import TargetFills
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry
 
 
 class OptimisticMode:
@@ -47,6 +54,12 @@ class OptimisticMode:
             found[name] = TargetFills(history.state.fills, frozenset().union(*stale))
         return found
 
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """They leave with their open statements; the target keeps what their rows need."""
+        gone = tuple(sorted(members))
+        entry = HistoryEntry(EntryKind.LEFT, gone[0], gone=gone)
+        await AnswerStore(meta).add(target, gone[0], dump_answer(entry))
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:
@@ -71,5 +84,5 @@ class OptimisticMode:
         """The coordination, with the saved answers; an unfinished step is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        await answers.start(tools.blocked, tools.left)
+        await answers.start(tools.blocked)
         return OptimisticCoordinator(tools, answers)

@@ -43,6 +43,9 @@ class PessimisticMode:
         """The target's defaults decide."""
         return {}
 
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Nothing is saved of them but what the checkpoint has."""
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

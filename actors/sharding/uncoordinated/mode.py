@@ -54,6 +54,9 @@ class UncoordinatedMode:
         """The target's defaults decide."""
         return {}
 
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Nothing is saved of them but what the checkpoint has."""
+
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
     ) -> Mapping[TableName, GroupState[TableName]]:

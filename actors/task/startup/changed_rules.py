@@ -100,6 +100,8 @@ async def accept_rules(
             raise _fault(concerned, meta.task, copies=copies)
         if answer is OnChangedRules.RECOPY:
             await _recopy(concerned, changes, meta)
+        for source, changed in concerned.items():
+            await _leave(changed, changes[source][0], meta)
         await meta.save_members(changes.values())
         reach(Failpoint.RULES_ACCEPTED)
         for source, changed in concerned.items():
@@ -109,6 +111,15 @@ async def accept_rules(
     for source, text in texts.items():
         if saved.get(source) != text:
             await store.put(source, text)
+
+
+async def _leave(changed: ChangedRules, checkpoint: Checkpoint, meta: MetaStore) -> None:
+    """Save that shards leave their targets; after a crash, once more."""
+    leaving: dict[TableName, list[Member]] = {}
+    for move in changed.moves:
+        leaving.setdefault(move.record.target, []).append(move.record.member)
+    for target, members in leaving.items():
+        await SHARD_MODES[checkpoint.shard_mode].leave(meta, target, members)
 
 
 def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -> ChangedRules:

@@ -5,10 +5,9 @@ rows still fit together with those of the others. The target's structure follows
 *taken* structures of all members: the structures after the last statement of each that was taken. A
 statement that can't be taken is *open*: its member's rows behind it are held, all others flow.
 
-Each statement is answered once, when every row before it is applied and the watermarks that cover
-them are saved; the answer is saved before anything is executed and before any row behind it is
-applied. So a row that is read again is either below a watermark, or of a structure that the target
-takes: no step waits for another source.
+Each statement is answered once, when every row before it is applied and their watermarks are saved;
+the answer is saved before anything is executed and any row behind it is applied. So a row that is
+read again is below a watermark, or of a structure that the target takes: no step waits for others.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.partitions import has_more, repartitioned
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
@@ -66,8 +66,8 @@ class Change(Generic[Name]):
     """A member's statement as input of the rule. ``text``: its normalised form.
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``strict``: its server refuses values that do not fit. ``action``: the operator's answer, if it
-    was open before.
+    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
+    ``action``: the operator's answer, if it was open before.
     """
 
     member: Name
@@ -80,6 +80,7 @@ class Change(Generic[Name]):
     timestamp: int = 0
     identified: bool = True
     strict: bool = True
+    discards_rows: bool = False
     action: Action | None = None
 
 
@@ -107,12 +108,10 @@ class JoinVerdict(Generic[Name]):
     def step(self) -> bool:
         """Whether the target is altered."""
         return self.answer is StatementAnswer.TAKEN and (
-            self.own or bool(self.converted) or _sense(self.before) != _sense(self.after)
+            self.own
+            or bool(self.converted)
+            or (self.before and self.before.sense) != (self.after and self.after.sense)
         )
-
-
-def _sense(shape: Shape | None) -> object:
-    return None if shape is None else shape.sense
 
 
 @dataclass(frozen=True)
@@ -212,6 +211,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     if change.after is None:
         raise _OpenError(Objection.ROWS, "the effect of the statement on the shard is unknown")
     others = {name: s for name, s in state.members.items() if name != change.member}
+    theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = tuple(
         name
         for name, s in others.items()
@@ -228,6 +228,8 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         return JoinVerdict(
             StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
         )
+    why = repartitioned(change.before, change.after, theirs, discards_rows=change.discards_rows)
+    objections.look(_OpenError(Objection.ROWS, why) if why else None)
     objections.look(_other_values(former, change))
     objections.look(_other_rows(state, former, change))
     return _judged(state, others, former, change, before, objections)
@@ -513,12 +515,13 @@ def _is_own(
     assert change.after is not None
     if change.before is None:
         return before is None
+    others = [s.taken for name, s in state.members.items() if name != change.member]
+    if has_more(change.before, change.after):
+        return all(taken is None or has_more(taken, change.after) for taken in others)
     old, new = shape_of(change.before), shape_of(change.after)
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
     # Rows do not depend on it: the target gets it once all members are equal.
     return old.sense == new.sense and all(
-        s.taken is not None and definitions(s.taken) == definitions(change.after)
-        for name, s in state.members.items()
-        if name != change.member
+        taken is not None and definitions(taken) == definitions(change.after) for taken in others
     )

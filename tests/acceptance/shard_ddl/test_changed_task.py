@@ -72,7 +72,7 @@ async def test_an_open_statement_goes_with_its_shard(mixed_estate: ShardedEstate
         async with estate.merging():
             await flows(estate, "A2", f"{{}}, {4 + start}")
         estate.on_changed_rules = OnChangedRules.STOP
-    assert sum(estate.rows().values()) == 6
+    assert sum(estate.rows().values()) == 7
 
 
 @pytest.mark.remedy("task.mode-changed", "run")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
-from tests.support.tasks.running import fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 TWO = "(id INT PRIMARY KEY, b INT)"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
-from tests.support.tasks.running import fault_of
+from tests.support.tasks.running import LOOK_SECONDS, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 TWO = "(id INT PRIMARY KEY, b INT)"
@@ -186,12 +187,22 @@ async def test_cases_050_057_059_new_names(estate: ShardedEstate) -> None:
     async with estate.merging():
         await opened(estate, "A1", "B1")
         await unlock(estate, "B1", skip=False)
+        # Another name for a column that is B1's alone by now.
+        while "CHANGE e" not in (await opened(estate, "A1", "B1"))[1].view.item.statements[0]:
+            await anyio.sleep(LOOK_SECONDS)
+        await unlock(estate, "B1", skip=False)
         await flows(estate, "B1", "{}, 6")
         await opened(estate, "A1")
-        estate.ddl("B2", "CHANGE b c BIGINT")
-        await flows(estate, "B2", "{}, 7")
+        await unlock(estate, "A1", skip=False)
         await flows(estate, "A1", "{}, 8, 9")
+        estate.ddl("B2", "CHANGE b c BIGINT")
+        estate.put("B2", "{}, 10")
+        await opened(estate, "B2")
+        await unlock(estate, "B2", skip=False)
+        await flows(estate, "B2", "{}, 7")
         assert not estate.views()
+        assert {(b"8",), (b"5",), (b"10",)} <= estate.rows("c").keys()
+        assert "b" not in dict(estate.columns(estate.target, f"{estate.db}.t"))
 
 
 async def test_case_063_in_the_other_order(estate: ShardedEstate) -> None:

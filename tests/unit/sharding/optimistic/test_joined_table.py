@@ -8,6 +8,7 @@ import pytest
 
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.joined_table import joined_table, widening
+from replicator.sharding.optimistic.partitions import begins_alike, partitions
 from replicator.sharding.optimistic.shapes import NoJoinError, shape_of
 
 ID = "`id` int NOT NULL AUTO_INCREMENT"
@@ -89,3 +90,24 @@ def test_a_target_that_is_too_narrow_is_told_what_it_lacks() -> None:
 def test_types_that_have_nothing_in_common() -> None:
     with pytest.raises(NoJoinError):
         joined_table([table(ID, "`a` int"), table(ID, "`a` date")])
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "PARTITION BY RANGE (`id`)\n(PARTITION `p0` VALUES LESS THAN (10) ENGINE = InnoDB,\n"
+        " PARTITION `p1` VALUES LESS THAN MAXVALUE ENGINE = InnoDB)",
+        "/*!50100 PARTITION BY RANGE (id)\n(PARTITION p0 VALUES LESS THAN (10) ENGINE = InnoDB,\n"
+        " PARTITION p1 VALUES LESS THAN MAXVALUE ENGINE = InnoDB) */",
+    ],
+)
+def test_partitions_as_all_servers_write_them(tail: str) -> None:
+    found = partitions(replace(ONE, create_sql=f"{ONE.create_sql}\n{tail}"))
+    assert [" ".join(words) for words in found] == [
+        "partition by range ( id )",
+        "partition p0 values less than ( 10 )",
+        "partition p1 values less than maxvalue",
+    ]
+    assert partitions(ONE) == ()
+    assert begins_alike(found, found[:2])
+    assert not begins_alike(found, (found[0], found[2]))
