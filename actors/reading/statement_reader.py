@@ -61,7 +61,7 @@ NOTHING = Step()
 
 _DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
 _ANY_TABLE = (StatementKind.UNKNOWN, StatementKind.XA, StatementKind.DML)
-"""Which tables they change, their text does not tell."""
+"""Their text does not show which tables they change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class StatementSettings:
 class StatementReader:
     """Turns the statements of one source into effects.
 
-    ``online`` must be saved before what follows its steps is handed on.
-    ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
-    registry, may lag. ``sequences`` are its sequences, which are left out.
+    ``online`` must be saved before the events after its steps are passed on. ``members`` are the
+    source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
+    ``sequences`` are its sequences, which are left out.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class StatementReader:
         if server.folds_names:
             databases = {folded(name): collation for name, collation in databases.items()}
         self._collations.know(databases, defaults.charsets)
-        # A name may have become a sequence's later than what is read.
+        # A name may have become that of a sequence only after the statement that is read.
         present = {self.known_as(name) for name in defaults.sequences} - self.members
         self.sequences.know(present)
         self._tell(present)
@@ -156,10 +156,8 @@ class StatementReader:
         return target
 
     def is_copied(self, name: TableName) -> bool:
-        """Whether the rows that a table has had are on the target, as far as it is replicated.
-
-        It is not where it is no member though its source was copied, unless the operator has told
-        of it.
+        """Whether the former rows of a replicated table are on the target. They are not if it is
+        not a member although its source was copied, unless the operator has declared it.
         """
         if not self._copied or name in self.members:
             return True
@@ -234,7 +232,7 @@ class StatementReader:
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
         found = [(processed, wave) for processed, effects in found for wave in one_by_one(effects)]
-        # The event group spans enough bytes to give each step a place before the next group.
+        # The event group spans enough bytes to give each step a position before the next group.
         return [
             Step(
                 replace(
@@ -291,7 +289,7 @@ class StatementReader:
         given = [
             self._written_out(session, self.parsed(session, text)) for text in override.statements
         ]
-        # An exchange is to its shard what the ghost went through, whatever the target gets.
+        # For its shard, an exchange is the statements on the ghost, whatever the target gets.
         replayed = self.online.known(parsed, statement, self.parsed)
         own = [self._written_out(one.statement, one.parsed) for one in replayed]
         action, route = override.action, self.target
@@ -449,7 +447,7 @@ class StatementReader:
 
 
 def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None:
-    """Raise DdlError where a ghost takes the place of a table that is replicated no longer."""
+    """Raise DdlError where a ghost takes the place of a table that is no longer replicated."""
     for effect in effects:
         if effect.table not in members:
             raise DdlError(

@@ -255,7 +255,8 @@ def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
 
 
 async def _look(task: Task) -> tuple[list[CheckResult], list[TargetPreview] | None, bool]:
-    """The checks; what a copy would do, None where that can't be told; whether it goes on."""
+    """The checks; what a copy would do, None where that is unknown; whether the run would
+    continue."""
     from actors.copying.dry_run import preview_copy
     from actors.task.startup.check_scope import task_to_check
     from replicator.checks.check_items import CONNECTION
@@ -358,7 +359,7 @@ def _until(task: Task, given: list[str]) -> Until:
 
 
 def _keep_to_memory(task: Task) -> None:
-    """Set what is taken of servers, and say what was made of the memory there is."""
+    """Set the limits on what servers send, and log the sizes derived from the available memory."""
     import structlog
 
     from replicator.memory import (

@@ -73,7 +73,7 @@ async def _run(
 
 
 async def _show(copy: Callable[[], CopyStatus | None], bar: CopyBar) -> None:
-    # A terminal that is gone (SIGHUP) shows nothing, and does not keep the task from saving.
+    # A closed terminal (SIGHUP) shows nothing, and must not keep the task from saving.
     with suppress(OSError):
         try:
             while True:

@@ -1,6 +1,6 @@
-"""The status of a task, put together from what its actors know of themselves.
+"""The status of a task, assembled from the state of its actors.
 
-How far a source is behind: the age of the oldest row of it that is not on the target.
+The lag of a source: the age of its oldest row that is not on the target.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | Non
 
 
 def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -> WriterStatus:
-    """The writer; what it has done also while there is none, at a start."""
+    """The writer; its counts also while there is none, at a start."""
     done = WriterStatus(
         batches=counts.batches, rows=counts.rows, rows_per_second=round(rates.writer(), 1)
     )
@@ -179,7 +179,7 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
 
 
 def _state(jobs: str, waiting: Iterable[str]) -> str:
-    """What the writer does, or what a schema change waits for where there is nothing else."""
+    """What the writer does, or if it does nothing, what a schema change waits for."""
     trouble = min(waiting, default="") if jobs == "idle" else ""
     return f"retrying: {trouble}" if trouble else jobs
 

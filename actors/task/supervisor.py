@@ -86,12 +86,13 @@ _ENTERED: dict[TaskState, str] = {
 
 
 class TaskSupervisor:
-    """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
+    """Starts generations of the task's actors, restarts and pauses them, executes the operator's
+    commands.
 
-    A transient failure (a server away, Spark failing) starts a new generation from the saved
-    state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a new
-    generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops by
-    itself where ``until`` is reached. With ``standby`` it waits for as long as another process
+    A transient failure (an unavailable server, a failure of Spark) starts a new generation from the
+    saved state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a
+    new generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops
+    by itself where ``until`` is reached. With ``standby`` it waits while another process
     runs the task.
     """
 
@@ -188,7 +189,7 @@ class TaskSupervisor:
         self._wished.set()
 
     def _leave(self) -> None:
-        """Where a run ends to begin anew, no one is to take it for the new one."""
+        """When a run ends for a restart, it must not count as the new one."""
         if self._wish == "run" and self._phase.state == "running":
             self._enter("starting")
 
@@ -206,7 +207,7 @@ class TaskSupervisor:
         self._wished.set()
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
-        """Empty the targets that the operator names and copy them anew, beside all others.
+        """Empty the targets that the operator names and copy them again, while all others go on.
 
         Returns at once. Raises ValueError.
         """
@@ -295,7 +296,7 @@ class TaskSupervisor:
         return self._wish == "run"
 
     async def _run_once(self) -> Outcome:
-        """One generation, with what must be there before it."""
+        """One generation, with its prerequisites."""
         self._wished = anyio.Event()
         self._enter("starting")
         started = anyio.Event()
@@ -416,7 +417,8 @@ class TaskSupervisor:
     async def _take_up(
         self, is_there: Callable[[], Awaitable[None]], started: anyio.Event | None = None
     ) -> None:
-        """Begin anew when a part can go on that did not, and the task does, or waits for one."""
+        """Start again when a part that was left out can go on, and the task runs, or waits for
+        one."""
         if started is not None:
             await started.wait()
         await is_there()
@@ -431,7 +433,8 @@ class TaskSupervisor:
             self._wish, self._nothing_left = "run", False
 
     async def _keep_lease(self) -> None:
-        """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""
+        """Renew the lease. If it is lost, the run ends; a pause ends, too, so that a run reports
+        it."""
         await self._keeper.keep()
         self._lease_lost.set()
         if self._wish == "pause":
@@ -497,10 +500,8 @@ class TaskSupervisor:
         self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))
 
     def _fail(self, error: FatalError) -> None:
-        """Tell of a fault and block what it concerns.
-
-        Where that is the whole task, or nothing is left beside it, what is wanted from now on is a
-        pause, if not the end.
+        """Report a fault and block its scope. If this is the whole task, or no other part is left,
+        the task pauses, or ends.
         """
         block = block_of(self._task.name, error)
         fault = block.fault

@@ -157,7 +157,7 @@ async def test_a_zone_with_a_summer_time_is_asked_for(
     fault = await fault_of(run())
     assert fault.event == "ddl.time-zone"
     assert "MODIFY v" in str(fault)
-    assert any("`replicator stop` and `replicator run`" in way for way in fault.remedies)
+    assert any("`replicator stop`, `replicator run`" in way for way in fault.remedies)
     merging.more["timezone"] = "+01:00"
     merging.changed(mode="incremental")
     async with merging.running() as generation:

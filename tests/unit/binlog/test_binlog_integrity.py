@@ -226,7 +226,7 @@ def test_without_end_positions_inside_the_last_one_tells() -> None:
     assert not error_of(log)
     # A whole statement.
     del log.events[1:4]
-    assert "missing, doubled or out of order" in error_of(log)
+    assert "missing, repeated or out of order" in error_of(log)
 
 
 def test_a_file_that_is_said_to_have_no_checksums_and_has_some() -> None:

@@ -160,7 +160,7 @@ def test_unlock_says_why_it_cannot() -> None:
     with pytest.raises(UnlockError, match="source B has no statement"):
         found.unlock(RESUME, owner="B")
     found.stop("B")
-    with pytest.raises(UnlockError, match=r"while sources restart, or are blocked \(B\)"):
+    with pytest.raises(UnlockError, match=r"while sources restart or are blocked \(B\)"):
         found.unlock(RESUME)
 
 
