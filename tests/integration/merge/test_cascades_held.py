@@ -183,7 +183,7 @@ async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging)
         await settled(merging, generation)
 
 
-@pytest.mark.remedy("ddl.not-supported", "binlog skip")
+@pytest.mark.remedy("ddl.not-supported", "skip")
 async def test_shards_of_a_family_that_is_copied_come_and_go(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:
