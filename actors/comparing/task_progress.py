@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 import anyio
@@ -103,11 +104,8 @@ class TaskProgress:
 
     async def saved(self) -> SavedState | None:
         """What the task has saved; None where nothing is."""
-        connection = Connection(address_of(self._task.target_database))
-        try:
+        with closing(Connection(address_of(self._task.target_database))) as connection:
             return await read_saved(connection, self._task.meta_schema, self._task.name)
-        finally:
-            connection.close()
 
     async def _status(self) -> TaskStatus | None:
         """What the task says, if it runs here."""

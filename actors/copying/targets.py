@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import structlog
@@ -22,7 +23,7 @@ from replicator.downstream.ddl.creation import (
 )
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
@@ -37,7 +38,7 @@ class CopyTarget:
 
     number: int
     structure: Table
-    shards: Sequence[KeyConflict] = ()
+    shards: Sequence[TargetShard] = ()
 
 
 async def make_targets(
@@ -61,8 +62,7 @@ async def make_targets(
             if member.target not in first:
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
                 first[member.target] = (source, member)
-    target = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as target:
         found, empty = {}, set()
         for name, (source, like) in first.items():
             try:
@@ -85,8 +85,6 @@ async def make_targets(
             refuse_engine(name, table)
             found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
-    finally:
-        target.close()
 
 
 def _lost(name: TableName) -> FatalError:
