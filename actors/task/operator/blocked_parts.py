@@ -257,9 +257,8 @@ def recopy_wanted(
 ) -> frozenset[TableName]:
     """The targets named in ``arguments``, and those with shards of a source that is named there.
 
-    ``known``: all targets, each with the sources of its shards.
-
-    Raises ValueError where they can't be copied again as the task is now.
+    ``known``: all targets, each with the sources of its shards. Raises ValueError where they can't
+    be copied again as the task is now.
     """
     if task_mode != "all":
         raise ValueError(

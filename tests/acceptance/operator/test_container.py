@@ -25,6 +25,8 @@ from tests.support.tasks.task_files import write_task
 TOOLS = ("podman", "buildah", "debootstrap")
 pytestmark = [
     pytest.mark.slow,
+    # Of which the first build takes most.
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(
         os.geteuid() != 0 or any(shutil.which(tool) is None for tool in TOOLS),
         reason=f"building an image takes root and {', '.join(TOOLS)}",
