@@ -12,7 +12,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.server_traits import server_traits
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
@@ -23,7 +22,7 @@ from replicator.schema.registry.registry import (
     GONE,
     UNSEEN,
     CopyState,
-    Held,
+    KnownStructure,
     Provenance,
     SchemaRegistry,
     guess,
@@ -33,6 +32,7 @@ from replicator.schema.scratch.learned_structures import (
     LearnedStructures,
     Question,
     question,
+    server_traits,
 )
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
@@ -66,7 +66,7 @@ class SchemaTracker:
         self._look_at = 0.0
         self._lock = anyio.Lock()
 
-    async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """Add to the registry, and return, the structure of an effect's table after its statement.
         Where it can't be determined, it is a guess from there on. Raises DatabaseUnavailableError,
         and FatalError where a filter would decide otherwise about rows that have come before.
@@ -114,7 +114,7 @@ class SchemaTracker:
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after
 
-    async def _created(self, source: str, effect: Effect, statement: Statement) -> Held:
+    async def _created(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """What a CREATE TABLE makes."""
         if not is_like(effect.statement):
             return await self._on_scratch_table(effect, None, statement.context)
@@ -122,17 +122,17 @@ class SchemaTracker:
         pattern = TableName(template.schema, template.table)
         return self._copy(source, pattern, effect.table, statement.transaction)
 
-    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Held:
+    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> KnownStructure:
         number = self._registry.number(Member(source, pattern))
         held = UNSEEN if number is None else self._registry.held(number, at - 1)
         if held.structure is None or not held.known:
             copied = named(held.structure, name) if held.structure else None
             return guess(copied, f"{name} got the structure of {pattern}, which is not known here")
-        return Held(named(held.structure, name), Provenance.LEARNED)
+        return KnownStructure(named(held.structure, name), Provenance.LEARNED)
 
     async def _on_scratch_table(
         self, effect: Effect, before: Table | None, context: StatementContext
-    ) -> Held:
+    ) -> KnownStructure:
         # The result on a server that refuses the shard's own statement.
         instead = tuple(
             classify_in(context, sql, default_schema=effect.target.schema)
@@ -145,7 +145,7 @@ class SchemaTracker:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
             # The structure was read later, with the keys that the table had by then.
-            return Held(before, Provenance.LEARNED)
+            return KnownStructure(before, Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
                 None,
@@ -153,7 +153,7 @@ class SchemaTracker:
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
         after = named(outcome.structure, name_after(before, effect.statement))
-        return Held(after, Provenance.LEARNED)
+        return KnownStructure(after, Provenance.LEARNED)
 
     @property
     def _looks(self) -> bool:

@@ -265,7 +265,7 @@ def _shared(task: str) -> list[Processor]:
         *([add_task] if task else []),
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _blot_secrets,
+        _mask_secrets,
     ]
 
 
@@ -311,17 +311,17 @@ def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
     stream.write(printable_text(text.getvalue()))
 
 
-def _blot_secrets(
+def _mask_secrets(
     logger: Any, method: str, record: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     for key, value in record.items():
-        record[key] = _blotted(key, value)
+        record[key] = _masked(key, value)
     return record
 
 
-def _blotted(key: str, value: Any) -> Any:
+def _masked(key: str, value: Any) -> Any:
     if any(word in key.lower().replace("-", "_") for word in _SECRET_WORDS):
         return _BLOT
     if isinstance(value, dict):
-        return {inner: _blotted(str(inner), held) for inner, held in value.items()}
+        return {inner: _masked(str(inner), held) for inner, held in value.items()}
     return value

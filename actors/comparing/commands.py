@@ -129,8 +129,8 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
+    from actors.comparing.comparison_page import comparison_page
     from replicator.terminal.comparison import render_comparison
-    from replicator.terminal.comparison_page import comparison_page
 
     if html is not None:
         html.write_text(comparison_page(task, results, datetime.now(UTC)), encoding="utf-8")

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,11 +135,8 @@ class TargetComparer:
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
     ) -> ComparisonPlan | None:
         filters = {source.source_id: source.expression_filters for source in found.sources}
-        connection = Connection(found.target.address)
-        try:
+        with closing(Connection(found.target.address)) as connection:
             target = await read_target(connection, name)
-        finally:
-            connection.close()
         if target is None:
             return None
         fills = self._fills.get(name)
@@ -269,15 +266,12 @@ class TargetComparer:
 
     async def _estimate(self, name: TableName) -> int:
         """About how many rows a target has."""
-        connection = Connection(self._servers.target)
-        try:
+        with closing(Connection(self._servers.target)) as connection:
             rows = await connection.fetch(
                 "SELECT COALESCE(MAX(TABLE_ROWS), 0) FROM information_schema.TABLES"
                 " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
                 (name.schema, name.table),
             )
-        finally:
-            connection.close()
         return int(rows[0][0])
 
     def _begin(self, comparison: ComparisonPlan, name: TableName) -> UnfinishedTarget:

@@ -11,15 +11,12 @@ from typing import IO, TypeVar
 import anyio.to_thread
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.literals import field_value
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.transaction import OutOfPatienceError
-from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.doubts import RowDifference
-from replicator.pipeline.compare.findings import ColumnExample, RowExample, TargetComparison
+from replicator.pipeline.compare.doubts import RowDifference, example_of
+from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import repair_now
 from replicator.pipeline.compare.repair_sql import (
     HEAD,
@@ -34,9 +31,6 @@ EXAMPLES = 20
 _Row = TypeVar("_Row")
 
 _END = b";\n"
-
-_LONGEST = 60
-"""Characters of a value that are shown."""
 
 
 class RepairFile:
@@ -135,33 +129,3 @@ def _in_transactions(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
             some = []
     if some:
         yield some
-
-
-def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
-    """A row for people: its key (without one, all of it), and the columns that differ."""
-    line = difference.on_target or difference.in_shard or b""
-    fields = line.split(b"\t")
-    places = comparison.key or range(len(comparison.columns))
-    key = ", ".join(_shown(comparison.columns[at], fields[at]) for at in places)
-    columns = []
-    if difference.on_target is not None and difference.in_shard is not None:
-        there, here = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
-        for at in difference.columns:
-            column = comparison.columns[at]
-            shown = _quoted(column, here[at]), _quoted(column, there[at])
-            columns.append(ColumnExample(column.name, *shown))
-    return RowExample(difference.kind, difference.shard, key, tuple(columns))
-
-
-def _quoted(column: TargetColumn, field: bytes) -> str:
-    shown = _shown(column, field)
-    return shown if shown == "NULL" or shown.startswith("0x") else repr(shown)
-
-
-def _shown(column: TargetColumn, field: bytes) -> str:
-    value = field_value(field)
-    if value is None:
-        return "NULL"
-    binary = column.literal in (Literal.BINARY, Literal.BIT, Literal.GEOMETRY, Literal.VECTOR)
-    text = "0x" + value.hex().upper() if binary else value.decode("utf-8", "backslashreplace")
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -275,11 +276,8 @@ async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) ->
     """
     ends = []
     for source in sorted(sources_of(comparison)):
-        connection = Connection(servers.sources[source])
-        try:
+        with closing(Connection(servers.sources[source])) as connection:
             end = await binlog_end(connection)
-        finally:
-            connection.close()
         if end is not None:
             ends.append((source, end.file, end.offset))
     return tuple(ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 import anyio
@@ -119,25 +120,20 @@ class TaskProgress:
 
     async def fills(self) -> Mapping[TableName, TargetFills]:
         """As `ShardMode.fills`. Raises DatabaseUnavailableError or the server's error."""
-        connection = Connection(address_of(self._task.target_database))
         lease = Lease(self._task.meta_schema, self._task.name, this_process())
-        meta = MetaStore(connection, self._task.meta_schema, self._task.name, lease)
-        try:
-            return await SHARD_MODES[self._task.shard_mode].fills(meta)
-        except MySQLError as error:
-            if error_code(error) in NO_SUCH_TABLE:
-                return {}
-            raise
-        finally:
-            connection.close()
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            meta = MetaStore(connection, self._task.meta_schema, self._task.name, lease)
+            try:
+                return await SHARD_MODES[self._task.shard_mode].fills(meta)
+            except MySQLError as error:
+                if error_code(error) in NO_SUCH_TABLE:
+                    return {}
+                raise
 
     async def saved(self) -> SavedState | None:
         """What the task has saved; None where nothing is."""
-        connection = Connection(address_of(self._task.target_database))
-        try:
+        with closing(Connection(address_of(self._task.target_database))) as connection:
             return await read_saved(connection, self._task.meta_schema, self._task.name)
-        finally:
-            connection.close()
 
     async def _status(self) -> TaskStatus | None:
         """What the task says, if it runs here."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
 from pymysql.err import MySQLError
 
-from actors.copying.planner import CHUNK_ROWS, ChunkSizes, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkSizes
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
@@ -27,7 +28,7 @@ from replicator.mysql.errors import error_text
 from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.copy.copy_plan import cutting_columns
 from replicator.pipeline.copy.copy_preview import ShardPreview, TargetPreview, first_rows
-from replicator.schema.structure.inspection import read_target
+from replicator.schema.structure.inspection import read_target, table_sizes
 from replicator.schema.structure.structure import Table
 
 FIRST_ROWS = 3
@@ -68,11 +69,8 @@ async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
             shards.previews.append(preview)
     if not copies:
         return [TargetPreview(name, tuple(found[name].previews), False) for name in sorted(found)]
-    target = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as target:
         return [await _preview(task, target, name, found[name]) for name in sorted(found)]
-    finally:
-        target.close()
 
 
 async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, ShardPreview]]:
@@ -84,7 +82,7 @@ async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, S
             for record in records
             if record.held.structure is not None
         ]
-        known = await read_sizes(upstream, members)
+        known = await table_sizes(upstream, (member.name for member in members))
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:

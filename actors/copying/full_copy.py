@@ -32,7 +32,7 @@ from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_chunk import CopySettings
-from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import SchemaRegistry
 
@@ -137,10 +137,8 @@ class FullCopy:
             self.left = bool(again)
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
         positions = {s: start.position.binlog for s, start in starts.items() if start.position}
-        key_conflicts = await key_conflicts_of(
-            self._setups, self._meta, members, everyone=bool(again)
-        )
-        self.targets = frozenset(key_conflicts)
+        shards = await shards_by_target(self._setups, self._meta, members, everyone=bool(again))
+        self.targets = frozenset(shards)
         copied, all_known = await self._copied()
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
@@ -149,7 +147,7 @@ class FullCopy:
         made, empty = await make_targets(
             self._task, self._setups, self._registry, members, begun, copied, fills
         )
-        targets = {n: replace(target, shards=key_conflicts[n]) for n, target in made.items()}
+        targets = {n: replace(target, shards=shards[n]) for n, target in made.items()}
         await self._store.note_empty(empty)
         servers = {s: start.server for s, start in starts.items() if start.server}
         jobs = self._jobs(targets, frozenset(positions), servers)
@@ -362,13 +360,13 @@ def copy_settings(
     )
 
 
-async def key_conflicts_of(
+async def shards_by_target(
     setups: Mapping[str, SourceSetup],
     meta: MetaStore,
     members: Mapping[str, Sequence[CopyMember]],
     *,
     everyone: bool,
-) -> dict[TableName, list[KeyConflict]]:
+) -> dict[TableName, list[TargetShard]]:
     """By target, the shards that are copied; ``everyone``: all that the task has.
 
     Raises DatabaseUnavailableError.
@@ -382,9 +380,9 @@ async def key_conflicts_of(
         if checkpoint is not None:
             found[source] = [(record.member.name, record.target) for record in checkpoint.members]
     columns = columns_of(setups)
-    key_conflicts: dict[TableName, list[KeyConflict]] = {}
+    by_target: dict[TableName, list[TargetShard]] = {}
     for source, shards in found.items():
         for name, target in shards:
-            key_conflict = KeyConflict(source, name, columns(Member(source, name)))
-            key_conflicts.setdefault(target, []).append(key_conflict)
-    return key_conflicts
+            shard = TargetShard(source, name, columns(Member(source, name)))
+            by_target.setdefault(target, []).append(shard)
+    return by_target

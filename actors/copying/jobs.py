@@ -19,8 +19,7 @@ from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
-from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
 from replicator.pipeline.copy.key_conflicts import find_holders
 

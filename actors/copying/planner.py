@@ -16,14 +16,13 @@ from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
-from replicator.mysql.server.name_case import folds_names
 from replicator.pipeline.copy.copy_chunk import CHANGED
 from replicator.pipeline.copy.copy_plan import Bound, CopyChunk, TableCopy, boundary_query
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.rows.values.fields import escape
+from replicator.schema.structure.inspection import TableSize
 
 CHUNK_ROWS = 200_000
 """Rows of a chunk, unless the task file says otherwise."""
@@ -33,18 +32,6 @@ GROUP_CHUNKS = 64
 
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
-
-_SIZES = """
-SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class TableSize:
-    """A server's estimate of a table's rows and bytes."""
-
-    rows: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,16 +231,3 @@ def _shows_all(stream: SourceStream) -> bool:
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")
     return place is not None and place.exact
-
-
-async def read_sizes(
-    upstream: Connection, members: Sequence[CopyMember]
-) -> dict[TableName, TableSize]:
-    """The server's estimates of table sizes. Raises the server's error."""
-    found: dict[TableName, TableSize] = {}
-    folds = await folds_names(upstream)
-    for schema in sorted({member.name.schema for member in members}):
-        for table, rows, size in await upstream.fetch(_SIZES, (schema,)):
-            name = TableName(schema, table)
-            found[name.folded if folds else name] = TableSize(int(rows or 0), int(size or 0))
-    return found

@@ -27,7 +27,7 @@ from replicator.pipeline.copy.changed_shard import (
     changed_shard,
     untraced,
 )
-from replicator.pipeline.copy.copy_plan import KeyConflict, TableCopy, keyed_by_target, plan_copy
+from replicator.pipeline.copy.copy_plan import TableCopy, TargetShard, keyed_by_target, plan_copy
 from replicator.pipeline.plans.filter_columns import filter_column
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.plans.row_filter import rules_for
@@ -114,7 +114,7 @@ class ShardPlans:
                 raise DeferredError
             try:
                 copy = await self._plan(member)
-                copy = replace(copy, key_conflicts=self._key_conflicts_of(member))
+                copy = replace(copy, other_shards=self._other_shards_of(member))
             except ExpressionError as error:
                 where = f"{self._setup.source}: {member.name}"
                 raise unfit_filter(error, where, member.target) from error
@@ -172,7 +172,7 @@ class ShardPlans:
         keyed = keyed_by_target(member.structure, target, rules)
         return CopyState.DEFERRED if keyed else CopyState.LEFT_OUT
 
-    def _key_conflicts_of(self, member: CopyMember) -> tuple[KeyConflict, ...] | None:
+    def _other_shards_of(self, member: CopyMember) -> tuple[TargetShard, ...] | None:
         if not self._finds_holders:
             return None
         own = (self._setup.source, member.name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass
 
 import structlog
 
-from actors.copying.planner import CHUNK_ROWS, ChunkSizes, CopyPlanner, TableSize, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkSizes, CopyPlanner
 from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
@@ -30,6 +31,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd
 from replicator.mysql.server.identify import server_identity
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import CopyState
+from replicator.schema.structure.inspection import TableSize, table_sizes
 
 log = structlog.get_logger()
 
@@ -104,11 +106,8 @@ class SourceCopies:
         DatabaseUnavailableError or the server's error.
         """
         setup, every = self._setups[source], start.members
-        upstream = Connection(setup.address)
-        try:
-            sizes = await read_sizes(upstream, every)
-        finally:
-            upstream.close()
+        with closing(Connection(setup.address)) as upstream:
+            sizes = await table_sizes(upstream, (member.name for member in every))
         records = await self._store.chunks(source)
         for member in every:
             estimate = sizes.get(member.name, TableSize(0, 0))
@@ -229,14 +228,11 @@ class SourceCopies:
         Raises DatabaseUnavailableError, also where another server answers, or the server's error.
         """
         checkpoint = await self._meta.load(source)
-        upstream = Connection(self._setups[source].address)
-        try:
+        with closing(Connection(self._setups[source].address)) as upstream:
             server = await server_identity(upstream)
             if checkpoint is None or not checkpoint.server.is_same(server):
                 raise DatabaseUnavailableError(f"another server answers for source {source}")
             return await visible_binlog_end(upstream, needed=self._follow)
-        finally:
-            upstream.close()
 
 
 async def held_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import anyio.to_thread
@@ -28,7 +29,7 @@ from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
-from replicator.schema.registry.registry import Held, MemberRecord, Provenance
+from replicator.schema.registry.registry import KnownStructure, MemberRecord, Provenance
 from replicator.schema.structure.inspection import list_tables, read_table
 from replicator.schema.structure.structure import Table
 
@@ -143,7 +144,7 @@ async def members_of(setup: SourceSetup, upstream: Connection) -> list[MemberRec
                 TableName(target.schema, target.table),
                 version=0,
                 since=0,
-                held=Held(structure, Provenance.READ),
+                held=KnownStructure(structure, Provenance.READ),
             )
             members.append(record)
     return members
@@ -154,11 +155,8 @@ def _pair(name: TableName) -> tuple[str, str]:
 
 
 def _snapshot_place(address: DatabaseAddress) -> SnapshotPlace | None:
-    stream = SourceStream(address)
-    try:
+    with closing(SourceStream(address)) as stream:
         return stream.begin_snapshot()
-    finally:
-        stream.close()
 
 
 async def _fresh(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import structlog
@@ -23,7 +24,7 @@ from replicator.downstream.ddl.creation import (
 )
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
@@ -41,7 +42,7 @@ class CopyTarget:
 
     number: int
     structure: Table
-    shards: Sequence[KeyConflict] = ()
+    shards: Sequence[TargetShard] = ()
 
 
 async def make_targets(
@@ -66,8 +67,7 @@ async def make_targets(
             if member.target not in shards:
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
             shards.setdefault(member.target, []).append((setup, member))
-    target = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as target:
         found, empty = {}, set()
         for name, its_shards in shards.items():
             try:
@@ -93,8 +93,6 @@ async def make_targets(
                 table = filled(table, fills[name].fills)
             found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
-    finally:
-        target.close()
 
 
 def pattern_shard(

@@ -23,11 +23,10 @@ from actors.faults import FatalError
 from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
-from actors.reading.prepared_check import PreparedCheck
-from actors.reading.prepared_transactions import PreparedBefore
+from actors.reading.prepared_transactions import PreparedCheck, PreparedLookup
 from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
+from actors.reading.source_faults import StreamErrors
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
-from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource
@@ -149,7 +148,7 @@ class SourceReader(Actor[Never]):
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
         self._make_stream = partial(BinlogStream, settings.binlog, limits=settings.limits)
-        self._prepared = PreparedBefore(settings.source, self._make_stream)
+        self._prepared = PreparedLookup(settings.source, self._make_stream)
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)

@@ -12,8 +12,12 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.statement_faults import forbidden, unsupported
-from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
+from actors.reading.statement_filter import (
+    ForbiddenStatementError,
+    StatementFilter,
+    forbidden,
+    unsupported,
+)
 from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement

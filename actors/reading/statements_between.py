@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import TypeVar
 
 import anyio.to_thread
@@ -36,17 +37,16 @@ async def statements_between(
     """
     if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
         return []
-    stream = BinlogStream(
-        binlog_source(setup, server),
-        start,
-        route=lambda _schema, _table, _types: None,
-        limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
-        places=PreparedPlaces(),
-    )
-    try:
+    with closing(
+        BinlogStream(
+            binlog_source(setup, server),
+            start,
+            route=lambda _schema, _table, _types: None,
+            limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+            places=PreparedPlaces(),
+        )
+    ) as stream:
         return await anyio.to_thread.run_sync(_read, stream, end, pick, abandon_on_cancel=True)
-    finally:
-        stream.close()
 
 
 def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[Found]:

@@ -363,9 +363,9 @@ def _keep_to_memory(task: Task) -> None:
 
 def _keep_from_children(task: Task) -> None:
     """Forget the variables with passwords: the JVM and its workers would get them."""
-    from replicator.pipeline.spark.process_title import blot_out
+    from replicator.pipeline.spark.direct_launch import hide_variables
 
-    blot_out(task.variables)
+    hide_variables(task.variables)
     for name in task.variables:
         os.environ.pop(name, None)
 

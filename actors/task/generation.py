@@ -6,6 +6,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -34,8 +35,7 @@ from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, StoppedSourc
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
-from replicator.downstream.meta.additions import add_missing
-from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.rows.load_data import probe_load_data
@@ -360,11 +360,8 @@ def _without(resources: Resources, copy: FullCopy) -> Resources:
 
 def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
     """Whether the target takes LOAD DATA into a transaction. Blocks; for a thread."""
-    session = Session(address)
-    try:
+    with closing(Session(address)) as session:
         return probe_load_data(session, schema)
-    finally:
-        session.close()
 
 
 async def _safe_until(resources: Resources, starts: Mapping[str, SourceStart]) -> dict[str, int]:

@@ -26,9 +26,8 @@ from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
-from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
+from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, recopy_wanted
 from actors.task.operator.fault_answers import FaultAnswers
-from actors.task.operator.recopy_request import recopy_wanted
 from actors.task.outcome import (
     Failed,
     Outcome,

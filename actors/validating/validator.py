@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -32,7 +33,7 @@ from replicator.pipeline.apply.batch import BatchResult
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import compared_shard
-from replicator.pipeline.compare.doubts import RowDifference
+from replicator.pipeline.compare.doubts import RowDifference, example_of
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.spark.cluster import is_local
 from replicator.pipeline.validation.validation_job import KeyAnswer, KeyRequest, look_at_keys
@@ -356,7 +357,8 @@ class RowValidator:
     def _error(
         self, comparison: ComparisonPlan, target: TableName, found: RowDifference
     ) -> DifferingRow:
-        detail = differing_columns(comparison, found, values=self._task.show_values)
+        columns = example_of(comparison, found).columns
+        detail = ", ".join(str(c) if self._task.show_values else c.column for c in columns)
         shard = found.shard
         return DifferingRow(target, found.key, found.kind, shard, detail, int(time.time()))
 
@@ -407,22 +409,16 @@ class RowValidator:
 
     async def _plan(self, target: TableName) -> _Planned:
         registry, setups = self._task.registry, self._task.setups
-        connection = Connection(self._task.target)
-        try:
+        with closing(Connection(self._task.target)) as connection:
             table = await read_target(connection, target)
-        finally:
-            connection.close()
         if table is None:
             raise NoKeyError(f"{target} is not there")
         members = [registry.member(m) for m in registry.members_of(registry.target(target))]
         shards, there = [], []
         rules_of = columns_of(setups)
         for member in members:
-            upstream = Connection(setups[member.source].address)
-            try:
+            with closing(Connection(setups[member.source].address)) as upstream:
                 structure = await read_table(upstream, member.name)
-            finally:
-                upstream.close()
             if structure is None:
                 continue
             filters = setups[member.source].expression_filters
@@ -433,25 +429,6 @@ class RowValidator:
         return _Planned(plan, tuple(there), time.monotonic() + PLAN_SECONDS)
 
 
-def differing_columns(comparison: ComparisonPlan, found: RowDifference, *, values: bool) -> str:
-    """The columns in which a row differs, with ``values`` those of the shard and the target."""
-    if found.on_target is None or found.in_shard is None:
-        return ""
-    here, there = found.in_shard.split(b"\t"), found.on_target.split(b"\t")
-    return ", ".join(
-        f"{comparison.columns[at].name}: {_shown(here[at])} in the shard, {_shown(there[at])} on"
-        " the target"
-        if values
-        else comparison.columns[at].name
-        for at in found.columns
-    )
-
-
 def shown_key(key: bytes) -> str:
     """A key line for people."""
     return key.decode("utf-8", "backslashreplace").replace("\t", ", ")
-
-
-def _shown(field_: bytes) -> str:
-    text = field_.decode("utf-8", "backslashreplace")
-    return "NULL" if text == "\\N" else repr(text if len(text) <= 60 else text[:57] + "...")

@@ -24,10 +24,15 @@ from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch, place_of
-from replicator.pipeline.plans.inferred_structures import described_by_event
 from replicator.pipeline.plans.plan import PlanCollector, TablePlan
-from replicator.pipeline.plans.planning import MisfitError, PlanCache, PlanError, UnfitTargetError
-from replicator.schema.registry.registry import Held, SchemaRegistry
+from replicator.pipeline.plans.planning import (
+    MisfitError,
+    PlanCache,
+    PlanError,
+    UnfitTargetError,
+    described_by_event,
+)
+from replicator.schema.registry.registry import KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
 from replicator.schema.structure.structure import Table
@@ -222,7 +227,7 @@ class BatchPlanner:
             about=unread if misfit else None,
         ) from failure
 
-    def _unknown(self, part: TargetSegment, unread: UnreadRows, held: Held) -> FatalError:
+    def _unknown(self, part: TargetSegment, unread: UnreadRows, held: KnownStructure) -> FatalError:
         name = unread.member
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(

@@ -349,7 +349,7 @@ PACE = 60.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Tally:
     """When a shard was last logged, and the rows since."""
 
     at: float
@@ -368,7 +368,7 @@ class LeftOutRows:
         self._registry = registry
         self._counts = counts
         self._clock = clock
-        self._told: dict[tuple[Member, TableName], _Told] = {}
+        self._tallies: dict[tuple[Member, TableName], _Tally] = {}
         self._log = structlog.get_logger()
 
     def note(self, batch: Iterable[LeftOut]) -> None:
@@ -378,7 +378,7 @@ class LeftOutRows:
             target = self._registry.target_name(found.target)
             counts = self._counts.targets[target]
             counts.filtered += found.rows
-            told = self._told.setdefault((found.member, target), _Told(now - PACE))
+            told = self._tallies.setdefault((found.member, target), _Tally(now - PACE))
             told.rows += found.rows
             if now - told.at >= PACE:
                 self._log.info(
@@ -389,4 +389,4 @@ class LeftOutRows:
                     rows=told.rows,
                     rules=list(found.rules),
                 )
-                self._told[found.member, target] = _Told(now)
+                self._tallies[found.member, target] = _Tally(now)

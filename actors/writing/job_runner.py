@@ -28,6 +28,7 @@ from replicator.pipeline.apply.batch import (
 from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
+"""The event of the fault that two rows have the same key."""
 _FAULTS = {
     WriteOutcome.DUPLICATE: "rows.duplicate",
     WriteOutcome.REFUSED: "rows.refused",
@@ -37,7 +38,6 @@ _FAULTS = {
     WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
 }
 """The faults of the outcomes that are neither transient nor internal."""
-"""The event of the fault that two rows have the same key."""
 
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
@@ -173,7 +173,7 @@ class JobRunner:
                 " that it takes the row; then `replicator resume`",
             )
         ways = {
-            WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
+            WriteOutcome.DUPLICATE: _duplicate_remedies(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
                 f"fix the cause at the source, so that later rows can be read; then {COPY_ANEW}."
                 " The event itself can't be mended, and rows before it may not be on the target"
@@ -224,7 +224,7 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
     )
 
 
-def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
+def _duplicate_remedies(lock: str) -> tuple[str, ...]:
     """``lock``: the lock for which rows of the target wait, if any."""
     if not lock:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from actors.refusals import unfit_filter
@@ -105,12 +106,9 @@ async def filter_collations(
     found = {}
     for setup in setups:
         if setup.expression_filters:
-            connection = Connection(setup.address)
-            try:
+            with closing(Connection(setup.address)) as connection:
                 numbers = await collation_numbers(connection)
                 lacking = await available_collations(connection) - available
-            finally:
-                connection.close()
             stand_ins = {nearest_collation(name, available) for name in lacking}
             found[setup.source] = ShardCollations(numbers, frozenset(filter(None, stand_ins)))
     return found

@@ -231,9 +231,9 @@ class Account:
         # What looks like a pattern must not stand for other schemas, too.
         return self._grant(rights, _literal(schema) if self.patterns else schema)
 
-    def grant_pattern(self, rights: str, pattern: str) -> str:
-        """The statement that gives rights in all schemas that a pattern of a route fits."""
-        return self._grant(rights, _literal(pattern).replace("*", "%").replace("?", "_"))
+    def grant_pattern(self, pattern: str) -> str:
+        """The statement that lets an account read all schemas that a pattern of a route fits."""
+        return self._grant("SELECT", _literal(pattern).replace("*", "%").replace("?", "_"))
 
     def _grant(self, rights: str, schema: str) -> str:
         return f"GRANT {rights} ON {quote(schema)}.* TO {self.name};"

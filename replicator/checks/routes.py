@@ -89,9 +89,7 @@ def _grants(source: SourceToCheck, account: Account) -> str:
     """What lets the account see the schemas that the routes name."""
     patterns = dict.fromkeys(rule.schema_pattern for rule in source.routes.rules)
     return " ".join(
-        account.grant("SELECT", pattern)
-        if is_plain(pattern)
-        else account.grant_pattern("SELECT", pattern)
+        account.grant("SELECT", pattern) if is_plain(pattern) else account.grant_pattern(pattern)
         for pattern in patterns or ("*",)
     )
 

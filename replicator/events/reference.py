@@ -20,8 +20,7 @@ from replicator.events.fault_events import COPY_FAULTS, SOURCE_FAULTS, TASK_FAUL
 from replicator.events.log_event import COMMON_FIELDS, LogEvent
 from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
 from replicator.events.source_events import SOURCE_EVENTS
-from replicator.events.task_events import TASK_EVENTS
-from replicator.events.validation_events import VALIDATION_EVENTS
+from replicator.events.task_events import TASK_EVENTS, VALIDATION_EVENTS
 
 _LOG_HEAD = """\
 # The log

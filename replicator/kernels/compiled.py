@@ -61,13 +61,14 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def record(shared: Any) -> Any:
     """The type, for a kernel, of objects with shared numbers
-    (`replicator.kernels.shared_numbers`)."""
-    return numba.from_dtype(np.dtype(shared))
+    (`replicator.kernels.shared_numbers`): an array that has them as its only item. A call takes an
+    array in a tenth of the time that it takes for a record."""
+    return types.Array(numba.from_dtype(np.dtype(shared)), 1, "C")
 
 
 def record_of(shared: Structure) -> Any:
     """The numbers of an object as a kernel takes them; a view, which keeps the object alive."""
-    return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))[0]
+    return np.frombuffer(cast("Any", shared), np.dtype(type(shared)))
 
 
 _ROOMS = Path(__file__).parents[1]

@@ -38,6 +38,9 @@ svg { display: block; } polyline { fill: none; stroke: var(--curve); stroke-widt
 .plot polyline { stroke-linecap: round; } .plot line { stroke: var(--line); stroke-width: 1; }
 .plot text { fill: var(--dim); font-size: 12px; } .plot rect { fill: var(--dim); opacity: .2; }
 .plot rect.fault { fill: var(--bad); }
+.strip { display: flex; height: 22px; margin: .8rem 0; gap: 1px; } .strip i { flex: 1 1 0; }
+.strip .equal { background: var(--good); } .strip .differs { background: var(--bad); }
+.strip .held { background: var(--warn); } .strip .unsettled { background: var(--dim); }
 """
 
 

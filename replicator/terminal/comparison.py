@@ -141,8 +141,5 @@ def _examples(result: TargetComparison) -> Iterator[str]:
 def example_text(example: RowExample) -> str:
     """A row that differs, in a line."""
     where = f" ({example.shard})" if example.shard else ""
-    columns = "; ".join(
-        f"{c.column}: {c.in_shard} in the shard, {c.on_target} on the target"
-        for c in example.columns
-    )
+    columns = "; ".join(map(str, example.columns))
     return f"{example.kind}: {example.key}{where}{f': {columns}' if columns else ''}"

@@ -31,14 +31,14 @@ _COMMANDS = re.compile(f"{_OWN}|{_SQL}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class WayPart:
+class RemedyPart:
     """A piece of a remedy: prose, or a command to paste."""
 
     text: str
     command: bool
 
 
-def parts_of(way: str) -> Iterator[WayPart]:
+def parts_of(way: str) -> Iterator[RemedyPart]:
     """A remedy as prose and commands, in its order.
 
     Commands are our own, in backquotes and with arguments, and statements that end in a semicolon.
@@ -46,16 +46,16 @@ def parts_of(way: str) -> Iterator[WayPart]:
     place = 0
     for found in _COMMANDS.finditer(way):
         yield from _prose(way[place : found.start()])
-        yield WayPart(" ".join((found["own"] or found["sql"]).splitlines()), True)
+        yield RemedyPart(" ".join((found["own"] or found["sql"]).splitlines()), True)
         place = found.end()
     yield from _prose(way[place:])
 
 
-def _prose(text: str) -> Iterator[WayPart]:
+def _prose(text: str) -> Iterator[RemedyPart]:
     told = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
     # What only joined two commands says nothing without them.
     if told.strip(" .,;:") and told.strip(" ,;") not in ("and", "then"):
-        yield WayPart(told, False)
+        yield RemedyPart(told, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class Remedies:
             yield Text(f"commands that are wider than this: {self.elsewhere}", style="dim")
 
 
-def _told_first(parts: Iterable[WayPart]) -> list[WayPart]:
+def _told_first(parts: Iterable[RemedyPart]) -> list[RemedyPart]:
     """The parts with some words in front: what the command does, or that it is to be run."""
     found = list(parts)
     if not found or not found[0].command:
         return found
     if [part.command for part in found] == [True, False]:
-        return [WayPart(f"{found[1].text.rstrip('.')}:", False), found[0]]
-    return [WayPart("run:", False), *found]
+        return [RemedyPart(f"{found[1].text.rstrip('.')}:", False), found[0]]
+    return [RemedyPart("run:", False), *found]
 
 
 def command_line(command: str, lead: str = _INDENT) -> Text:

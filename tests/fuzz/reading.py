@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
@@ -80,23 +80,22 @@ def reader(
 ) -> Iterator[BinlogStream]:
     """An open stream of all tables of a schema; ``timeout`` in seconds, for a silent server."""
     kind = PacketwiseStream if packetwise else BinlogStream
-    stream = kind(
-        BinlogSource(
-            DatabaseAddress("127.0.0.1", port, USER, PASSWORD),
-            server_id=SERVER_ID,
-            heartbeat=HEARTBEAT,
-            read_timeout=timeout,
-            expected=expected,
-        ),
-        start,
-        route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
-        limits=SegmentLimits(),
-    )
-    try:
+    with closing(
+        kind(
+            BinlogSource(
+                DatabaseAddress("127.0.0.1", port, USER, PASSWORD),
+                server_id=SERVER_ID,
+                heartbeat=HEARTBEAT,
+                read_timeout=timeout,
+                expected=expected,
+            ),
+            start,
+            route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
+            limits=SegmentLimits(),
+        )
+    ) as stream:
         stream.open()
         yield stream
-    finally:
-        stream.close()
 
 
 class PacketwiseStream(BinlogStream):

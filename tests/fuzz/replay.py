@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 from tests.fuzz.faults import Fault, FaultyLane
 from tests.fuzz.packets import PacketCutter
@@ -81,8 +82,5 @@ def _play(client: socket.socket, flights: tuple[Flight, ...], lane: FaultyLane) 
 @contextlib.contextmanager
 def player(recording: Recording, fault: Fault | None) -> Iterator[Player]:
     """A player of one recording; closed in the end."""
-    found = Player(recording, fault)
-    try:
+    with closing(Player(recording, fault)) as found:
         yield found
-    finally:
-        found.close()

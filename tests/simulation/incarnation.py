@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from actors.writing.segment_tracker import Resume
 from replicator.sharding.items import GroupState
 from replicator.sharding.pessimistic.group import Group
-from replicator.sharding.resume import Resume
 from replicator.watermark import Place
 from tests.simulation.estate import Event
 from tests.simulation.store import Forwarded, Watermark

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
-from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place
 from tests.simulation.store import Forwarded, TargetTable
 from tests.simulation.world import World

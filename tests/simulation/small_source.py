@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
+from actors.writing.segment_tracker import Boundary
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, RowDecision
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
-from replicator.sharding.resume import Boundary
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import BEGINNING
 from tests.simulation.store import BrokenError, Watermark

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 
+from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Item, RowDecision, Template
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock, UnlockError
-from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
     BEGINNING,

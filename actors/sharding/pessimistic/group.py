@@ -36,7 +36,7 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import GONE, Held, SchemaRegistry
+from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
@@ -390,7 +390,7 @@ class PessimisticGroup(GroupActor):
         return self._lock.view() is not None or self.group.known < self._lock.version
 
     async def _fitting(
-        self, effect: Effect, number: int, held: Held, at: Place
+        self, effect: Effect, number: int, held: KnownStructure, at: Place
     ) -> tuple[list[Template[TableName]], list[str]]:
         """All states that a created table fits, and its differences from the target there."""
         fitting: list[Template[TableName]] = []
@@ -413,7 +413,7 @@ class PessimisticGroup(GroupActor):
                 fitting.append(template)
         return fitting, found
 
-    async def _unlike_target(self, version: int, number: int, held: Held) -> list[str]:
+    async def _unlike_target(self, version: int, number: int, held: KnownStructure) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
             name = self.registry.target_name(self.target)
@@ -585,7 +585,7 @@ def _decide_run(
         chosen[:] = np.array(applied, np.bool_)[rows.kind]
 
 
-def _unlike(template: Table | None, held: Held) -> list[str]:
+def _unlike(template: Table | None, held: KnownStructure) -> list[str]:
     """The differences of a created table from a template, or why they are uncertain."""
     if held.certain is None:
         return [f"its structure is not known for certain: {held.doubt}"]

@@ -32,7 +32,7 @@ from replicator.sharding.uncoordinated.change_history import (
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ChangeContext:
     """The state that an event finds: the history of its target, the target's structure (None: there
     is no table), and the structures of its other members, as far as they are known."""
 
@@ -58,37 +58,37 @@ def plain_entry(member: Member, effect: Effect) -> Entry[Member] | None:
 
 
 def created_entry(
-    member: Member, effect: Effect, change: MemberChange, scene: Scene
+    member: Member, effect: Effect, change: MemberChange, context: ChangeContext
 ) -> Entry[Member] | None:
     """The entry of a CREATE TABLE; None where the table was there."""
     if effect.statement.only_if_missing and change.before is not None:
         return None
     replaced = bool(effect.clears) and effect.clears in (effect.instead or ())
     if replaced:
-        scene = Scene(ChangeHistory(()), None)
-    entry = joined_entry(member, change.after, scene)
+        context = ChangeContext(ChangeHistory(()), None)
+    entry = joined_entry(member, change.after, context)
     return replace(entry, ran=not effect.skipped, reset=replaced)
 
 
-def moved_entry(member: Member, change: MemberChange, scene: Scene) -> Entry[Member]:
+def moved_entry(member: Member, change: MemberChange, context: ChangeContext) -> Entry[Member]:
     """The entry of a member that comes from another target, its rows moved by the operator."""
-    return replace(joined_entry(member, change.after, scene), ran=False)
+    return replace(joined_entry(member, change.after, context), ran=False)
 
 
-def joined_entry(member: Member, structure: Table | None, scene: Scene) -> Entry[Member]:
+def joined_entry(member: Member, structure: Table | None, context: ChangeContext) -> Entry[Member]:
     """The entry of a member that is new: it has brought what its structure shows."""
     mine = columns_of(structure)
-    if scene.present is None:
-        levels = scene.history.levels_of_new(mine, frozenset())
+    if context.present is None:
+        levels = context.history.levels_of_new(mine, frozenset())
     else:
-        theirs = columns_of(scene.present)
-        unlike = (mine ^ theirs) | foreign_parts(structure, scene.present, scene.others)
-        levels = scene.history.levels_of_new(mine & theirs, unlike)
+        theirs = columns_of(context.present)
+        unlike = (mine ^ theirs) | foreign_parts(structure, context.present, context.others)
+        levels = context.history.levels_of_new(mine & theirs, unlike)
     return Entry(member, levels=levels, joined=True)
 
 
 def altered_entry(
-    member: Member, effect: Effect, change: MemberChange, scene: Scene
+    member: Member, effect: Effect, change: MemberChange, context: ChangeContext
 ) -> tuple[Entry[Member], StatementVerdict | None]:
     """The entry of an ALTER, and how it was read where the operator has not said what to run.
 
@@ -107,14 +107,14 @@ def altered_entry(
     if effect.skipped:
         # The operator says that it is settled, or it would take rows of others away. What the task
         # file filters is the same for all members: nobody comes to be elsewhere by it.
-        levels = () if effect.filtered else scene.history.tops(parts)
+        levels = () if effect.filtered else context.history.tops(parts)
         return replace(entry, ran=False, levels=levels), None
-    if effect.instead is not None or scene.present is None:
+    if effect.instead is not None or context.present is None:
         return replace(entry, changed=True), None
-    verdict = scene.history.read(
+    verdict = context.history.read(
         member,
         HistoryChange(text, parts, touched.taken, frozenset(touched.added)),
-        _compared(change, scene, scene.present, touched),
+        _compared(change, context, context.present, touched),
     )
     if verdict.reading is Reading.NEW:
         return replace(entry, changed=True), verdict
@@ -122,9 +122,11 @@ def altered_entry(
     return replace(entry, ran=ran, levels=verdict.levels), verdict
 
 
-def _compared(change: MemberChange, scene: Scene, present: Table, touched: Touched) -> Comparison:
+def _compared(
+    change: MemberChange, context: ChangeContext, present: Table, touched: Touched
+) -> Comparison:
     before, after = change.before, change.after
-    first = columns_of(present) if scene.history.first is None else scene.history.first
+    first = columns_of(present) if context.history.first is None else context.history.first
     fitting = fitting_parts(touched, after, present)
     if before is None or after is None:
         return Comparison(present=columns_of(present), fitting=fitting)
@@ -133,7 +135,7 @@ def _compared(change: MemberChange, scene: Scene, present: Table, touched: Touch
         telling=(before.columns, before.keys) != (after.columns, after.keys),
         present=columns_of(present),
         missing=first - columns_of(before),
-        foreign=foreign_parts(before, present, scene.others),
+        foreign=foreign_parts(before, present, context.others),
         fitting=fitting,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 
-from actors.sharding.uncoordinated.change_entries import Scene, joined_entry
+from actors.sharding.uncoordinated.change_entries import ChangeContext, joined_entry
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DdlHistoryStore
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -29,7 +29,7 @@ def load_entry(text: str) -> Entry[Member]:
 
 
 class ChangeHistories:
-    """Loads histories, and the scene that an event or a member meets."""
+    """Loads histories, and the context that an event or a member meets."""
 
     def __init__(self, registry: SchemaRegistry, meta: MetaStore, target: Connection) -> None:
         self._registry = registry
@@ -41,7 +41,7 @@ class ChangeHistories:
         entries = await self._store.entries(target)
         return ChangeHistory((number, load_entry(text)) for number, text in entries)
 
-    async def scene(self, target: TableName, member: Member) -> Scene:
+    async def context(self, target: TableName, member: Member) -> ChangeContext:
         """What a member's statement meets on a target."""
         registry = self._registry
         held = (
@@ -50,7 +50,7 @@ class ChangeHistories:
             if registry.member(number) != member
         )
         others = [table for table in held if table is not None]
-        return Scene(await self.of(target), await read_table(self._target, target), others)
+        return ChangeContext(await self.of(target), await read_table(self._target, target), others)
 
     async def join(self) -> None:
         """Note the members of sources that are new to the task: they have what they show.
@@ -64,5 +64,5 @@ class ChangeHistories:
                 member = registry.member(number)
                 if not history.knows(member):
                     structure = registry.held(number, _AT_LAST).certain
-                    entry = joined_entry(member, structure, await self.scene(target, member))
+                    entry = joined_entry(member, structure, await self.context(target, member))
                     await self._store.add(target, member, dump_entry(entry))

@@ -13,7 +13,7 @@ import structlog
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
-    Scene,
+    ChangeContext,
     altered_entry,
     created_entry,
     moved_entry,
@@ -137,16 +137,16 @@ class DuplicateDdl:
     ) -> Entry[Member] | None:
         """The entry of an event that has no record yet and changes columns or brings some."""
         member, effect = execution.member, item.effect
-        scene = await self._histories.scene(execution.target, member)
-        history = scene.history
+        context = await self._histories.context(execution.target, member)
+        history = context.history
         if effect.kind is EffectKind.CREATE:
-            if effect.clears and effect.instead is None and scene.present is not None:
-                _refuse_unlike(item, member, change, scene.present, self._columns(member))
-            entry = created_entry(member, effect, change, scene)
+            if effect.clears and effect.instead is None and context.present is not None:
+                _refuse_unlike(item, member, change, context.present, self._columns(member))
+            entry = created_entry(member, effect, change, context)
         elif effect.kind is EffectKind.MOVE_IN:
-            entry = moved_entry(member, change, scene)
+            entry = moved_entry(member, change, context)
         else:
-            entry, verdict = altered_entry(member, effect, change, scene)
+            entry, verdict = altered_entry(member, effect, change, context)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
             if verdict is not None and verdict.reading in (
@@ -154,7 +154,7 @@ class DuplicateDdl:
                 Reading.TAKEN_OVER,
             ):
                 _refuse_nondeterministic_defaults(item, member)
-                _refuse_other_values(item, member, change, scene, verdict)
+                _refuse_other_values(item, member, change, context, verdict)
             if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(
@@ -169,7 +169,7 @@ class DuplicateDdl:
             return entry
         registry = self._registry
         members = map(registry.member, registry.members_of(item.target))
-        return replace(entry, first=columns_of(scene.present), members=frozenset(members))
+        return replace(entry, first=columns_of(context.present), members=frozenset(members))
 
 
 def _refuse_unlike(
@@ -207,11 +207,15 @@ def _refuse_nondeterministic_defaults(item: DdlItem, member: Member) -> None:
 
 
 def _refuse_other_values(
-    item: DdlItem, member: Member, change: MemberChange, scene: Scene, verdict: StatementVerdict
+    item: DdlItem,
+    member: Member,
+    change: MemberChange,
+    context: ChangeContext,
+    verdict: StatementVerdict,
 ) -> None:
     """Raise FatalError where a column that a shard gets, or computes from now on, has given its
     older rows other values."""
-    if change.after is None or scene.present is None:
+    if change.after is None or context.present is None:
         return
     number = FIRST if verdict.same is None else verdict.same
     touched = touched_parts(item.effect.statement, change)
@@ -219,7 +223,7 @@ def _refuse_other_values(
         column.name
         for column in change.after.columns
         if (part := column_part(column.name)) in touched.added - touched.named
-        and not scene.history.replaced(part, number)
+        and not context.history.replaced(part, number)
         # With IF NOT EXISTS, one that the shard has already stays as it is.
         and (
             part in touched.dropped | touched.renamed
@@ -228,7 +232,7 @@ def _refuse_other_values(
         )
     ]
     anew = computed_anew(change, touched)
-    difference = other_values(change.after, scene.present, [*added, *anew])
+    difference = other_values(change.after, context.present, [*added, *anew])
     if difference is None:
         return
     raise other_values_fault(

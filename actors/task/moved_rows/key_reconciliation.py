@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import anyio
@@ -110,11 +111,8 @@ async def holder_of(
 
 
 def _fingerprint(address: DatabaseAddress, name: bytes) -> str:
-    stream = SourceStream(address)
-    try:
+    with closing(SourceStream(address)) as stream:
         return stream.fingerprint(name)
-    finally:
-        stream.close()
 
 
 TELL_SECONDS = 60.0
@@ -126,7 +124,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class KeysLeft:
     """What a look has found: how many keys are noted still, and whether rows are to be put back."""
 
     left: int
@@ -163,13 +161,10 @@ class KeyReconciliation:
 
     async def left(self) -> int:
         """How many keys are noted. Raises DatabaseUnavailableError."""
-        connection = Connection(self._address)
-        try:
+        with closing(Connection(self._address)) as connection:
             return sum((await tracked_targets(connection, self._table)).values())
-        finally:
-            connection.close()
 
-    async def look(self) -> Noted:
+    async def look(self) -> KeysLeft:
         """Look all tracked keys up in the shards, and forget those that are settled.
 
         Raises FatalError, FencedError or DatabaseUnavailableError.
@@ -184,7 +179,7 @@ class KeyReconciliation:
                     self._tell_later(target, str(error))
                 except _PASSING as error:
                     self._tell_later(target, f"a server says: {error}")
-            return Noted(sum((await tracked_targets(connection, self._table)).values()), missing)
+            return KeysLeft(sum((await tracked_targets(connection, self._table)).values()), missing)
         finally:
             connection.close()
 
@@ -220,13 +215,10 @@ class KeyReconciliation:
     async def _holder(self, member: Member, target: Table) -> KeyHolder:
         read = self._running.units[member.source].reader.progress.position
         setup = self._resources.setups[member.source]
-        upstream = Connection(setup.address)
-        try:
+        with closing(Connection(setup.address)) as upstream:
             place = read.binlog.key if read else self.saved()[member.source]
             server = self._servers[member.source]
             return await holder_of(self._resources, member, target, upstream, server, place)
-        finally:
-            upstream.close()
 
     def _look(self, target: Table, holders: list[KeyHolder]) -> Survey:
         """Blocks; for a thread."""
@@ -240,13 +232,10 @@ class KeyReconciliation:
 
     def _settle(self, target: Table, found: Survey) -> bool:
         """Forget what is settled; whether rows are missing all the same. Blocks; for a thread."""
-        session = Session(self._address)
-        try:
+        with closing(Session(self._address)) as session:
             forget_settled(session, self._table, self._resources.meta.lease.fence, found)
             there = keys_there(session, found.target, key_columns(target), found.missing)
             return len(there) < len(found.missing)
-        finally:
-            session.close()
 
 
 def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:

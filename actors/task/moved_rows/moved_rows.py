@@ -67,7 +67,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SourceView:
     """A source as it is looked at: its connection, the end of its binlog, what may have changed
     tables between what was applied and that."""
 
@@ -167,7 +167,7 @@ class MovedRows:
     async def _look_up(self, target: TableName) -> None:
         """Put back what a target lacks of its tracked keys. Raises NotYetError, too."""
         table, members = await shards_of(self._resources, self._resources.meta.connection, target)
-        seen: dict[str, _Seen] = {}
+        seen: dict[str, _SourceView] = {}
         try:
             for source in {member.source for member in members}:
                 seen[source] = await self._seen(source)
@@ -179,14 +179,14 @@ class MovedRows:
         keys = rows = 0
         after: bytes | None = b""
         while after is not None:
-            found = await anyio.to_thread.run_sync(self._put_back, table, holders, ends, after)
+            found = await anyio.to_thread.run_sync(self._repair, table, holders, ends, after)
             keys, rows, after = keys + found.keys, rows + found.rows, found.last
             for source, place in found.read_at.items():
                 self.safe_until[source] = max(place, self.safe_until.get(source, 0))
         self._has_put_back |= rows > 0
         log.info("moved.looked-up", target=str(target), keys=keys, rows=rows)
 
-    async def _seen(self, source: str) -> _Seen:
+    async def _seen(self, source: str) -> _SourceView:
         setup, start = self._resources.setups[source], self._starts[source]
         upstream = Connection(setup.address)
         try:
@@ -202,9 +202,9 @@ class MovedRows:
             raise
         members = map(self._resources.registry.member, self._resources.registry.members_in(source))
         changed = {m.name for m in members if any(c.concerns(m.name) for c in changes)}
-        return _Seen(upstream, end, changed)
+        return _SourceView(upstream, end, changed)
 
-    async def _holder(self, member: Member, target: Table, seen: _Seen) -> KeyHolder:
+    async def _holder(self, member: Member, target: Table, seen: _SourceView) -> KeyHolder:
         """How a member is read. Its rows must be as those that follow from what was applied."""
         start = self._starts[member.source]
         if member.name in seen.changed:
@@ -215,7 +215,7 @@ class MovedRows:
             self._resources, member, target, seen.upstream, start.server, applied
         )
 
-    def _put_back(
+    def _repair(
         self,
         target: Table,
         holders: Sequence[KeyHolder],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import anyio
@@ -146,11 +146,8 @@ async def list_overrides(task: Task, lease: Lease) -> Reply:
 
 @asynccontextmanager
 async def _override_store(task: Task, lease: Lease) -> AsyncIterator[DdlOverrideStore]:
-    connection = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as connection:
         yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name, lease))
-    finally:
-        connection.close()
 
 
 def _as_dict(override: DdlOverride) -> dict[str, object]:

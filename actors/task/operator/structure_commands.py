@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +121,7 @@ async def declare_structure(
                 f" was set. It would be: {structure.create_sql}",
             )
         await DeclaredStructureStore(meta).put(DeclaredStructure(member, since, structure))
-    saved.registry.tell(member, since, structure)
+    saved.registry.declare(member, since, structure)
     entry = _entry(saved, member, since)
     structlog.get_logger().info(
         "schema.declared", source=member.source, table=str(member.name), since=entry["since"]
@@ -131,11 +131,8 @@ async def declare_structure(
 
 @asynccontextmanager
 async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
-    connection = Connection(address_of(task.target_database))
-    try:
+    with closing(Connection(address_of(task.target_database))) as connection:
         yield MetaStore(connection, task.meta_schema, task.name, lease)
-    finally:
-        connection.close()
 
 
 async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -> _Saved:
@@ -153,7 +150,7 @@ async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -
                 number = known.join(record.member, record.target)
                 known.learn(number, record.since, record.held)
             for told in await DeclaredStructureStore(meta).load(instance.source_id):
-                known.tell(told.member, told.since, told.structure)
+                known.declare(told.member, told.since, told.structure)
     return _Saved(known, positions)
 
 
@@ -225,11 +222,8 @@ async def _structure(
     if given == "sql":
         return await _from_sql(task, setup, member.name, str(arguments.get("sql") or ""))
     if given == "source":
-        upstream = Connection(setup.address)
-        try:
+        with closing(Connection(setup.address)) as upstream:
             table, name = await read_table(upstream, member.name), member.name
-        finally:
-            upstream.close()
     else:
         number = registry.number(member)
         assert number is not None
@@ -278,8 +272,5 @@ def _plain(statement: ParsedStatement) -> bool:
 
 def _defaults_of(address: DatabaseAddress) -> SessionDefaults:
     """What a table that names no charset has at the source. Blocks; for a thread."""
-    connection = connect(address, timeout=CONNECT_TIMEOUT)
-    try:
+    with closing(connect(address, timeout=CONNECT_TIMEOUT)) as connection:
         return session_defaults(connection)
-    finally:
-        connection.close()

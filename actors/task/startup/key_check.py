@@ -6,6 +6,7 @@ A sample is read by this process; all values are compared by a Spark job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -104,8 +105,7 @@ class KeyCheck:
         filters = {s.source_id: s.expression_filters for s in found.sources}
         shards = await read_shards(found)
         sizes = await _sizes(found)
-        connection = Connection(address_of(self._task.target_database))
-        try:
+        with closing(Connection(address_of(self._task.target_database))) as connection:
             for name, members in shards.items():
                 target = await _target(connection, name, members)
                 for key in target.keys if target is not None else ():
@@ -115,8 +115,6 @@ class KeyCheck:
                     finding = KeyFinding(len(self._keys), name, target, key)
                     self._keys.append(finding)
                     _add(finding, _compared(members, filters, finding.unread), sizes)
-        finally:
-            connection.close()
 
     async def _sample(self, servers: CompareServers) -> None:
         keys = [key for key in self._keys if key.reads]
@@ -193,14 +191,11 @@ async def _sizes(found: TaskToCheck) -> dict[Member, int]:
     """About how many rows each table has, by what its server says."""
     sizes: dict[Member, int] = {}
     for source in found.sources:
-        connection = Connection(source.address)
-        try:
+        with closing(Connection(source.address)) as connection:
             for schema, table, rows in await connection.fetch(_SIZES):
                 name = TableName(str(schema), str(table))
                 for known in {name, name.folded}:
                     sizes[Member(source.source_id, known)] = int(rows or 0)
-        finally:
-            connection.close()
     return sizes
 
 

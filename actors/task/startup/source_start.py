@@ -136,7 +136,7 @@ async def _tell(
     for told in await store.load(setup.source):
         # Of a table that was not copied it says that it may be followed, until it is a member.
         if is_needed(told, checkpoint, saved) or told.member not in members:
-            registry.tell(told.member, told.since, told.structure)
+            registry.declare(told.member, told.since, told.structure)
         else:
             await store.forget(told)
 

@@ -21,7 +21,7 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.registry.past_changes import Past, PastChange
-from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry, guess
+from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry, guess
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.structure.inspection import list_tables, read_table
 from replicator.schema.structure.structure import Table
@@ -119,18 +119,18 @@ def note_structures(
         assert number is not None
         structure, changes = found.tables.get(name), found.of(name)
         if not changes and structure is not None:
-            registry.learn(number, at, Held(structure, Provenance.READ))
+            registry.learn(number, at, KnownStructure(structure, Provenance.READ))
             continue
         former = found.former(name)
         if former is not None:
-            registry.learn(number, at, Held(former, Provenance.READ))
+            registry.learn(number, at, KnownStructure(former, Provenance.READ))
         else:
             doubtful.append(str(name))
             first = changes[0].sql if changes else "?"
             doubt = f"it was read behind a statement that may change it: {first}"
             registry.learn(number, at, guess(_without_added(structure, changes), doubt))
         if structure is not None:
-            registry.learn(number, changes[-1].at, Held(structure, Provenance.READ))
+            registry.learn(number, changes[-1].at, KnownStructure(structure, Provenance.READ))
     if doubtful:
         log.warning("schema.older-rows", source=source, members=sorted(doubtful)[:50])
 

@@ -13,6 +13,7 @@ Source of the formats: MySQL internals manual, "TABLE_MAP_EVENT" and "ROWS_EVENT
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ctypes import Structure
 from typing import NamedTuple
 
@@ -462,12 +463,12 @@ def walk(
     received: Bytes,
     expanded: Bytes,
     payloads: Integers,
-    packets: PacketBuffer,
-    position: ReadPosition,
-    group: ReadingState,
-    segment: SegmentBuilder,
-    rows: RowColumns,
-    cursor: LoopCursor,
+    packet_record: Sequence[PacketBuffer],
+    position_record: Sequence[ReadPosition],
+    group_record: Sequence[ReadingState],
+    segment_record: Sequence[SegmentBuilder],
+    rows_record: Sequence[RowColumns],
+    cursor_record: Sequence[LoopCursor],
     runs: Integers,
     known: Integers,
     bodies: Bytes,
@@ -484,7 +485,9 @@ def walk(
     begin and end in ``expanded``. ``runs``: room for the origin, the server, and what was executed
     first and last, of runs of GTIDs that have ended.
     """
-    state = _LoopState(packets, position, group, segment, rows, cursor)
+    packets, position, segment = packet_record[0], position_record[0], segment_record[0]
+    cursor = cursor_record[0]
+    state = _LoopState(packets, position, group_record[0], segment, rows_record[0], cursor)
     while True:
         if cursor.inside and cursor.inner == cursor.inner_limit:
             cursor.inside = False
@@ -521,8 +524,7 @@ def walk(
         if inside:
             cursor.inner = begin + size
         else:
-            packets.at = begin + size
-            packets.sequence = packets.sequence + 1 & 0xFF
+            packets.at, packets.sequence = begin + size, packets.sequence + 1 & 0xFF
         position.before, position.offset = before, offset
         segment.bytes += size
         if outcome == ENDS:

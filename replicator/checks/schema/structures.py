@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -68,8 +69,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     if task.resuming and all(source.followed for source in task.sources):
         return []
     estate = await _read_sources(task)
-    connection = Connection(task.target.address)
-    try:
+    with closing(Connection(task.target.address)) as connection:
         folds = await folds_names(connection)
         results = check_target_names(sorted(estate.shards), folds=folds)
         ties = await _ties(task, connection, estate)
@@ -83,8 +83,6 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
                 if names := estate.locked.get(source.source_id):
                     results += await check_locking(source, names)
         return results
-    finally:
-        connection.close()
 
 
 async def read_shards(task: TaskToCheck) -> dict[TableName, list[Shard]]:

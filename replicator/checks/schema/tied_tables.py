@@ -8,6 +8,7 @@ parents and children in the order of the shards (`replicator.pipeline.apply.tied
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -481,22 +482,16 @@ async def _not_enforced(target: Connection) -> tuple[str, str] | None:
 async def logs_cascades(source: SourceToCheck) -> bool:
     """Whether a source logs what its foreign keys change. Raises DatabaseUnavailableError, or the
     driver's error."""
-    connection = Connection(source.address)
-    try:
+    with closing(Connection(source.address)) as connection:
         native = await connection.fetch(NATIVE_FOREIGN_KEYS)
-    finally:
-        connection.close()
     return [value for _, value in native] == ["OFF"]
 
 
 async def has_acting_keys(source: SourceToCheck) -> bool:
     """Whether a table that is replicated has a foreign key with an action. Raises
     DatabaseUnavailableError, or the driver's error."""
-    connection = Connection(source.address)
-    try:
+    with closing(Connection(source.address)) as connection:
         rows = await connection.fetch(_ACTING_SQL)
-    finally:
-        connection.close()
     return any(source.router.route(str(schema), str(table)) for schema, table in rows)
 
 

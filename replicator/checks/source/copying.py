@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import pymysql.err
@@ -75,8 +76,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
     place = CheckedPart(source.source_id)
     refused: dict[str, str] = {}
     address = replace(source.address, session=(("lock_wait_timeout", "1"),))
-    connection = Connection(address)
-    try:
+    with closing(Connection(address)) as connection:
         account = await account_of(connection)
         for name in {name.schema: name for name in names}.values():
             try:
@@ -86,8 +86,6 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
                 # A lock that others hold shows that ours would have been allowed.
                 if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
                     refused[name.schema] = str(error.args[-1])
-    finally:
-        connection.close()
     if not refused:
         text = f"{listed(names)} can be locked for a moment, as each is before it is copied"
         return [place.passed("dump_privilege", text)]

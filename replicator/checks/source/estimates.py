@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -13,12 +12,9 @@ from replicator.checks.routes import routed_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.routing.routes import RouteError
-from replicator.schema.structure.inspection import list_tables
+from replicator.schema.structure.inspection import TableSize, list_tables, table_sizes
 
 SOURCES_AT_ONCE = 8
-_SIZES = """
-SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +62,15 @@ async def _add_source(source: SourceToCheck, found: dict[TableName, _Estimated])
     connection = Connection(source.address)
     try:
         pairs = routed_tables(source, await list_tables(connection))
-        sizes: dict[str, Mapping[str, tuple[int, int]]] = {}
-        for schema in sorted({name.schema for name, _ in pairs}):
-            rows = await connection.fetch(_SIZES, (schema,))
-            sizes[schema] = {str(row[0]): (int(row[1] or 0), int(row[2] or 0)) for row in rows}
+        sizes = await table_sizes(connection, (name for name, _ in pairs))
     except (RouteError, DatabaseUnavailableError, pymysql.err.MySQLError):
         return
     finally:
         connection.close()
     for name, target in pairs:
-        rows_there, size = sizes[name.schema].get(name.table, (0, 0))
+        estimate = sizes.get(name, TableSize(0, 0))
         each = found.setdefault(target, _Estimated())
         each.shards += 1
         each.sources.add(source.source_id)
-        each.rows += rows_there
-        each.size += size
+        each.rows += estimate.rows
+        each.size += estimate.size

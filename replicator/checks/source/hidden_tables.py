@@ -81,7 +81,7 @@ async def check_hidden_tables(
                     "hidden_tables",
                     f"the pattern {pattern!r} of routes or block-allow-list may match schemas that"
                     " the user can't see: those would be left out, rows and all",
-                    account.grant_pattern("SELECT", pattern),
+                    account.grant_pattern(pattern),
                     "If the schemas that it is to match are all seen (SHOW DATABASES), there is"
                     " nothing to do",
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import pymysql.err
 
@@ -35,8 +36,7 @@ from replicator.schema.structure.inspection import list_tables, read_table
 async def check_source(source: SourceToCheck) -> list[CheckResult]:
     """All checks of one source, in the order in which they build on one another."""
     place = CheckedPart(source.source_id)
-    connection = Connection(source.address)
-    try:
+    with closing(Connection(source.address)) as connection:
         login = await check_login(place, connection)
         if login.state == "failed":
             return [login]
@@ -46,8 +46,6 @@ async def check_source(source: SourceToCheck) -> list[CheckResult]:
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
             results.append(ended_early(place, error))
         return results
-    finally:
-        connection.close()
 
 
 async def _look(source: SourceToCheck, connection: Connection, results: list[CheckResult]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pymysql.err
 
 from replicator.checks.checked_task import TargetToCheck
@@ -28,8 +30,7 @@ _UNTRIED = _PLACE.warning(
 
 async def check_target(target: TargetToCheck) -> list[CheckResult]:
     """All checks of the target server."""
-    connection = Connection(target.address)
-    try:
+    with closing(Connection(target.address)) as connection:
         login = await check_login(_PLACE, connection)
         if login.state == "failed":
             return [login]
@@ -45,8 +46,6 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
             results.append(ended_early(_PLACE, error))
         return results
-    finally:
-        connection.close()
 
 
 async def _settings(connection: Connection) -> list[CheckResult]:

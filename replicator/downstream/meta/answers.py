@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.decisions import DDL_TABLE, DdlHistoryStore
+from replicator.downstream.meta.decisions import DDL_TABLE, DdlHistoryStore, append_entry
 from replicator.mysql.names import Member, TableName
 
 
@@ -61,11 +61,6 @@ class AnswerStore:
         they are given anew when the statements are read again. What they said then stays."""
         table = self._meta.table(DDL_TABLE)
         async with self._meta.saving() as transaction:
-            rows = await transaction.fetch(
-                f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
-                " WHERE target_schema = %s AND target_table = %s",
-                (target.schema, target.table),
-            )
             for released, place in statements.items():
                 await transaction.fetch(
                     f"UPDATE {table} SET transaction_key = -transaction_key"
@@ -81,17 +76,4 @@ class AnswerStore:
                         place,
                     ),
                 )
-            await transaction.fetch(
-                f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
-                " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
-                " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
-                (
-                    target.schema,
-                    target.table,
-                    rows[0][0],
-                    member.source,
-                    member.name.schema,
-                    member.name.table,
-                    entry,
-                ),
-            )
+            await append_entry(transaction, table, target, member, entry)

@@ -40,7 +40,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from replicator.schema.registry.registry import (
     CopyState,
-    Held,
+    KnownStructure,
     MemberRecord,
     Provenance,
     load_structure,
@@ -423,7 +423,7 @@ def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
         TableName(target_schema, target_table),
         version,
         since,
-        Held(load_structure(structure), Provenance(provenance), doubt),
+        KnownStructure(load_structure(structure), Provenance(provenance), doubt),
         CopyState(copy_state),
     )
 

@@ -56,8 +56,7 @@ _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 class ChunkRecord:
     """A chunk of a shard as the meta table has it.
 
-    ``read_at`` is the key of the binlog position that its rows were read at, 0 where they were
-    read somewhere behind the start of the copy. ``rows`` and ``size`` (bytes) are those copied.
+    ``rows`` and ``size`` (bytes) are those copied.
     """
 
     member: TableName
@@ -67,7 +66,6 @@ class ChunkRecord:
     done: bool = False
     rows: int = 0
     size: int = 0
-    read_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +313,7 @@ class CopyStore:
         """The chunks of a source that were planned so far, each shard's in their order."""
         rows = await self._run(
             "SELECT schema_name, table_name, number, lower_key, upper_key, state, row_count,"
-            f" byte_count, read_at FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s"
+            f" byte_count FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s"
             " ORDER BY schema_name, table_name, number",
             (source,),
         )
@@ -328,9 +326,8 @@ class CopyStore:
                 state == DONE,
                 rows,
                 size,
-                read_at,
             )
-            for schema, table, number, lower, upper, state, rows, size, read_at in rows
+            for schema, table, number, lower, upper, state, rows, size in rows
         ]
 
     async def copied_shards(self) -> list[Member]:

@@ -16,6 +16,7 @@ from replicator.downstream.meta.checkpoint import (
 )
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
 
 DDL_TABLE = MetaTable(
@@ -155,24 +156,23 @@ class DdlHistoryStore:
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:
         """Add what is known of a member that no event tells of."""
-        table = self._meta.table(DDL_TABLE)
         async with self._meta.saving() as transaction:
-            rows = await transaction.fetch(
-                f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
-                " WHERE target_schema = %s AND target_table = %s",
-                (target.schema, target.table),
-            )
-            await transaction.fetch(
-                f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
-                " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
-                " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
-                (
-                    target.schema,
-                    target.table,
-                    rows[0][0],
-                    member.source,
-                    member.name.schema,
-                    member.name.table,
-                    entry,
-                ),
-            )
+            await append_entry(transaction, self._meta.table(DDL_TABLE), target, member, entry)
+
+
+async def append_entry(
+    transaction: Transaction, table: str, target: TableName, member: Member, entry: str
+) -> None:
+    """Add an entry to a target's history in ``table``, behind all that is there."""
+    rows = await transaction.fetch(
+        f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
+        " WHERE target_schema = %s AND target_table = %s",
+        (target.schema, target.table),
+    )
+    name = member.name
+    await transaction.fetch(
+        f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
+        " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
+        " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
+        (target.schema, target.table, rows[0][0], member.source, name.schema, name.table, entry),
+    )

@@ -67,16 +67,19 @@ def track_keys(
         session.run(head + b",".join(run) + b" ON DUPLICATE KEY UPDATE times=times+1")
 
 
-def tracked_keys(
-    session: Session, table: str, target: TableName, after: bytes, limit: int
-) -> list[TrackedKey]:
-    """At most so many of the keys that are noted of a target, in the order of their digests.
+KEYS_AT_ONCE = 20_000
+"""Keys that are looked up by one transaction of the target."""
+
+
+def tracked_keys(session: Session, table: str, target: TableName, after: bytes) -> list[TrackedKey]:
+    """At most `KEYS_AT_ONCE` of the keys that are noted of a target, in the order of their digests.
 
     They come behind the digest ``after``, which is empty for the first. Raises the driver's error.
     """
     rows = session.rows(
         b"SELECT key_columns,key_line,digest,times FROM %s%s AND digest>x'%s'"
-        b" ORDER BY digest LIMIT %d" % (table.encode(), _where(target), after.hex().encode(), limit)
+        b" ORDER BY digest LIMIT %d"
+        % (table.encode(), _where(target), after.hex().encode(), KEYS_AT_ONCE)
     )
     return [
         TrackedKey(tuple(json.loads(names)), bytes(line), bytes(digest), int(times))

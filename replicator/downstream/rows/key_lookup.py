@@ -55,15 +55,16 @@ def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Ite
     for key in keys:
         length = sum(len(field) for _, field in key)
         if run and (len(run) >= most or size + length > QUERY_BYTES // 4):
-            yield _condition(run)
+            yield key_condition(run)
             run, size = [], 0
         run.append(key)
         size += length
     if run:
-        yield _condition(run)
+        yield key_condition(run)
 
 
-def _condition(run: Sequence[KeyFields]) -> bytes:
+def key_condition(run: Sequence[KeyFields]) -> bytes:
+    """The condition that the rows with one of these keys meet."""
     if len(run[0]) == 1:
         ((column, _),) = run[0]
         values = b",".join([field for ((_, field),) in run])

@@ -18,12 +18,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from replicator.downstream.rows.literals import field_value
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.column_types import Literal
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.findings import ColumnExample, RowExample
 from replicator.pipeline.copy.copy_plan import Bound
 
 STRIKES = 8
 """In a row, for a column of a row whose source is written to."""
 
+_LONGEST = 60
+"""Characters of a value that are shown."""
 _DIGEST_BYTES = 8
 _COUNT = -1
 """Stands for a column where the numbers of rows differ."""
@@ -186,3 +192,33 @@ def differences_of(
             yield RowDifference(key, None, written, shard, times)
     for normal, times in extra.items():
         yield RowDifference(key, there[normal], None, times=times)
+
+
+def example_of(comparison: ComparisonPlan, difference: RowDifference) -> RowExample:
+    """A row for people: its key (without one, all of it), and the columns that differ."""
+    line = difference.on_target or difference.in_shard or b""
+    fields = line.split(b"\t")
+    places = comparison.key or range(len(comparison.columns))
+    key = ", ".join(_shown(comparison.columns[at], fields[at]) for at in places)
+    columns = []
+    if difference.on_target is not None and difference.in_shard is not None:
+        there, here = difference.on_target.split(b"\t"), difference.in_shard.split(b"\t")
+        for at in difference.columns:
+            column = comparison.columns[at]
+            shown = _quoted(column, here[at]), _quoted(column, there[at])
+            columns.append(ColumnExample(column.name, *shown))
+    return RowExample(difference.kind, difference.shard, key, tuple(columns))
+
+
+def _quoted(column: TargetColumn, field: bytes) -> str:
+    shown = _shown(column, field)
+    return shown if shown == "NULL" or shown.startswith("0x") else repr(shown)
+
+
+def _shown(column: TargetColumn, field: bytes) -> str:
+    value = field_value(field)
+    if value is None:
+        return "NULL"
+    binary = column.literal in (Literal.BINARY, Literal.BIT, Literal.GEOMETRY, Literal.VECTOR)
+    text = "0x" + value.hex().upper() if binary else value.decode("utf-8", "backslashreplace")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -24,6 +24,9 @@ class ColumnExample:
     in_shard: str
     on_target: str
 
+    def __str__(self) -> str:
+        return f"{self.column}: {self.in_shard} in the shard, {self.on_target} on the target"
+
 
 @dataclass(frozen=True, slots=True)
 class RowExample:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
 from pymysql.err import MySQLError
+from pyspark import SparkContext
 
 from replicator.binlog.errors import BinlogError, OtherServerError
 from replicator.binlog.positions.position import BinlogPosition
@@ -19,12 +21,13 @@ from replicator.downstream.rows.load_data import InexactLoadError
 from replicator.downstream.rows.statements import RowRefusedError
 from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.rows.write_session import Session
-from replicator.failpoints import Failpoint, reach
+from replicator.failpoints import Failpoint, reach, take_settings
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.row_values import without_values
 from replicator.mysql.server.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.copy.chunk_progress import ProgressWriter
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy, no_room_query
 from replicator.pipeline.copy.copy_reading import (
     SourceFailedError,
@@ -44,6 +47,9 @@ from replicator.pipeline.copy.copy_writing import (
 )
 from replicator.pipeline.copy.recopied_rows import OwnRows
 from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.spark.json_results import from_json, to_json
+from replicator.pipeline.spark.python_job import run_in_tasks
+from replicator.pipeline.workers.worker_pool import share_slots
 from replicator.routing.columns.column_mapping import MappedColumn
 
 LOCK_SECONDS = 1
@@ -121,7 +127,6 @@ class ChunkOutcome:
     size: int = 0
     replaced: int = 0
     ignored: int = 0
-    read_at: int = 0
     code: int = 0
     message: str = ""
     source: str = ""
@@ -166,7 +171,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobod
         except RowRefusedError as error:
             if (
                 error.code not in DUPLICATE_KEY
-                or chunk.copy.key_conflicts is None
+                or chunk.copy.other_shards is None
                 or chunk.copy.exact
             ):
                 raise
@@ -279,7 +284,7 @@ def _copy(
         session.run(b"COMMIT")
         reach(Failpoint.CHUNK_COMMITTED)
     done = ChunkOutcome(chunk, CopyOutcome.DONE, counter.rows, counter.size)
-    return replace(done, replaced=replaced, ignored=ignored, read_at=read_at)
+    return replace(done, replaced=replaced, ignored=ignored)
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
@@ -348,14 +353,11 @@ def _begin_at_position(
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
-    holder = connect()
-    try:
+    with closing(connect()) as holder:
         holder.lock(copy.name, LOCK_SECONDS)
         stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         end = blocking_binlog_end(holder)
         holder.unlock()
-    finally:
-        holder.close()
     return _key(end)
 
 
@@ -389,3 +391,40 @@ def _over_own(
 ) -> tuple[int, int]:
     with closing(OwnRows(session, copy, addresses)) as rows:
         return sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks), 0
+
+
+_KNOWN = frozenset({"chunk"})
+"""What the driver need not be told of the outcome of a chunk."""
+
+
+def copy_chunks(
+    spark: SparkContext, chunks: Sequence[CopyChunk], settings: CopySettings, progress: str = ""
+) -> tuple[ChunkOutcome, ...]:
+    """Copy chunks, one after the other, in one task of Spark; several jobs may run at once.
+
+    Blocks until all are committed, or one has failed: its outcome is the last one. Copying a
+    chunk again changes nothing. ``progress``: the file in which the task tells how far it is
+    (`ProgressReader`), if any. Raises what Spark raises when the job itself fails.
+    """
+    crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
+    share_slots(spark)
+    # One task: what a source bears is decided elsewhere.
+    answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash, progress))
+    return tuple(
+        from_json(ChunkOutcome, answer, chunk=chunk)
+        for chunk, answer in zip(chunks, answers, strict=False)
+    )
+
+
+def _copy_all(
+    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
+) -> Iterator[bytes]:
+    chunks, settings, crash, path = told
+    take_settings(*crash)
+    with ProgressWriter(path) as progress:
+        for chunk in chunks:
+            outcome = copy_chunk(chunk, settings, progress.tell)
+            progress.end_chunk(outcome.rows, outcome.size)
+            yield to_json(outcome, without=_KNOWN)
+            if outcome.outcome is not CopyOutcome.DONE:
+                return

@@ -72,7 +72,7 @@ SET, which a key orders by number, nor those that a literal can't name exactly."
 
 
 @dataclass(frozen=True, slots=True)
-class KeyConflict:
+class TargetShard:
     """Another shard of a target, which may have a key that the target has; ``rules`` say what is
     made of its columns."""
 
@@ -98,7 +98,7 @@ class TableCopy:
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
     column whose values are mapped. ``typed``: the values may pass without becoming text.
     ``target_key``: those of ``columns`` that tell the target's rows apart; empty where ``exact``.
-    ``key_conflicts``: where rows of this shard may be on the target by its binlog, the other
+    ``other_shards``: where rows of this shard may be on the target by its binlog, the other
     shards that a row with the same key may be of; else None.
     """
 
@@ -121,7 +121,7 @@ class TableCopy:
     mapped: MappedColumn | None = None
     typed: bool = False
     target_key: tuple[TargetColumn, ...] = ()
-    key_conflicts: tuple[KeyConflict, ...] | None = None
+    other_shards: tuple[TargetShard, ...] | None = None
 
     def key_of(self, line: bytes) -> bytes:
         """The key line of a row line."""

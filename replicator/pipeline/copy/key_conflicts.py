@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 
 from replicator.downstream.rows.literals import field_value, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
@@ -43,14 +44,11 @@ def find_holders(
         conditions = key_conditions(values, rules)
         if conditions is None:
             continue
-        stream = SourceStream(address)
-        try:
+        with closing(SourceStream(address)) as stream:
             qualified = table.quoted.encode()
             where = b" AND ".join(conditions) or b"TRUE"
             if stream.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (qualified, where)):
                 found.append(f"{source}: {table}")
-        finally:
-            stream.close()
     return found
 
 

@@ -7,25 +7,23 @@ a key is there, the other shards of the target are asked whether they have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from pymysql.err import MySQLError
 
-from replicator.downstream.rows.literals import identifier, key_predicate
+from replicator.downstream.rows.key_lookup import KeyFields, key_condition
 from replicator.downstream.rows.statements import RowRefusedError, insert_rows
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.names import folded
-from replicator.pipeline.copy.copy_plan import KeyConflict, TableCopy
+from replicator.pipeline.copy.copy_plan import TableCopy, TargetShard
 from replicator.pipeline.copy.key_conflicts import key_conditions
 from replicator.pipeline.copy.source_stream import SourceStream
 
 ROWS_AT_ONCE = 500
-
-_Key = Sequence[tuple[TargetColumn, bytes]]
 
 
 class OwnRows:
@@ -37,10 +35,10 @@ class OwnRows:
     def __init__(
         self, session: Session, copy: TableCopy, addresses: Mapping[str, DatabaseAddress]
     ) -> None:
-        assert copy.key_conflicts is not None, f"{copy} is not copied once more"
+        assert copy.other_shards is not None, f"{copy} is not copied once more"
         self._session = session
         self._copy = copy
-        self._key_conflicts = copy.key_conflicts
+        self._other_shards = copy.other_shards
         self._addresses = addresses
         self._streams: dict[str, SourceStream] = {}
         self._open = ExitStack()
@@ -62,32 +60,34 @@ class OwnRows:
         copy, there = self._copy, 0
         target = copy.target.quoted.encode()
         keys = [self._key(line) for line in lines]
-        matching = _is_one_of(keys)
+        matching = key_condition(keys)
         if self._session.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (target, matching)):
             own = keys
             if self._held(lines[0], keys):
                 own = [k for line, k in zip(lines, keys, strict=True) if not self._held(line, [k])]
             if own:
-                answer = self._session.run(b"DELETE FROM %s WHERE %s" % (target, _is_one_of(own)))
+                answer = self._session.run(
+                    b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
+                )
                 there = answer.affected
         # A row whose key another shard has, too, is refused if that one is there.
         insert_rows(self._session, copy.target, copy.columns, lines)
         return there
 
-    def _key(self, line: bytes) -> _Key:
+    def _key(self, line: bytes) -> KeyFields:
         fields = line.split(b"\t")
         return [(self._copy.columns[place], fields[place]) for place in self._places]
 
-    def _held(self, line: bytes, keys: Sequence[_Key]) -> bool:
+    def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
         """Whether another shard has one of the keys; ``line`` is the first of these rows."""
-        for key_conflict in self._key_conflicts:
-            pages = (key_conditions(_by_name(key), key_conflict.rules) for key in keys)
+        for shard in self._other_shards:
+            pages = (key_conditions(_by_name(key), shard.rules) for key in keys)
             found = [b" AND ".join(page) or b"TRUE" for page in pages if page is not None]
             if not found:
                 continue
-            table, where = key_conflict.table.quoted.encode(), b") OR (".join(found)
+            table, where = shard.table.quoted.encode(), b") OR (".join(found)
             try:
-                rows = self._stream(key_conflict).rows(
+                rows = self._stream(shard).rows(
                     b"SELECT 1 FROM %s WHERE (%s) LIMIT 1" % (table, where)
                 )
             except MySQLError as error:
@@ -97,7 +97,7 @@ class OwnRows:
                     raise
                 raise RowRefusedError(
                     error_code(error),
-                    f"its key is there, and {key_conflict.source}: {key_conflict.table} can't be"
+                    f"its key is there, and {shard.source}: {shard.table} can't be"
                     f" asked whether it has that key, too: {error_text(error)}",
                     line,
                     0,
@@ -106,25 +106,12 @@ class OwnRows:
                 return True
         return False
 
-    def _stream(self, key_conflict: KeyConflict) -> SourceStream:
-        if key_conflict.source not in self._streams:
-            stream = self._streams[key_conflict.source] = SourceStream(
-                self._addresses[key_conflict.source]
-            )
+    def _stream(self, shard: TargetShard) -> SourceStream:
+        if shard.source not in self._streams:
+            stream = self._streams[shard.source] = SourceStream(self._addresses[shard.source])
             self._open.callback(stream.close)
-        return self._streams[key_conflict.source]
+        return self._streams[shard.source]
 
 
-def _by_name(key: _Key) -> dict[str, tuple[TargetColumn, bytes]]:
+def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
     return {folded(column.name): (column, field) for column, field in key}
-
-
-def _is_one_of(keys: Sequence[_Key]) -> bytes:
-    return b"(" + b") OR (".join(_conditions(keys)) + b")"
-
-
-def _conditions(keys: Sequence[_Key]) -> Iterator[bytes]:
-    for key in keys:
-        yield b" AND ".join(
-            identifier(column.name) + b"=" + key_predicate(column, field) for column, field in key
-        )

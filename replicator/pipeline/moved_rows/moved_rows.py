@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from replicator.downstream.fence import Fence
 from replicator.downstream.meta.lease import lock_lease
-from replicator.downstream.meta.tracked_keys import TrackedKey, tracked_keys
+from replicator.downstream.meta.tracked_keys import KEYS_AT_ONCE, TrackedKey, tracked_keys
 from replicator.downstream.rows.key_lookup import keys_there
 from replicator.downstream.rows.statements import insert_rows
 from replicator.downstream.rows.target_columns import TargetColumn
@@ -22,9 +22,6 @@ from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import folded
 from replicator.pipeline.moved_rows.key_holders import KeyHolder, rows_held
-
-KEYS_AT_ONCE = 20_000
-"""Keys that are looked up by one transaction of the target."""
 
 
 class OtherKeyError(Exception):
@@ -66,7 +63,7 @@ def repair(
     target = holders[0].copy.target
     session.run(b"BEGIN")
     lock_lease(session, fence)
-    noted = tracked_keys(session, table, target.name, after, KEYS_AT_ONCE)
+    noted = tracked_keys(session, table, target.name, after)
     refuse_other_columns(key_columns, noted)
     there = keys_there(session, target, key_columns, [key.line for key in noted])
     missing = [key.line for number, key in enumerate(noted) if number not in there]

@@ -13,14 +13,20 @@ from dataclasses import dataclass, field
 
 from replicator.downstream.fence import Fence
 from replicator.downstream.meta.lease import lock_lease
-from replicator.downstream.meta.tracked_keys import MANY_KEYS, TrackedKey, forget_keys, tracked_keys
+from replicator.downstream.meta.tracked_keys import (
+    KEYS_AT_ONCE,
+    MANY_KEYS,
+    TrackedKey,
+    forget_keys,
+    tracked_keys,
+)
 from replicator.downstream.rows.key_lookup import keys_there
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.moved_rows.key_holders import KeyHolder, keys_held
-from replicator.pipeline.moved_rows.moved_rows import KEYS_AT_ONCE, refuse_other_columns
+from replicator.pipeline.moved_rows.moved_rows import refuse_other_columns
 
 EXAMPLES = 3
 """Shared keys that are named."""
@@ -98,7 +104,7 @@ def is_applied(found: Survey, applied: Mapping[str, int]) -> bool:
 
 def _pages(session: Session, table: str, target: TableName) -> Iterator[list[TrackedKey]]:
     after = b""
-    while noted := tracked_keys(session, table, target, after, KEYS_AT_ONCE):
+    while noted := tracked_keys(session, table, target, after):
         yield noted
         after = noted[-1].digest
 

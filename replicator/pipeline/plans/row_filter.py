@@ -7,7 +7,7 @@ without a rule have no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -21,16 +21,17 @@ from replicator.pipeline.plans.filter_columns import (
     filter_column,
     known_collation,
 )
-from replicator.routing.expression.evaluation import EvaluationError
+from replicator.routing.expression.evaluation import EvaluationError, Row, Value
 from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
     Fate,
     ResolvedRules,
+    RowFates,
     RowRules,
 )
 from replicator.routing.expression.types import FilterColumn
 from replicator.rows.decoder.lines import Lines, joined, lines_of
-from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowBlock
+from replicator.rows.decoder.row_block import UNKNOWN_LINE, RawColumn, RowBlock
 from replicator.rows.values.column_format import ColumnFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.value_readers import column_reader
@@ -107,25 +108,11 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
     """
     if not len(block.event):
         return block
-    # Arrow's functions take a tenth of a second to import, and few tables have filters.
-    from replicator.pipeline.plans.image_columns import ImageColumn
-    from replicator.routing.expression.row_fates import fates
-
     changes = np.where(
         block.before < 0, Fate.INSERT, np.where(block.after < 0, Fate.DELETE, Fate.UPDATE)
     )
-    columns = [
-        ImageColumn(column.type.kind, layout, *readers, values)
-        for column, layout, readers, values in zip(
-            filtering.columns,
-            filtering.layouts,
-            _readers(filtering),
-            block.raw_columns,
-            strict=True,
-        )
-    ]
     try:
-        found = fates(filtering.rules, changes, columns)
+        found = _fates(filtering, changes, block.raw_columns)
     except (EvaluationError, ValueError) as error:
         raise FilterError(str(error)) from error
     kept = found != Fate.NOTHING
@@ -139,6 +126,33 @@ def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
     # The target may hold the row in another state than the one before the change.
     forgets = filtering.keyed and filtering.rules.leaves_updates_out
     return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
+
+
+def _fates(filtering: RowFilter, changes: Integers, columns: Sequence[RawColumn]) -> Integers:
+    """The `Fate` of each change, as its number; ``changes`` are such numbers, too: what each change
+    was in the shard. ``columns`` have the values of all its images, of an update the one before
+    first."""
+    counts = 1 + (changes == Fate.UPDATE)
+    last = np.cumsum(counts) - 1
+    first = last - counts + 1
+    values = [
+        _values(column, *readers)
+        for column, readers in zip(columns, _readers(filtering), strict=True)
+    ]
+    rows: list[Row] = list(zip(*values, strict=True)) if values else [()] * int(counts.sum())
+    before, after = (map(rows.__getitem__, places.tolist()) for places in (first, last))
+    fates = map(RowFates(filtering.rules).of, changes.tolist(), before, after)
+    return np.fromiter(fates, np.int64, count=len(changes))
+
+
+def _values(column: RawColumn, read: Read, convert: ReadField) -> list[Value]:
+    """The value of each image; what stands there more than once is read once."""
+    images = column.values()
+    found = {
+        image: None if image is None else convert(read(image, 0)[0])
+        for image in dict.fromkeys(images)
+    }
+    return list(map(found.__getitem__, images))
 
 
 def _without(lines: Lines, images: Integers) -> Lines:

@@ -10,8 +10,10 @@ package that stays in its zip, this lets Python keep its byte code.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import re
+import socket
 import sys
 import time
 import zipfile
@@ -25,7 +27,6 @@ from pyspark.errors import PySparkException
 from replicator.kernels.loop_folder import UNPACKED
 from replicator.memory import worker_environment
 from replicator.pipeline.spark.json_results import from_json, to_json
-from replicator.pipeline.spark.probe import look_around
 from replicator.pipeline.spark.python_job import run_in_tasks
 
 
@@ -240,3 +241,27 @@ def _gist(text: str) -> str:
     """The last line of what Python said, which names the error; else the end of the text."""
     told = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
     return told[1].strip().splitlines()[-1].strip() if told else text.strip()[-_SHOWN:]
+
+
+NEEDED = ("pyarrow", "numpy", "numba", "pymysql", "pymysqlreplication")
+"""The modules that executors must have installed; `docs/how-to/cluster.md` names the packages."""
+
+OURS = "replicator.pipeline.apply.job"
+
+
+def look_around() -> tuple[str, ...]:
+    """Try the modules; what is not there, each with the host."""
+    host = socket.gethostname()
+    return tuple(f"on {host}: {lack}" for lack in _missing_modules())
+
+
+def _missing_modules() -> Iterator[str]:
+    missing = False
+    for name in (*NEEDED, OURS):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            # Ours can't be imported without the others: that says nothing new.
+            if name != OURS or not missing:
+                yield str(error)
+            missing = True

@@ -12,12 +12,13 @@ Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``Jav
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -204,3 +205,34 @@ def _ignore_interrupts() -> None:
     # A terminal sends them to all of its processes; the task ends Java when it has saved.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+_ENVIRONMENT_FIELD = 47
+"""Where the bounds stand in the file, counted behind the name of the program."""
+
+
+def hide_variables(names: Collection[str]) -> None:
+    """Show the values of these variables of this process in /proc no more.
+
+    Linux shows the memory that the environment was put into at the start, whatever became of it
+    since (proc(5): ``env_start`` and ``env_end`` in ``/proc/[pid]/stat``). So it is that memory
+    that is written to. A child gets the variables only if it is given them. Where the system does
+    not tell where they are, nothing is done.
+    """
+    begin, end = _environment_bounds()
+    wanted = {name.encode() for name in names}
+    place = begin
+    for variable in ctypes.string_at(begin, end - begin).split(b"\0"):
+        name, equals, value = variable.partition(b"=")
+        if name in wanted:
+            ctypes.memset(place + len(name) + len(equals), 0, len(value))
+        place += len(variable) + 1
+
+
+def _environment_bounds() -> tuple[int, int]:
+    """Where it begins and ends in memory; 0 and 0 where that can't be told."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        return int(fields[_ENVIRONMENT_FIELD]), int(fields[_ENVIRONMENT_FIELD + 1])
+    except (OSError, IndexError):
+        return 0, 0

@@ -21,11 +21,11 @@ from replicator.mysql.connection.tls import load_pair
 from replicator.pipeline.spark.unix_socket import check_peer, listen_privately
 from replicator.pipeline.workers.frames import receive_exactly, send
 from replicator.pipeline.workers.worker import (
-    LET_IN,
+    ACCEPTED,
     SLOT,
     ClusterAddress,
+    DriverAddress,
     LocalAddress,
-    MeetingPoint,
     set_options,
 )
 from replicator.pipeline.workers.worker_listener import BACKLOG, AuthenticationError, WorkerListener
@@ -42,26 +42,28 @@ Entered = Callable[[int, socket.socket], None]
 class DriverEndpoint:
     """Listens until it is closed; tasks come in by its ``point``."""
 
-    def __init__(self, point: MeetingPoint, door: WorkerListener) -> None:
+    def __init__(self, point: DriverAddress, listener: WorkerListener) -> None:
         self.point = point
-        self._door = door
+        self._listener = listener
 
     def close(self) -> None:
         """Let nobody in any more."""
-        self._door.close()
+        self._listener.close()
         if isinstance(self.point, LocalAddress):
             Path(self.point.folder, self.point.name).unlink(missing_ok=True)
 
 
 def local_endpoint(folder: str, entered: Entered) -> DriverEndpoint:
-    """An entrance for tasks on this host, in a folder that is this user's alone. Raises OSError."""
+    """An endpoint for tasks on this host, in a folder that is this user's alone. Raises OSError."""
     name = f"pool-{secrets.token_hex(8)}"
     listening = listen_privately(folder, name, BACKLOG)
-    return DriverEndpoint(LocalAddress(folder, name), WorkerListener(listening, _met_here, entered))
+    return DriverEndpoint(
+        LocalAddress(folder, name), WorkerListener(listening, _accept_local, entered)
+    )
 
 
 def cluster_endpoint(host: str, bind: str, port: int, entered: Entered) -> DriverEndpoint:
-    """An entrance for tasks on other hosts.
+    """An endpoint for tasks on other hosts.
 
     ``bind`` and ``port`` (0: any free one) are what it listens at, ``host`` the name by which tasks
     reach it. Raises OSError where it can't listen there.
@@ -72,17 +74,17 @@ def cluster_endpoint(host: str, bind: str, port: int, entered: Entered) -> Drive
     listening = socket.create_server((bind, port), family=family, backlog=BACKLOG)
     point = ClusterAddress(host, listening.getsockname()[1], secret, certificate)
     return DriverEndpoint(
-        point, WorkerListener(listening, partial(_met_afar, context, secret), entered)
+        point, WorkerListener(listening, partial(_accept_remote, context, secret), entered)
     )
 
 
-def _met_here(connection: socket.socket) -> tuple[int, socket.socket]:
+def _accept_local(connection: socket.socket) -> tuple[int, socket.socket]:
     check_peer(connection)
     (slot,) = SLOT.unpack(receive_exactly(connection, SLOT.size))
     return slot, connection
 
 
-def _met_afar(
+def _accept_remote(
     context: ssl.SSLContext, secret: bytes, connection: socket.socket
 ) -> tuple[int, socket.socket]:
     set_options(connection)
@@ -94,7 +96,7 @@ def _met_afar(
             raise AuthenticationError(
                 "a client that does not know the secret of the job has connected"
             )
-        send(encrypted, (LET_IN,))
+        send(encrypted, (ACCEPTED,))
         (slot,) = SLOT.unpack_from(told)
         return slot, encrypted
     except BaseException:

@@ -46,7 +46,7 @@ in all, the driver's worker listener knows (`replicator.pipeline.workers.worker_
 
 SLOT = struct.Struct("!I")
 
-LET_IN = b"+"
+ACCEPTED = b"+"
 """What the driver answers to a task that has proved itself."""
 
 
@@ -72,35 +72,35 @@ class ClusterAddress:
     certificate: str
 
 
-MeetingPoint = LocalAddress | ClusterAddress
+DriverAddress = LocalAddress | ClusterAddress
 
 
 class DriverUnreachableError(Exception):
     """This host can't connect to the driver."""
 
 
-def stay(work: Work, point: MeetingPoint, slot: int) -> Iterator[bytes]:
+def serve(work: Work, point: DriverAddress, slot: int) -> Iterator[bytes]:
     """What Spark runs, as the task of this slot."""
-    with met(point, slot) as connection:
+    with connect(point, slot) as connection:
         answer_requests(connection, work)
     yield from ()
 
 
-def met(point: MeetingPoint, slot: int) -> socket.socket:
+def connect(point: DriverAddress, slot: int) -> socket.socket:
     """A connection to the driver, which is the right one and knows us to be a task of its job.
 
     Raises DriverUnreachableError, ConnectionClosedError.
     """
     if isinstance(point, LocalAddress):
-        return _met_privately(point, slot)
+        return _connect_locally(point, slot)
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(ConnectionClosedError):
-            return _met_over_network(point, slot)
+            return _connect_over_network(point, slot)
         time.sleep(PAUSE)
-    return _met_over_network(point, slot)
+    return _connect_over_network(point, slot)
 
 
-def _met_privately(point: LocalAddress, slot: int) -> socket.socket:
+def _connect_locally(point: LocalAddress, slot: int) -> socket.socket:
     try:
         connection = connect_privately(point.folder, point.name, SECONDS)
         connection.sendall(SLOT.pack(slot))
@@ -112,7 +112,7 @@ def _met_privately(point: LocalAddress, slot: int) -> socket.socket:
     return connection
 
 
-def _met_over_network(point: ClusterAddress, slot: int) -> socket.socket:
+def _connect_over_network(point: ClusterAddress, slot: int) -> socket.socket:
     connection = connected(point)
     try:
         prove_membership(connection, point.secret, slot)
@@ -152,7 +152,7 @@ def prove_membership(connection: ssl.SSLSocket, secret: bytes, slot: int) -> Non
     Raises ConnectionClosedError where it turns us away.
     """
     send(connection, (SLOT.pack(slot) + secret,))
-    receive_exactly(connection, len(LET_IN))
+    receive_exactly(connection, len(ACCEPTED))
     connection.settimeout(None)
 
 

@@ -35,7 +35,7 @@ class AuthenticationError(Exception):
     """The other side does not know the secret, or does not speak like ours."""
 
 
-Meet = Callable[[socket.socket], tuple[int, socket.socket]]
+Authenticate = Callable[[socket.socket], tuple[int, socket.socket]]
 """Has a newcomer prove itself: its slot, and the connection to go on with. Raises
 AuthenticationError, ConnectionClosedError, OSError. It need not watch the time."""
 
@@ -54,10 +54,13 @@ class WorkerListener:
     in a thread, when it has proved itself."""
 
     def __init__(
-        self, listening: socket.socket, meet: Meet, entered: Callable[[int, socket.socket], None]
+        self,
+        listening: socket.socket,
+        authenticate: Authenticate,
+        entered: Callable[[int, socket.socket], None],
     ) -> None:
         self._listening = listening
-        self._meet = meet
+        self._authenticate = authenticate
         self._entered = entered
         self._changed = threading.Condition()
         self._there: list[_PendingWorker] = []
@@ -133,7 +136,7 @@ class WorkerListener:
 
     def _prove(self, newcomer: _PendingWorker, connection: socket.socket) -> None:
         try:
-            slot, task = self._meet(connection)
+            slot, task = self._authenticate(connection)
             with self._changed:
                 if newcomer not in self._there:
                     raise AuthenticationError("it came too late")

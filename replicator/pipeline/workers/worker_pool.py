@@ -42,7 +42,7 @@ from replicator.pipeline.workers.frames import (
     receive_answer,
     send,
 )
-from replicator.pipeline.workers.worker import Work, stay
+from replicator.pipeline.workers.worker import Work, serve
 
 PORT_SETTING = "spark.replicator.port"
 """The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
@@ -84,7 +84,7 @@ class WorkerPool:
         self._former: list[socket.socket] = []
         self._over = False
         self._error: Exception | None = None
-        self._entrance = self._opened()
+        self._endpoint = self._opened()
         self._ending, self._ended = socket.socketpair()
         self._complete_by = time.monotonic() + GATHER_SECONDS
         run = partial(self._run, work)
@@ -153,11 +153,11 @@ class WorkerPool:
         """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
         try:
             self._context.setJobGroup(self._name, LIVING)
-            run_in_tasks(self._context, self._slots, partial(stay, work), self._entrance.point)
+            run_in_tasks(self._context, self._slots, partial(serve, work), self._endpoint.point)
         except (PySparkException, Py4JError, OSError, EOFError) as error:
             self._error = error
         finally:
-            self._entrance.close()
+            self._endpoint.close()
             with self._changed:
                 self._over = True
                 self._changed.notify_all()
@@ -270,7 +270,7 @@ def worker_pool(spark: SparkContext, work: Work) -> WorkerPool:
     with _beginning:
         job, lent = _living.get(spark), _lent.get(spark, 0)
         if job is None or job.lent != lent or not job.serves():
-            _end_living(spark)
+            _end_pools(spark)
             job = _living[spark] = WorkerPool(spark, work, lent)
         return job
 
@@ -281,7 +281,7 @@ def release_slots(spark: SparkContext) -> None:
     Waits for what its tasks are at. Raises Py4JError without a JVM.
     """
     with _beginning:
-        _end_living(spark)
+        _end_pools(spark)
 
 
 def free_slots(spark: SparkContext) -> int:
@@ -302,10 +302,10 @@ def share_slots(spark: SparkContext) -> None:
     with _beginning:
         job = _living.get(spark)
         if job is None or not job.lent or job.lent != _lent.get(spark, 0):
-            _end_living(spark)
+            _end_pools(spark)
 
 
-def _end_living(spark: SparkContext) -> None:
+def _end_pools(spark: SparkContext) -> None:
     job = _living.pop(spark, None)
     if job is not None:
         job.end()

@@ -24,7 +24,7 @@ from replicator.mysql.column_types import BINLOG_TYPES, Decoder
 from replicator.rows.decoder import field_text
 from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.decoder.lines import Lines
-from replicator.rows.decoder.reference_decoder import ROWS_KINDS, compile_decoder
+from replicator.rows.decoder.reference_decoder import ROWS_KINDS, ReferenceDecoder
 from replicator.rows.decoder.row_block import RawColumn, RowBlock
 from replicator.rows.decoder.row_event_headers import (
     COMPRESSED,
@@ -83,7 +83,7 @@ class BlockDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
+        """As `replicator.rows.decoder.reference_decoder.ReferenceDecoder`."""
         columns, used = rows.columns, {*rows.written, *rows.key, *rows.hashed}
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
@@ -277,14 +277,14 @@ class CompiledDecoder:
     """Decodes the row events of one table structure."""
 
     def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
-        """As `replicator.rows.decoder.reference_decoder.compile_decoder`."""
-        self._reference = compile_decoder(rows, raw_columns)
+        """As `replicator.rows.decoder.reference_decoder.ReferenceDecoder`."""
+        self._reference = ReferenceDecoder(rows, raw_columns)
         self._blocks = BlockDecoder(rows, raw_columns) if rows.until is None else None
 
     def decode(self, events: RowEvents, own: OwnBuckets | None = None) -> RowBlock:
         """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
 
-        Raises what `replicator.rows.decoder.reference_decoder.RowsDecoder` raises.
+        Raises what `replicator.rows.decoder.reference_decoder.ReferenceDecoder` raises.
         """
         block = self._blocks.decode(events, own) if self._blocks is not None else None
         return self._reference.decode(events.split()) if block is None else block

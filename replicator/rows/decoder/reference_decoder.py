@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Protocol
 from zlib import crc32
 
 import numpy as np
@@ -32,19 +31,6 @@ from replicator.rows.decoder.row_block import (
 from replicator.rows.values.column_format import RowFormat
 from replicator.rows.values.fields import Read
 from replicator.rows.values.value_readers import column_reader
-
-
-class RowsDecoder(Protocol):
-    """Decodes the row events of one table structure."""
-
-    def decode(self, events: Sequence[bytes]) -> RowBlock:
-        """The changes in ``events``: whole events from their 19-byte header on, no checksum.
-
-        Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
-        BinlogError for one that does not fit the columns or lacks some of them, NoRoomError for a
-        value that can't be mapped.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +78,6 @@ _HINT = (
 )
 
 
-def compile_decoder(rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> RowsDecoder:
-    """A decoder for rows of this format.
-
-    ``raw_columns`` are the indexes of columns of which the bytes are given, too. Raises BinlogError
-    for a column that cannot be read.
-    """
-    return _Decoder(rows, raw_columns)
-
-
 @dataclass(slots=True)
 class _Images:
     """The rows while they are read: lists with one entry for each, in binlog order.
@@ -122,8 +99,12 @@ class _Images:
     after_hash: list[int] = field(default_factory=list)
 
 
-class _Decoder:
-    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...]) -> None:
+class ReferenceDecoder:
+    """Decodes the row events of one table structure, value by value."""
+
+    def __init__(self, rows: RowFormat, raw_columns: tuple[int, ...] = ()) -> None:
+        """``raw_columns`` are the indexes of columns of which the bytes are given, too. Raises
+        BinlogError for a column that cannot be read."""
         self._rows = rows
         self._counting = slice(-rows.hash_cut if rows.hash_cut else None)
         used = {*rows.written, *rows.key, *rows.hashed, *raw_columns, rows.until}
@@ -135,6 +116,12 @@ class _Decoder:
         self._images: dict[bytes, _ReadRow] = {}
 
     def decode(self, events: Sequence[bytes]) -> RowBlock:
+        """The changes in ``events``: whole events from their 19-byte header on, no checksum.
+
+        Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
+        BinlogError for one that does not fit the columns or lacks some of them, NoRoomError for a
+        value that can't be mapped.
+        """
         images = _Images()
         for values in self._raw_columns.values():
             values.clear()
@@ -175,64 +162,22 @@ class _Decoder:
         if kind.compressed:
             data = expand_rows(event[at:])
             at = 0
-        before = len(images.change)
-        if kind.change is RowChange.UPDATE:
-            self._updates(data, at, read, read_after, images)
-        elif kind.change is RowChange.INSERT:
-            self._inserts(data, at, read, images)
-        else:
-            self._deletes(data, at, read, images)
-        rows = len(images.change) - before
-        images.event += [index] * rows
-
-    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
-        add_line = images.after.append
-        add_key = images.after_key.append
-        add_hash = images.after_hash.append
-        rows = 0
-        end = len(data)
+        change, end = kind.change, len(data)
         while at < end:
-            line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
-            rows += 1
-        images.change += [int(RowChange.INSERT)] * rows
-        images.before += [None] * rows
-        images.before_key += [None] * rows
-        images.before_hash += [0] * rows
-
-    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: _Images) -> None:
-        add_line = images.before.append
-        add_key = images.before_key.append
-        add_hash = images.before_hash.append
-        rows = 0
-        end = len(data)
-        while at < end:
-            line, key, hashed, at = read(data, at)
-            add_line(line)
-            add_key(key)
-            add_hash(hashed)
-            rows += 1
-        images.change += [int(RowChange.DELETE)] * rows
-        images.after += [None] * rows
-        images.after_key += [None] * rows
-        images.after_hash += [0] * rows
-
-    def _updates(
-        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: _Images
-    ) -> None:
-        end = len(data)
-        while at < end:
-            line, key, hashed, at = read(data, at)
+            line = key = after = after_key = None
+            hashed = after_hash = 0
+            if change is not RowChange.INSERT:
+                line, key, hashed, at = read(data, at)
+            if change is not RowChange.DELETE:
+                after, after_key, after_hash, at = read_after(data, at)
+            images.event.append(index)
+            images.change.append(int(change))
             images.before.append(line)
             images.before_key.append(key)
             images.before_hash.append(hashed)
-            line, key, hashed, at = read_after(data, at)
-            images.after.append(line)
-            images.after_key.append(key)
-            images.after_hash.append(hashed)
-            images.change.append(int(RowChange.UPDATE))
+            images.after.append(after)
+            images.after_key.append(after_key)
+            images.after_hash.append(after_hash)
 
     def _image(self, bitmap: bytes) -> _ReadRow:
         """The reader of rows with the columns that ``bitmap`` says are present."""

@@ -19,14 +19,14 @@ class Provenance(StrEnum):
     """From the server, and no statement of the binlog that may change it stands in between."""
     LEARNED = "learned"
     """From a statement of the binlog, executed on a known structure or creating the table."""
-    TOLD = "told"
+    DECLARED = "told"
     """From the operator."""
     GUESSED = "guessed"
     """Anything else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KnownStructure:
     """What is held for a member at a place of its binlog.
 
     ``structure`` is None for a table that is gone, or where there is not even a guess. ``doubt``
@@ -48,10 +48,10 @@ class Held:
         return self.structure if self.known else None
 
 
-GONE = Held(None, Provenance.LEARNED)
+GONE = KnownStructure(None, Provenance.LEARNED)
 """Of a table that was dropped, or has another name now."""
 
-UNSEEN = Held(
+UNSEEN = KnownStructure(
     None,
     Provenance.GUESSED,
     "it was not there when the task first looked at its source, and no statement that creates it"
@@ -60,12 +60,12 @@ UNSEEN = Held(
 """Of a table that rows are met of, and nothing else."""
 
 
-def guess(structure: Table | None, doubt: str) -> Held:
+def guess(structure: Table | None, doubt: str) -> KnownStructure:
     """A structure that is not certain, or none; ``doubt`` says why."""
-    return Held(structure, Provenance.GUESSED, doubt)
+    return KnownStructure(structure, Provenance.GUESSED, doubt)
 
 
-_FIRST_HAND = frozenset({Provenance.READ, Provenance.TOLD})
+_FIRST_HAND = frozenset({Provenance.READ, Provenance.DECLARED})
 
 
 class CopyState(IntEnum):
@@ -99,7 +99,7 @@ class MemberRecord:
     target: TableName
     version: int
     since: int
-    held: Held
+    held: KnownStructure
     copying: CopyState = CopyState.COPIED
 
 
@@ -132,8 +132,8 @@ class SchemaRegistry:
         self._present: set[int] = set()
         self._present_of: dict[int, set[int]] = {}
         self._sorted: dict[int, tuple[int, ...]] = {}
-        self._structures: dict[int, dict[int, Held | _Inherited]] = {}
-        self._told: dict[Member, dict[int, Held]] = {}
+        self._structures: dict[int, dict[int, KnownStructure | _Inherited]] = {}
+        self._declared: dict[Member, dict[int, KnownStructure]] = {}
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
         self._lock = threading.Lock()
@@ -176,7 +176,7 @@ class SchemaRegistry:
             if number is None:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
-                self._structures[number] = dict(self._told.get(member, {}))
+                self._structures[number] = dict(self._declared.get(member, {}))
             self._withdraw(number)
             routed = self._target_of[number] = self._target(target)
             self._present.add(number)
@@ -271,7 +271,7 @@ class SchemaRegistry:
             for state in noted.values()
         )
 
-    def learn(self, member: int, since: int, held: Held) -> None:
+    def learn(self, member: int, since: int, held: KnownStructure) -> None:
         """Note the structure that a member has after the event group at ``since``.
 
         What was read or told for that very place is not replaced by what is concluded.
@@ -281,20 +281,20 @@ class SchemaRegistry:
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = held
 
-    def tell(self, member: Member, since: int, structure: Table) -> None:
+    def declare(self, member: Member, since: int, structure: Table) -> None:
         """Note the structure that the operator gives a table from a place on.
 
         It may become a member only later.
         """
-        held = Held(structure, Provenance.TOLD)
-        self._told.setdefault(member, {})[since] = held
+        held = KnownStructure(structure, Provenance.DECLARED)
+        self._declared.setdefault(member, {})[since] = held
         number = self.number(member)
         if number is not None:
             self.learn(number, since, held)
 
     def is_declared(self, member: Member) -> bool:
         """Whether the operator has told a structure of a table, for any place."""
-        return member in self._told
+        return member in self._declared
 
     def inherit(self, member: int, since: int, origin: int) -> None:
         """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
@@ -309,9 +309,9 @@ class SchemaRegistry:
 
     def _is_first_hand(self, member: int, since: int) -> bool:
         noted = self._structures.get(member, {}).get(since)
-        return isinstance(noted, Held) and noted.provenance in _FIRST_HAND
+        return isinstance(noted, KnownStructure) and noted.provenance in _FIRST_HAND
 
-    def held(self, member: int, at: int) -> Held:
+    def held(self, member: int, at: int) -> KnownStructure:
         """A member's structure at a place of its source's binlog, and where it comes from.
 
         It is the newest one noted up to ``at``, so reading the binlog again from an earlier place

@@ -9,10 +9,12 @@ more: the moment, other tables, or what a server lacked for a moment only.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
 from replicator.schema.scratch.scratch_statements import as_run, renamed, uncounted
@@ -79,7 +81,7 @@ class LearnedStructures:
         return len(self._outcomes)
 
     def follow(self, server: str) -> None:
-        """Learn on this server from now on (`replicator.mysql.context.server_traits`); what was
+        """Learn on this server from now on (its `server_traits`); what was
         learned on another one is forgotten."""
         if server != self._server:
             self._outcomes.clear()
@@ -128,3 +130,23 @@ def timeless(statement: ParsedStatement) -> bool:
     words = {token.keyword for token in statement.tokens}
     by_moment = "PARTITION" in words and not words.isdisjoint(_MOMENTS)
     return not (statement.as_select or by_moment) and words.isdisjoint(_ELSEWHERE)
+
+
+_COUNTED_UP = "gtid_"
+"""How settings begin that change with each transaction (MariaDB KB and MySQL manual, "Global
+Transaction ID"): no others were seen to change by themselves."""
+
+
+async def server_traits(connection: Connection, schema: str) -> str:
+    """A digest of a server's version and global settings, and of a database's default collation.
+
+    Raises DatabaseUnavailableError or the server's error.
+    """
+    variables = await connection.fetch("SHOW GLOBAL VARIABLES")
+    found = [row for row in variables if not str(row[0]).startswith(_COUNTED_UP)]
+    found += await connection.fetch(
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME"
+        " FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
+        (schema,),
+    )
+    return hashlib.sha256(repr(found).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,7 @@ def test_no_row_is_missing_while_it_runs(
     seed: int,
 ) -> None:
     shards.change(rows=60)
-    operator = Operator(shards, tmp_path, seed)
-    try:
+    with closing(Operator(shards, tmp_path, seed)) as operator:
         while operator.starts < STARTS:
             operator.step()
         operator.settle()
-    finally:
-        operator.close()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -272,13 +273,10 @@ def test_several_targets_that_stay_away_are_applied_by_the_next_batch(merge: Mer
 
 @pytest.mark.also_tidb
 def test_the_probe_finds_whether_load_data_is_transactional(target_server: DatabaseServer) -> None:
-    session = Session(address_of(target_server))
-    try:
+    with closing(Session(address_of(target_server))) as session:
         # TiDB has committed the rows by the end of the statement.
         assert probe_load_data(session, "mysql") is not isinstance(target_server, TiDBServer)
         assert session.rows(b"SHOW TABLES IN mysql LIKE 'replicator%'") == ()
-    finally:
-        session.close()
 
 
 @pytest.mark.slow

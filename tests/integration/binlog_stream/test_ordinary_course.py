@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -72,16 +73,17 @@ def write(server: DatabaseServer, schema: str) -> None:
 
 def received(server: DatabaseServer, start: SourcePosition) -> tuple[ServerInfo, str, bytes]:
     """What a source sends from there on, up to its first heartbeat: it has no more then."""
-    connection = BinlogConnection(
-        BinlogSource(
-            DatabaseAddress(server.host, server.port, "root"),
-            server_id=4712,
-            heartbeat=0.5,
-            read_timeout=10.0,
-        ),
-        start,
-    )
-    try:
+    with closing(
+        BinlogConnection(
+            BinlogSource(
+                DatabaseAddress(server.host, server.port, "root"),
+                server_id=4712,
+                heartbeat=0.5,
+                read_timeout=10.0,
+            ),
+            start,
+        )
+    ) as connection:
         info, gtid = connection.open()
         packets, stream = PacketBuffer(), b""
         while True:
@@ -92,8 +94,6 @@ def received(server: DatabaseServer, start: SourcePosition) -> tuple[ServerInfo,
             while (event := packets.next_event()) is not None:
                 if event[4] in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
                     return info, gtid, stream
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize(

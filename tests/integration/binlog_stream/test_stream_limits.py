@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
@@ -15,19 +17,18 @@ from tests.support.streams.binlog_streams import here
 
 
 def learned(server: DatabaseServer) -> ServerInfo:
-    connection = BinlogConnection(
-        BinlogSource(
-            DatabaseAddress(server.host, server.port, server.user),
-            server_id=78,
-            heartbeat=1.0,
-            read_timeout=10.0,
-        ),
-        here(server),
-    )
-    try:
+    with closing(
+        BinlogConnection(
+            BinlogSource(
+                DatabaseAddress(server.host, server.port, server.user),
+                server_id=78,
+                heartbeat=1.0,
+                read_timeout=10.0,
+            ),
+            here(server),
+        )
+    ) as connection:
         return connection.open()[0]
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 
 import anyio
 import pytest
@@ -93,11 +94,8 @@ async def test_a_database_that_somebody_else_makes_meanwhile_is_theirs(
         f"CREATE TABLE {database_name}.theirs (id INT PRIMARY KEY)",
         f"INSERT INTO {database_name}.theirs VALUES (1)",
     )
-    connection = _Disturbed(mariadb_target, moment, *theirs)
-    try:
+    with closing(_Disturbed(mariadb_target, moment, *theirs)) as connection:
         one(await try_schema(connection, database_name, "merge"), "target_privilege", "passed")
-    finally:
-        connection.close()
     assert mariadb_target.execute(f"SELECT id FROM {database_name}.theirs") == ((1,),)
     assert mariadb_target.execute(f"SHOW TABLES FROM {database_name}") == (("theirs",),)
 
@@ -108,11 +106,8 @@ async def test_a_schema_that_is_made_stays_where_somebody_has_put_a_routine_into
 ) -> None:
     server: DatabaseServer = request.getfixturevalue(kind)
     routine = f"CREATE PROCEDURE {database_name}.theirs() SELECT 1"
-    connection = _Disturbed(server, "INSERT", routine)
-    try:
+    with closing(_Disturbed(server, "INSERT", routine)) as connection:
         one(await try_schema(connection, database_name, "merge"), "target_privilege", "passed")
-    finally:
-        connection.close()
     server.execute(f"CALL {database_name}.theirs()")
 
 
@@ -120,11 +115,10 @@ async def test_a_schema_that_another_check_drops_meanwhile_is_made_anew(
     mariadb_target: DatabaseServer, database_name: str
 ) -> None:
     mariadb_target.execute(f"CREATE DATABASE {database_name}")
-    connection = _Disturbed(mariadb_target, "CREATE TABLE", f"DROP DATABASE {database_name}")
-    try:
+    with closing(
+        _Disturbed(mariadb_target, "CREATE TABLE", f"DROP DATABASE {database_name}")
+    ) as connection:
         one(await try_schema(connection, database_name, "merge"), "target_privilege", "passed")
-    finally:
-        connection.close()
     assert not mariadb_target.execute(f"SHOW DATABASES LIKE '{database_name}'")
 
 

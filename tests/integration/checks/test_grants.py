@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -88,11 +88,8 @@ async def open_all_sessions(reader: DatabaseAddress, writer: DatabaseAddress) ->
     """Set up every kind of session that a task has: some variables ask for rights of their own."""
     Session(writer).close()
     SourceStream(reader).close()
-    connection = Connection(writer)
-    try:
+    with closing(Connection(writer)) as connection:
         await set_up_session(connection, StatementContext(sql_mode=0), "ALTER TABLE t ADD a INT")
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize(

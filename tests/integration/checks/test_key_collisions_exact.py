@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,8 @@ async def test_members_that_the_job_can_not_read_do_not_end_it(
     estate.shard("a", "t1", "id INT PRIMARY KEY", "(1),(2)")
     estate.shard("a", "t2", "id INT PRIMARY KEY", "(2),(3)")
     where = address(estate.sources["a"])
-    connection = Connection(where)
-    try:
+    with closing(Connection(where)) as connection:
         table = await read_table(connection, TableName(estate.db, "t1"))
-    finally:
-        connection.close()
     assert table is not None
     members = [Member("a", TableName(estate.db, name)) for name in ("t1", "t2", "gone")]
     reads = [plan_key(5, shard_of(member, table), table, table.keys[0]) for member in members]
@@ -80,11 +78,8 @@ async def test_the_job_counts_as_a_sample_of_all_values_does(
             f"INSERT INTO {name} SELECT seq, {text} FROM seq_{first}_to_{last}",
         )
     where = address(estate.sources["a"])
-    connection = Connection(where)
-    try:
+    with closing(Connection(where)) as connection:
         table = await read_table(connection, TableName(estate.db, "t1"))
-    finally:
-        connection.close()
     assert table is not None
     keys = [UniqueKey("PRIMARY", ("id",)), UniqueKey("a", ("a", "id")), UniqueKey("b", ("a",))]
     servers = CompareServers(where, {"a": where})

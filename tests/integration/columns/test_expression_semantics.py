@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import closing
 from random import Random
 
 import pymysql
@@ -150,13 +151,12 @@ async def bench(request: pytest.FixtureRequest, database_name: str) -> AsyncIter
                 [(n, *(row[name] for name in COLUMNS)) for n, row in enumerate(rows)],
             )
         connection.commit()
-    upstream = Connection(
-        DatabaseAddress(host=server.host, port=server.port, user=server.user, password="")
-    )
-    try:
+    with closing(
+        Connection(
+            DatabaseAddress(host=server.host, port=server.port, user=server.user, password="")
+        )
+    ) as upstream:
         table = await read_table(upstream, TableName(database_name, "x"))
-    finally:
-        upstream.close()
     assert table is not None
     found = Bench(server, table, database_name)
     yield found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 
@@ -24,10 +25,11 @@ from replicator.routing.expression.expression_filter import (
     ExpressionRule,
     Fate,
     ResolvedRules,
+    RowFates,
 )
 from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.rows.decoder.block_decoder import BlockDecoder
-from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowChange
 from replicator.rows.values.column_format import RowFormat
 from replicator.sandbox.server import DatabaseServer
@@ -99,12 +101,9 @@ async def shard(request: pytest.FixtureRequest, database_name: str) -> Shard:
     )
     (table_map,), events = row_events(server, database_name, changes(Random(4)))
     address = DatabaseAddress(host=server.host, port=server.port, user=server.user, password="")
-    upstream = Connection(address)
-    try:
+    with closing(Connection(address)) as upstream:
         structure = await read_table(upstream, TableName(database_name, "x"))
         target = await read_table(upstream, TableName(database_name, "y"))
-    finally:
-        upstream.close()
     assert structure is not None
     assert target is not None
     member = Member("a", TableName(database_name, "x"))
@@ -136,9 +135,9 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
     layouts = list(shard.plan.rows.columns)
     for index, layout in zip(indexes, filtering.layouts, strict=True):
         layouts[index] = layout
-    decoder = compile_decoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
+    decoder = ReferenceDecoder(RowFormat(tuple(layouts), tuple(indexes), (), (), frozenset()))
     images = images_of(decoder.decode(shard.events))
-    rules, found = resolved.rules, []
+    rules, found = RowFates(resolved.rules), []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
         old, new = _row(shard, resolved.columns, before), _row(shard, resolved.columns, after)
         if change == RowChange.INSERT:
@@ -206,7 +205,7 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
         raw_columns = plan.filtering.indexes
-        read = compile_decoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
+        read = ReferenceDecoder(plan.rows, raw_columns=raw_columns).decode(shard.events)
         block = BlockDecoder(plan.rows, raw_columns=raw_columns).decode(spans_of(shard.events))
         assert block is not None
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pymysql.err
@@ -51,11 +52,8 @@ async def before(mariadb_source: DatabaseServer, database_name: str) -> Table:
 
 
 async def structure_of(server: DatabaseServer, database: str) -> Table:
-    connection = Connection(address(server))
-    try:
+    with closing(Connection(address(server))) as connection:
         found = await read_table(connection, TableName(database, "t"))
-    finally:
-        connection.close()
     assert found is not None
     return found
 

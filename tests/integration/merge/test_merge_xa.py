@@ -10,7 +10,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.reading import prepared_check, purge_watch
+from actors.reading import prepared_transactions, purge_watch
 from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
 from replicator.binlog.connection.source_server import PreparedAtSource
@@ -216,8 +216,8 @@ async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
 async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
     merging: Merging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared_check, "AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(prepared_check, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(prepared_transactions, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(prepared_transactions, "LOOK_SECONDS", 0.1)
     merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
     merging.generation()
     names = "X'6100ff','b'", "X'6100ff','c'"

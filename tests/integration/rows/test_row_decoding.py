@@ -15,7 +15,7 @@ from replicator.binlog.events.event_header import EventType
 from replicator.binlog.events.table_map import TableMap
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder
-from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.decoder.row_block import RowChange
 from replicator.rows.values.charsets import codec, encode_label
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
@@ -48,7 +48,7 @@ class Read:
         """As the compiled decoder reads them, and the careful one, too."""
         generated = frozenset(range(len(self.formats))) - {*self.written}
         given = self.formats, self.written, (0,), (0,), generated
-        read = compile_decoder(RowFormat(*given)).decode(self.events)
+        read = ReferenceDecoder(RowFormat(*given)).decode(self.events)
         block = BlockDecoder(RowFormat(*given)).decode(spans_of(self.events))
         assert block is not None
         assert rows_of(block) == rows_of(read)
@@ -213,7 +213,7 @@ def test_generated_columns_are_in_the_image(
     )
     everything = (0, 1, 2, 3)
     images = images_of(
-        compile_decoder(RowFormat(read.formats, everything, (), (), frozenset())).decode(
+        ReferenceDecoder(RowFormat(read.formats, everything, (), (), frozenset())).decode(
             read.events
         )
     )
@@ -261,7 +261,7 @@ def test_partial_row_images_are_refused(
         ],
     )
     assert images_of(
-        compile_decoder(RowFormat(read.formats, read.written, (0,), (), frozenset())).decode(
+        ReferenceDecoder(RowFormat(read.formats, read.written, (0,), (), frozenset())).decode(
             read.events[:1]
         )
     )
@@ -281,7 +281,7 @@ def test_text_of_uuid_and_inet(mariadb_source: DatabaseServer, database_name: st
         ),
     )
     images = images_of(
-        compile_decoder(RowFormat(formats, (1, 2, 3), (0,), (), frozenset())).decode(read.events)
+        ReferenceDecoder(RowFormat(formats, (1, 2, 3), (0,), (), frozenset())).decode(read.events)
     )
     found = mariadb_source.execute(
         f"SELECT CONCAT_WS('\t', c0, c1, c2) FROM {database_name}.source"

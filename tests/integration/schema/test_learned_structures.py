@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from dataclasses import astuple, replace
 
 import pytest
@@ -13,14 +14,13 @@ from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.server_traits import server_traits
 from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
-from replicator.schema.registry.registry import Held, Provenance, SchemaRegistry
-from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
+from replicator.schema.scratch.learned_structures import LearnedStructures, server_traits
 from replicator.schema.structure.inspection import read_table
 from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
 
@@ -55,23 +55,20 @@ class Learner:
         self.registry = registry
         return SchemaTracker(registry, self.connection, scratch, memory)
 
-    async def read(self, table: str) -> Held:
-        connection = Connection(address(self.source))
-        try:
+    async def read(self, table: str) -> KnownStructure:
+        with closing(Connection(address(self.source))) as connection:
             found = await read_table(connection, TableName(self.database, table))
-        finally:
-            connection.close()
-        return Held(found, Provenance.READ)
+        return KnownStructure(found, Provenance.READ)
 
     async def after(
         self,
-        before: Held,
+        before: KnownStructure,
         table: str,
         sql: str,
         context: StatementContext = NO_CONTEXT,
         *,
         memory: LearnedStructures | None = None,
-    ) -> Held:
+    ) -> KnownStructure:
         """The structure of a shard behind a statement that has ``{t}`` for its name."""
         tracker = self.tracker(self.memory if memory is None else memory)
         name, target = TableName(self.database, table), TableName("m", "t")
@@ -85,8 +82,8 @@ class Learner:
         return await tracker.learn("a", effect, statement)
 
     async def both_ways(
-        self, before: Held, table: str, sql: str, context: StatementContext = NO_CONTEXT
-    ) -> Held:
+        self, before: KnownStructure, table: str, sql: str, context: StatementContext = NO_CONTEXT
+    ) -> KnownStructure:
         """The structure from what is remembered, which is the one that is learned anew."""
         found = await self.after(before, table, sql, context)
         anew = await self.after(before, table, sql, context, memory=LearnedStructures())
@@ -201,8 +198,7 @@ async def test_a_target_with_other_settings_is_learned_on_anew(
 async def test_a_server_that_is_left_alone_keeps_its_traits(
     target_server: DatabaseServer, database_name: str
 ) -> None:
-    connection = Connection(address(target_server))
-    try:
+    with closing(Connection(address(target_server))) as connection:
         target_server.execute(f"CREATE DATABASE {database_name}")
         before = await server_traits(connection, database_name)
         target_server.execute(
@@ -211,8 +207,6 @@ async def test_a_server_that_is_left_alone_keeps_its_traits(
         assert await server_traits(connection, database_name) == before
         target_server.execute(f"ALTER DATABASE {database_name} COLLATE utf8mb4_unicode_ci")
         assert await server_traits(connection, database_name) != before
-    finally:
-        connection.close()
 
 
 def changes(chance: random.Random, columns: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -62,8 +63,7 @@ def fill(server: DatabaseServer, schema: str, tables: dict[str, str]) -> list[Ta
 
 
 async def compared(server: DatabaseServer, names: list[TableName]) -> None:
-    connection = Connection(address_of(server))
-    try:
+    with closing(Connection(address_of(server))) as connection:
         one_by_one = {name: await read_target(connection, name) for name in names}
         expected = {name: table for name, table in one_by_one.items() if table is not None}
         assert await read_targets(connection, names) == expected
@@ -71,8 +71,6 @@ async def compared(server: DatabaseServer, names: list[TableName]) -> None:
         for some in ([], names[:1], names[-1:]):
             found = await read_targets(connection, some)
             assert found == {name: expected[name] for name in some if name in expected}
-    finally:
-        connection.close()
 
 
 @pytest.mark.also_tidb

@@ -6,6 +6,7 @@ A proxy without TLS damages one packet after another of greeting, login, look-up
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 import pymysql.err
 import pytest
@@ -37,52 +38,42 @@ Use = Callable[[DatabaseAddress, DatabaseServer], Awaitable[None]]
 
 
 async def look_up(address: DatabaseAddress, _: DatabaseServer) -> None:
-    connection = Connection(address, patience=5)
-    try:
+    with closing(Connection(address, patience=5)) as connection:
         await server_identity(connection)
         await binlog_end(connection)
         async with connection.transaction() as transaction:
             await transaction.fetch("SELECT 1, 'a', NOW(), NULL")
-    finally:
-        connection.close()
 
 
 async def copy(address: DatabaseAddress, _: DatabaseServer) -> None:
-    stream = SourceStream(address)
-    try:
+    with closing(SourceStream(address)) as stream:
         blocking_binlog_end(stream)
         stream.begin_snapshot()
         list(stream.blocks(b"SELECT 1, 'a', NULL"))
         list(stream.typed(b"SELECT 1, 'a'").blocks(1 << 20))
-    finally:
-        stream.close()
 
 
 async def write(address: DatabaseAddress, _: DatabaseServer) -> None:
-    session = Session(address)
-    try:
+    with closing(Session(address)) as session:
         session.run(b"CREATE TEMPORARY TABLE mysql.odd_answer (a TEXT)")
         session.load(b"LOAD DATA LOCAL INFILE 'x' INTO TABLE mysql.odd_answer", [b"a\n"])
         session.warnings()
-    finally:
-        session.close()
 
 
 async def follow(address: DatabaseAddress, server: DatabaseServer) -> None:
-    stream = BinlogConnection(
-        BinlogSource(
-            DatabaseAddress(address.host, address.port, address.user, address.password),
-            server_id=77,
-            heartbeat=1,
-            read_timeout=5,
-        ),
-        here(server),
-    )
-    try:
+    with closing(
+        BinlogConnection(
+            BinlogSource(
+                DatabaseAddress(address.host, address.port, address.user, address.password),
+                server_id=77,
+                heartbeat=1,
+                read_timeout=5,
+            ),
+            here(server),
+        )
+    ) as stream:
         stream.binlogs()
         stream.open()
-    finally:
-        stream.close()
 
 
 USES = (look_up, copy, write, follow)

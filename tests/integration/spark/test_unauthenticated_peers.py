@@ -27,8 +27,7 @@ from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import ComparedShard
-from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings
-from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
@@ -258,11 +257,11 @@ def test_java_and_python_talk_in_the_folder_of_the_session_whatever_it_is_called
 def test_tasks_of_this_host_come_in_by_no_port(context: SparkContext) -> None:
     before = ports_of([os.getpid()])
     job = worker_pool(context, work)
-    assert isinstance(job._entrance.point, LocalAddress)
+    assert isinstance(job._endpoint.point, LocalAddress)
     assert ask(job, ROW) == [ROW]
     assert ports_of([os.getpid()]) == before
     release_slots(context)
-    assert not Path(job._entrance.point.folder, job._entrance.point.name).exists()
+    assert not Path(job._endpoint.point.folder, job._endpoint.point.name).exists()
 
 
 def test_no_secret_is_in_the_words_or_the_environment_of_a_process(context: SparkContext) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import replace
 
 import anyio
@@ -286,15 +287,12 @@ async def test_a_chunk_is_written_by_the_run_that_is_going_on(
     other = make_store()
     await other.lease.begin(other.connection)
     table = store.table(CHUNK_TABLE)
-    session = Session(address_of(target_server))
-    try:
+    with closing(Session(address_of(target_server))) as session:
         with pytest.raises(FencedError, match="chunk 1"):
             lock_chunk(session, table, former, "a", SHARD, 1)
         assert not lock_chunk(session, table, other.lease.fence, "a", SHARD, 1)
         with pytest.raises(FencedError, match="chunk 2"):
             lock_chunk(session, table, other.lease.fence, "a", SHARD, 2)
-    finally:
-        session.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from replicator.downstream.meta import additions
+from replicator.downstream.meta import all_tables
 from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
@@ -124,8 +124,8 @@ async def test_a_start_adds_what_an_earlier_release_did_not_have(
     )
     assert (await merging.fault()).event == "task.other-tables"
     column = "open_items INT NOT NULL DEFAULT 0"
-    monkeypatch.setattr(additions, "COLUMNS", {"checkpoint": (column,)})
-    monkeypatch.setattr(additions, "TABLES", frozenset({"tracked_key"}))
+    monkeypatch.setattr(all_tables, "ADDED_COLUMNS", {"checkpoint": (column,)})
+    monkeypatch.setattr(all_tables, "ADDED_TABLES", frozenset({"tracked_key"}))
     merging.do("INSERT INTO x_2 VALUES (4, 'd')")
     async with merging.running() as generation:
         await merging.copied(generation)

@@ -16,7 +16,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseA
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.registry.registry import Held, MemberRecord, Provenance
+from replicator.schema.registry.registry import KnownStructure, MemberRecord, Provenance
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.watermark import Watermark
 
@@ -47,7 +47,11 @@ async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterat
 def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
     members = (
         MemberRecord(
-            Member("a", TableName("s", "t1")), TARGET, version, 7, Held(STRUCTURE, Provenance.TOLD)
+            Member("a", TableName("s", "t1")),
+            TARGET,
+            version,
+            7,
+            KnownStructure(STRUCTURE, Provenance.DECLARED),
         ),
     )
     watermark = Watermark(version, 12, 3)
@@ -141,7 +145,7 @@ def drawn(chance: random.Random, number: int) -> Checkpoint:
             chance.choice(targets),
             chance.randrange(3),
             chance.randrange(3),
-            Held(chance.choice(kinds), Provenance.LEARNED),
+            KnownStructure(chance.choice(kinds), Provenance.LEARNED),
         )
         for name in chance.sample(names, chance.randrange(1, 8))
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from replicator.binlog.connection.dump_connection import BinlogConnection, BinlogSource
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -11,19 +13,13 @@ from tests.support.streams.binlog_streams import here
 
 
 async def look_up(address: DatabaseAddress, _: DatabaseServer | None = None) -> str:
-    connection = Connection(address)
-    try:
+    with closing(Connection(address)) as connection:
         return str((await connection.fetch("SHOW STATUS LIKE 'Ssl_version'"))[0][1])
-    finally:
-        connection.close()
 
 
 async def write(address: DatabaseAddress, _: DatabaseServer | None = None) -> str:
-    session = BlockingSession(address, settings="SET @a=1", timeout=10)
-    try:
+    with closing(BlockingSession(address, settings="SET @a=1", timeout=10)) as session:
         return bytes(session.rows(b"SHOW STATUS LIKE 'Ssl_version'")[0][1]).decode()
-    finally:
-        session.close()
 
 
 async def follow(address: DatabaseAddress, server: DatabaseServer) -> str:
@@ -36,14 +32,11 @@ async def follow_from_anywhere(address: DatabaseAddress, _: DatabaseServer | Non
 
 
 def _stream(address: DatabaseAddress, start: SourcePosition) -> str:
-    stream = BinlogConnection(
-        BinlogSource(address, server_id=77, heartbeat=1, read_timeout=10), start
-    )
-    try:
+    with closing(
+        BinlogConnection(BinlogSource(address, server_id=77, heartbeat=1, read_timeout=10), start)
+    ) as stream:
         stream.open()
         return str(getattr(stream._socket, "version", str)() or "")
-    finally:
-        stream.close()
 
 
 KINDS = (look_up, write, follow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,8 @@ def structure(
     server: DatabaseServer, schema: str, table: str, read: ReadTable = read_table
 ) -> Table:
     async def found_there() -> Table | None:
-        connection = Connection(address_of(server))
-        try:
+        with closing(Connection(address_of(server))) as connection:
             return await read(connection, TableName(schema, table))
-        finally:
-            connection.close()
 
     found = asyncio.run(found_there())
     assert found is not None
@@ -56,11 +54,8 @@ def structure(
 
 
 def takes_load_data(server: DatabaseServer, schema: str) -> bool:
-    session = Session(address_of(server))
-    try:
+    with closing(Session(address_of(server))) as session:
         return probe_load_data(session, schema)
-    finally:
-        session.close()
 
 
 class Merge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pymysql.err
 
@@ -70,24 +70,23 @@ def following(
     expected: ServerIdentity | None = None,
 ) -> Iterator[BinlogStream]:
     """An open stream that replicates the tables of one schema; ``port``: where a proxy listens."""
-    stream = BinlogStream(
-        BinlogSource(
-            DatabaseAddress(server.host, port or server.port, user),
-            server_id=server_id,
-            heartbeat=heartbeat,
-            read_timeout=read_timeout,
-            expected=expected,
-        ),
-        start,
-        route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
-        limits=limits or SegmentLimits(),
-        resume_after=resume_after,
-    )
-    try:
+    with closing(
+        BinlogStream(
+            BinlogSource(
+                DatabaseAddress(server.host, port or server.port, user),
+                server_id=server_id,
+                heartbeat=heartbeat,
+                read_timeout=read_timeout,
+                expected=expected,
+            ),
+            start,
+            route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
+            limits=limits or SegmentLimits(),
+            resume_after=resume_after,
+        )
+    ) as stream:
         stream.open()
         yield stream
-    finally:
-        stream.close()
 
 
 def read_to(stream: BinlogStream, end: SourcePosition) -> list[Segment]:

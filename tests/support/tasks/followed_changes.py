@@ -9,7 +9,7 @@ from itertools import count
 from pydantic import TypeAdapter
 
 from actors.sharding.uncoordinated.change_entries import (
-    Scene,
+    ChangeContext,
     altered_entry,
     created_entry,
     plain_entry,
@@ -95,7 +95,7 @@ class Followed:
         member = self.member(name, found)
         change = MemberChange(None, table(self.members[member]), creates=True)
         effect = self._effect(f"CREATE TABLE {member.name.table} (id INT)")
-        self._save(created_entry(member, effect, change, self._scene(member)))
+        self._save(created_entry(member, effect, change, self._context(member)))
         return member
 
     def rename(self, member: Member, name: str) -> Member:
@@ -115,7 +115,7 @@ class Followed:
         if instead is not None:
             effect = replace(effect, instead=(instead,) if instead else ())
         change = MemberChange(table(before), table(after))
-        entry, verdict = altered_entry(member, effect, change, self._scene(member))
+        entry, verdict = altered_entry(member, effect, change, self._context(member))
         if verdict is not None and verdict.reading is Reading.UNCLEAR:
             return verdict.reading
         self._save(entry)
@@ -133,9 +133,9 @@ class Followed:
         found = self._history().former(member, parts)
         return {former.part.removeprefix("column "): former.exchanged for former in found}
 
-    def _scene(self, member: Member) -> Scene:
+    def _context(self, member: Member) -> ChangeContext:
         others = [table(found) for other, found in self.members.items() if other != member]
-        return Scene(self._history(), table(self.target), others)
+        return ChangeContext(self._history(), table(self.target), others)
 
     def _history(self) -> ChangeHistory[Member]:
         # From what is saved, each time: nothing else may decide.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,7 +27,7 @@ from replicator.pipeline.copy.copy_reading import converted
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import plan_table
-from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Column, Table
@@ -79,7 +79,7 @@ class Bench:
     def check_pair(self, number: int, table_map: TableMap, events: list[bytes]) -> None:
         pair = self.pairs[number]
         plan = plan_table(MEMBER, self.shards[number], table_map, self.targets[number], number, 1)
-        decoder = compile_decoder(plan.rows)
+        decoder = ReferenceDecoder(plan.rows)
         try:
             followed = [
                 line for line in images_of(decoder.decode(events)).after if line is not None
@@ -228,13 +228,10 @@ def bench_of(
 
 def tables(server: DatabaseServer, database: str, number: int) -> list[Table]:
     async def read() -> list[Table]:
-        connection = Connection(address_of(server))
-        try:
+        with closing(Connection(address_of(server))) as connection:
             found = [
                 await read_table(connection, TableName(database, f"t{n}")) for n in range(number)
             ]
             return [table for table in found if table is not None]
-        finally:
-            connection.close()
 
     return anyio.run(read)

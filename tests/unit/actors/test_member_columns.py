@@ -32,7 +32,7 @@ from replicator.routing.columns.member_columns import (
     NamePart,
 )
 from replicator.routing.routes import RouteRule, Routes
-from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.value_readers import MappedValueError
 from replicator.schema.effects.ddl_effects import DdlError, effects_of
@@ -76,7 +76,7 @@ def test_an_extracted_column_is_one_of_the_plan_and_of_its_key(key: tuple[str, s
 
 def test_a_row_has_its_constants_behind_those_of_the_event() -> None:
     columns = (ColumnFormat("id", ColumnType.LONG, 0), ColumnFormat("v", ColumnType.VARCHAR, 400))
-    decoder = compile_decoder(
+    decoder = ReferenceDecoder(
         RowFormat(columns, (0, 1, 2, 3), (3, 0), (0,), frozenset(), constants=(b"x", b"\\t"))
     )
     images = images_of(
@@ -93,7 +93,7 @@ def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     assert [(c.upper, c.limit) for c in made.rows.columns] == [(UPPER, VALUE_LIMIT), (0, 0)]
     column = ColumnFormat("id", ColumnType.LONG, 0, upper=UPPER, limit=VALUE_LIMIT)
     text = ColumnFormat("v", ColumnType.VARCHAR, 400)
-    decoder = compile_decoder(RowFormat((column, text), (0, 1), (0,), (0,), frozenset()))
+    decoder = ReferenceDecoder(RowFormat((column, text), (0, 1), (0,), (0,), frozenset()))
     images = images_of(decoder.decode(
         [event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(0, b"a")),
          event(EventType.WRITE_ROWS_V2, row(None, b"a"))]

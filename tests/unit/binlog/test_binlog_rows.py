@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
-from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.decoder.row_block import RowChange
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from tests.support.streams.row_blocks import RowImages, images_of
@@ -52,9 +52,9 @@ def row(number: int | None, text: bytes | None) -> bytes:
     return image + (len(text).to_bytes(2, "little") + text if text is not None else b"")
 
 
-def decoder(columns: tuple[ColumnFormat, ...] = COLUMNS) -> RowsDecoder:
+def decoder(columns: tuple[ColumnFormat, ...] = COLUMNS) -> ReferenceDecoder:
     everything = tuple(range(len(columns)))
-    return compile_decoder(
+    return ReferenceDecoder(
         RowFormat(columns, everything, everything[:1], everything[:1], frozenset())
     )
 
@@ -133,7 +133,7 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     image = b"\xf8" + row(1, b"x")[1:] + b"\xff"
     [event_bytes] = [event(EventType.WRITE_ROWS_V1, image, columns=3)]
     chosen = images_of(
-        compile_decoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
+        ReferenceDecoder(RowFormat(columns, (2, 0), (1, 2), (0, 1), frozenset())).decode(
             [event_bytes]
         )
     )
@@ -141,7 +141,7 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     assert chosen.after_key == [b"x\t255"]
     assert chosen.after_hash == [zlib.crc32(b"1\tx")]
     whole = images_of(
-        compile_decoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
+        ReferenceDecoder(RowFormat(columns, (1,), (), (), frozenset())).decode([event_bytes])
     )
     assert (whole.after, whole.after_key, whole.after_hash) == ([b"x"], [b"x"], [0])
 
@@ -169,14 +169,14 @@ def test_compressed_events(kind: int, plain: int) -> None:
 def test_generated_columns_may_be_missing() -> None:
     columns = (INT, ColumnFormat("g", ColumnType.LONG, 0), TEXT)
     partial = event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3, present=b"\x05")
-    decode = compile_decoder(RowFormat(columns, (0, 2), (0,), (0,), frozenset({1}))).decode
+    decode = ReferenceDecoder(RowFormat(columns, (0, 2), (0,), (0,), frozenset({1}))).decode
     assert images_of(decode([partial])).after == [b"1\tx"]
     assert images_of(
         decode([event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)])
     ).after == [b"0\t"]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks g\."):
         images_of(
-            compile_decoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode(
+            ReferenceDecoder(RowFormat(columns, (0, 1, 2), (0,), (0,), frozenset({1}))).decode(
                 [partial]
             )
         )
@@ -252,7 +252,7 @@ def test_enums_and_sets_are_written_by_label() -> None:
 
 def test_text_that_cannot_be_converted_names_its_column() -> None:
     column = ColumnFormat("c", ColumnType.VARCHAR, 20, transcode=("utf_8", "mysql_latin1"))
-    convert = compile_decoder(RowFormat((column,), (0,), (), (), frozenset())).decode
+    convert = ReferenceDecoder(RowFormat((column,), (0,), (), (), frozenset())).decode
     block = convert([event(EventType.WRITE_ROWS_V1, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)])
     assert images_of(block).after == [b"\xe9\x81"]
     with pytest.raises(BinlogError, match=r"column c of the row.*character set"):
@@ -309,7 +309,7 @@ def versioned(number: int, until: bytes) -> bytes:
 
 @pytest.mark.parametrize("forever", [FOREVER_2038, FOREVER_2106])
 def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
-    decode = compile_decoder(RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1)).decode
+    decode = ReferenceDecoder(RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1)).decode
     present, past, other = versioned(1, forever), versioned(1, PAST), versioned(2, forever)
     images = images_of(
         decode(
@@ -339,7 +339,9 @@ def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
     columns = (INT, ColumnFormat("n", ColumnType.VARCHAR, 20), INT)
     # The first two bits of a row's first byte: NULL in these columns.
     rows = [b"\xf8\1\0\0\0\1a\5\0\0\0", b"\xfa\2\0\0\0\6\0\0\0", b"\xf8\3\0\0\0\0\7\0\0\0"]
-    decoder = compile_decoder(RowFormat(columns, (0,), (0,), (0,), frozenset()), raw_columns=(2, 1))
+    decoder = ReferenceDecoder(
+        RowFormat(columns, (0,), (0,), (0,), frozenset()), raw_columns=(2, 1)
+    )
     events = [
         event(EventType.UPDATE_ROWS_V1, rows[0] + rows[1], 3),
         event(EventType.DELETE_ROWS_V1, rows[2], 3),
@@ -358,7 +360,7 @@ def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
 
 def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
     present, past, other = (versioned(n, at) for n, at in ((1, FOREVER_2038), (2, PAST), (3, PAST)))
-    decoder = compile_decoder(
+    decoder = ReferenceDecoder(
         RowFormat((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1), raw_columns=(0,)
     )
     images = images_of(

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 import config
-from replicator.downstream.meta.additions import COLUMNS, TABLES
-from replicator.downstream.meta.all_tables import META_TABLES
+from replicator.downstream.meta.all_tables import ADDED_COLUMNS, ADDED_TABLES, META_TABLES
 from tests.releases.published import published
 from tests.releases.save import version
 
@@ -41,19 +40,19 @@ def test_a_start_can_make_the_meta_tables_of_a_release_those_of_this_version(rel
     saved: dict[str, list[str]] = of(release)["meta tables"]
     now = {table.suffix: table.parts for table in META_TABLES}
     assert saved.keys() - now.keys() == set(), "meta tables of a release stay"
-    assert now.keys() - saved.keys() <= TABLES, "name new tables in additions.TABLES"
+    assert now.keys() - saved.keys() <= ADDED_TABLES, "name new tables in ADDED_TABLES"
     for suffix, parts in saved.items():
         assert set(parts) - set(now[suffix]) == set(), f"columns of {suffix} stay as they are"
         added = set(now[suffix]) - set(parts)
-        assert added <= {*COLUMNS.get(suffix, ())}, f"name them in additions.COLUMNS[{suffix!r}]"
+        assert added <= {*ADDED_COLUMNS.get(suffix, ())}, f"name them in ADDED_COLUMNS[{suffix!r}]"
 
 
 def test_what_is_added_has_values_for_the_rows_that_are_there() -> None:
-    assert COLUMNS.keys() & set(SAVED_FIRST) == set()
-    assert TABLES & set(SAVED_FIRST) == set()
+    assert ADDED_COLUMNS.keys() & set(SAVED_FIRST) == set()
+    assert ADDED_TABLES & set(SAVED_FIRST) == set()
     bare = [
         column
-        for columns in COLUMNS.values()
+        for columns in ADDED_COLUMNS.values()
         for column in columns
         if "NOT NULL" in column and "DEFAULT" not in column
     ]

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from replicator.checks.run.all_checks import check_cluster
-from replicator.pipeline.spark import probe
-from replicator.pipeline.spark.cluster import cluster_settings, cut_off, is_local, pack
-from replicator.pipeline.spark.probe import look_around
+from replicator.pipeline.spark import cluster
+from replicator.pipeline.spark.cluster import cluster_settings, cut_off, is_local, look_around, pack
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_executors_that_can_not_fetch_batches_are_told_with_the_way_out() -> Non
 
 def test_a_module_that_an_executor_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert look_around() == ()
-    monkeypatch.setattr(probe, "NEEDED", ("no_such_module",))
+    monkeypatch.setattr(cluster, "NEEDED", ("no_such_module",))
     [lack] = look_around()
     assert "no_such_module" in lack
     assert socket.gethostname() in lack
@@ -88,7 +87,7 @@ def test_a_module_that_an_executor_does_not_have_is_named(monkeypatch: pytest.Mo
         "duplicate_keys.key_collisions",
         "workers.worker",
         "session",
-        "copy.copy_job",
+        "copy.copy_chunk",
         "worker_daemon",
     ],
 )

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.registry import GONE, CopyState, Held, Provenance, SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    CopyState,
+    KnownStructure,
+    Provenance,
+    SchemaRegistry,
+)
 from replicator.schema.structure.structure import Table
 
 TARGET = TableName("d", "t")
-KNOWN = Held(Table("s", "x", (), (), ""), Provenance.READ)
+KNOWN = KnownStructure(Table("s", "x", (), (), ""), Provenance.READ)
 
 
 def member(registry: SchemaRegistry, name: str) -> int:

@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,12 @@ from replicator.pipeline.workers.frames import (
 from replicator.pipeline.workers.worker import (
     SLOT,
     ClusterAddress,
+    DriverAddress,
     DriverUnreachableError,
     LocalAddress,
-    MeetingPoint,
     answer_requests,
+    connect,
     connected,
-    met,
     prove_membership,
 )
 from replicator.pipeline.workers.worker_listener import AT_THE_DOOR
@@ -86,11 +86,8 @@ class Inside:
 
 @contextmanager
 def entrance(folder: Path | None = None) -> Iterator[Inside]:
-    inside = Inside(folder)
-    try:
+    with closing(Inside(folder)) as inside:
         yield inside
-    finally:
-        inside.close()
 
 
 @contextmanager
@@ -114,13 +111,13 @@ def double(value: Any) -> bytes:
 
 
 @contextmanager
-def task(point: MeetingPoint, slot: int) -> Iterator[list[BaseException]]:
+def task(point: DriverAddress, slot: int) -> Iterator[list[BaseException]]:
     """A task that answers; what it ended with."""
     ended: list[BaseException] = []
 
     def run() -> None:
         try:
-            with met(point, slot) as connection:
+            with connect(point, slot) as connection:
                 answer_requests(connection, double)
         except (ValueError, ConnectionClosedError) as error:
             ended.append(error)
@@ -201,7 +198,7 @@ def test_what_is_no_driver_is_left_and_told_no_secret(point_of_nobody: ClusterAd
         thread = threading.Thread(target=pretend)
         thread.start()
         with pytest.raises(DriverUnreachableError, match=HOST):
-            met(replace(point_of_nobody, port=listening.getsockname()[1]), 1)
+            connect(replace(point_of_nobody, port=listening.getsockname()[1]), 1)
         thread.join()
         assert told
         assert point_of_nobody.secret not in b"".join(told)
@@ -332,10 +329,10 @@ def test_another_certificate_is_not_taken_and_its_owner_told_no_secret() -> None
     with on_a_cluster() as (_, point), on_a_cluster() as (inside, other):
         wrong = replace(point, port=other.port)
         with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
-            met(wrong, 0)
+            connect(wrong, 0)
         # Not even the other's own secret helps where the certificate is not the one that is known.
         with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
-            met(replace(wrong, secret=other.secret), 0)
+            connect(replace(wrong, secret=other.secret), 0)
         assert inside.nobody()
 
 
@@ -354,7 +351,7 @@ def test_nobody_comes_in_any_more(here: bool, tmp_path: Path) -> None:
         point = inside.point
     where = point.folder if isinstance(point, LocalAddress) else f"{HOST}:{point.port}"
     with pytest.raises(DriverUnreachableError, match=where):
-        met(point, 0)
+        connect(point, 0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -365,7 +362,7 @@ def test_a_process_of_another_user_is_turned_away(
         monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
         # The task looks first; then it is the driver's turn.
         with pytest.raises(DriverUnreachableError, match="belongs to user"):
-            met(inside.point, 0)
+            connect(inside.point, 0)
         assert isinstance(inside.point, LocalAddress)
         with socket.socket(socket.AF_UNIX) as stranger:
             stranger.connect(str(Path(inside.point.folder, inside.point.name)))

@@ -13,6 +13,7 @@ from replicator.routing.expression.expression_filter import (
     ExpressionRule,
     Fate,
     ResolvedRules,
+    RowFates,
 )
 from replicator.routing.expression.types import ExpressionError, FilterColumn
 from replicator.schema.structure.structure import Column
@@ -110,10 +111,10 @@ def fate(rules: ResolvedRules, before: Fields | None, after: Fields | None) -> F
 
     if before is None:
         assert after is not None
-        return rules.rules.inserted(values(after))
+        return RowFates(rules.rules).inserted(values(after))
     if after is None:
-        return rules.rules.deleted(values(before))
-    return rules.rules.updated(values(before), values(after))
+        return RowFates(rules.rules).deleted(values(before))
+    return RowFates(rules.rules).updated(values(before), values(after))
 
 
 IN, OUT = {"c": 1}, {"c": 0}

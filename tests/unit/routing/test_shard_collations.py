@@ -16,6 +16,7 @@ from replicator.routing.expression.expression_filter import (
     ExpressionRule,
     Fate,
     ResolvedRules,
+    RowFates,
 )
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.registry.registry import dump_structure, load_structure
@@ -49,9 +50,9 @@ def resolved(expression: str, collations: ShardCollations, told: TableMap) -> Re
 
 def test_what_the_rows_tell_counts() -> None:
     told = resolved("b = 'A'", LACKING, table_map(46, 255))
-    assert told.rules.inserted(["a"]) is Fate.NOTHING
+    assert RowFates(told.rules).inserted(["a"]) is Fate.NOTHING
     same = resolved("b = 'A'", LACKING, table_map(46, 46))
-    assert same.rules.inserted(["a"]) is Fate.INSERT
+    assert RowFates(same.rules).inserted(["a"]) is Fate.INSERT
     with pytest.raises(ExpressionError, match="utf8mb4_number_7 compares texts is not known"):
         resolved("b = 'A'", LACKING, table_map(46, 7))
 
@@ -68,10 +69,12 @@ def test_a_collation_that_may_stand_for_another_is_refused(expression: str) -> N
 
 
 def test_what_was_read_at_the_source_or_is_named_is_not_refused() -> None:
-    assert resolved("a = 'A'", LACKING, table_map()).rules.inserted(["A"]) is Fate.NOTHING
+    fates = RowFates(resolved("a = 'A'", LACKING, table_map()).rules)
+    assert fates.inserted(["A"]) is Fate.NOTHING
     named = resolved("b COLLATE utf8mb4_bin = 'A' OR b IS NULL", LACKING, table_map())
-    assert [named.rules.inserted([text]) for text in ("a", "A")] == [Fate.INSERT, Fate.NOTHING]
-    assert named.rules.inserted([None]) is Fate.NOTHING
+    fates = RowFates(named.rules)
+    assert [fates.inserted([text]) for text in ("a", "A")] == [Fate.INSERT, Fate.NOTHING]
+    assert fates.inserted([None]) is Fate.NOTHING
 
 
 def test_what_a_statement_touches_is_learned_and_stays_so() -> None:

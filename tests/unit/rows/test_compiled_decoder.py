@@ -13,7 +13,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.event_header import EventType
 from replicator.mysql.column_types import ColumnType
 from replicator.rows.decoder.block_decoder import BlockDecoder, CompiledDecoder, OwnBuckets
-from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
+from replicator.rows.decoder.reference_decoder import ReferenceDecoder
 from replicator.rows.decoder.row_format import extent
 from replicator.rows.values.column_format import ColumnFormat, RowFormat
 from replicator.rows.values.float_text import Doubles, float_text
@@ -219,7 +219,7 @@ def test_lines_are_those_of_the_careful_decoder(seed: int) -> None:
     events = [event(draw, columns, present) for _ in range(30)]
     given = (tuple(columns), written, key, hashed, generated)
     cut = draw.randrange(4)
-    careful = compile_decoder(RowFormat(*given, constants=constants, hash_cut=cut)).decode(events)
+    careful = ReferenceDecoder(RowFormat(*given, constants=constants, hash_cut=cut)).decode(events)
     block = BlockDecoder(RowFormat(*given, constants=constants, hash_cut=cut)).decode(
         spans_of(events)
     )
@@ -236,7 +236,7 @@ def test_only_rows_of_own_buckets_have_lines(seed: int) -> None:
     given = (tuple(columns), everything, key, draw.choice([key, key[:1]]), frozenset[int]())
     events = [event(draw, columns, [*everything]) for _ in range(30)]
     own = OwnBuckets(4, frozenset(draw.sample(range(4), draw.randrange(1, 4))))
-    whole = rows_of(compile_decoder(RowFormat(*given)).decode(events))
+    whole = rows_of(ReferenceDecoder(RowFormat(*given)).decode(events))
     block = BlockDecoder(RowFormat(*given)).decode(spans_of(events), own)
     assert block is not None
 
@@ -271,7 +271,7 @@ def test_damage_is_found_in_rows_of_any_bucket(of: ColumnFormat) -> None:
 def test_damaged_values_end_as_with_the_careful_decoder(of: ColumnFormat) -> None:
     draw = random.Random(of.name)
     given = ((of,), (0,), (0,), (0,), frozenset[int]())
-    careful, compiled = compile_decoder(RowFormat(*given)), CompiledDecoder(RowFormat(*given))
+    careful, compiled = ReferenceDecoder(RowFormat(*given)), CompiledDecoder(RowFormat(*given))
     for _ in range(150):
         whole = bytearray(event(draw, [of], [0], draw.choice([23, 24, 25, 30])))
         for _ in range(draw.randrange(3)):
@@ -281,7 +281,7 @@ def test_damaged_values_end_as_with_the_careful_decoder(of: ColumnFormat) -> Non
 
 
 def outcome(
-    decoder: RowsDecoder | CompiledDecoder, damaged: bytes
+    decoder: ReferenceDecoder | CompiledDecoder, damaged: bytes
 ) -> list[tuple[int, Image, Image]] | str:
     try:
         found = (
@@ -301,7 +301,7 @@ def test_events_with_different_columns_are_decoded_too() -> None:
     given = (tuple(columns), (0,), (0,), (0,), frozenset({1}))
     assert BlockDecoder(RowFormat(*given)).decode(spans_of(events)) is None
     block = CompiledDecoder(RowFormat(*given)).decode(spans_of(events))
-    assert rows_of(block) == rows_of(compile_decoder(RowFormat(*given)).decode(events))
+    assert rows_of(block) == rows_of(ReferenceDecoder(RowFormat(*given)).decode(events))
     assert set(block.event.tolist()) == {0, 1}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.rows.values.network_addresses import inet4_text, inet6_text, uuid_text
+from replicator.rows.values.value_readers import inet4_text, inet6_text, uuid_text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.registry import (
     GONE,
     UNSEEN,
-    Held,
+    KnownStructure,
     MemberRecord,
     Provenance,
     SchemaRegistry,
@@ -33,16 +33,16 @@ def table(*columns: str) -> Table:
 
 def test_what_is_told_waits_for_its_table_to_become_a_member() -> None:
     registry = SchemaRegistry()
-    registry.tell(MEMBER, 5, table("a"))
+    registry.declare(MEMBER, 5, table("a"))
     number = registry.join(MEMBER, TARGET)
     assert registry.held(number, 4) == UNSEEN
-    assert registry.held(number, 5) == Held(table("a"), Provenance.TOLD)
+    assert registry.held(number, 5) == KnownStructure(table("a"), Provenance.DECLARED)
 
 
 def test_what_is_told_outlives_what_is_concluded_for_its_place_only() -> None:
     registry = SchemaRegistry()
     number = registry.join(MEMBER, TARGET)
-    registry.tell(MEMBER, 5, table("a"))
+    registry.declare(MEMBER, 5, table("a"))
     registry.learn(number, 5, guess(table("b"), "why"))
     registry.learn(number, 9, GONE)
     assert registry.held(number, 8).structure == table("a")
@@ -55,7 +55,7 @@ def checkpoint(*records: MemberRecord) -> Checkpoint:
 
 
 def record(since: int) -> MemberRecord:
-    return MemberRecord(MEMBER, TARGET, 0, since, Held(table("a"), Provenance.LEARNED))
+    return MemberRecord(MEMBER, TARGET, 0, since, KnownStructure(table("a"), Provenance.LEARNED))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.column_types import ColumnType
-from replicator.pipeline.plans.inferred_structures import described_by_event
+from replicator.pipeline.plans.planning import described_by_event
 from replicator.rows.values.charsets import charset_of
 from replicator.schema.structure.structure import Column, Table
 

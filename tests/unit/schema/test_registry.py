@@ -6,7 +6,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import (
     GONE,
     UNSEEN,
-    Held,
+    KnownStructure,
     Provenance,
     SchemaRegistry,
     dump_structure,
@@ -51,8 +51,8 @@ def test_a_member_keeps_its_number_when_it_comes_back() -> None:
     assert registry.members_of(registry.target(other)) == ()
 
 
-def known(*columns: str) -> Held:
-    return Held(table(*columns), Provenance.LEARNED)
+def known(*columns: str) -> KnownStructure:
+    return KnownStructure(table(*columns), Provenance.LEARNED)
 
 
 def test_a_structure_holds_until_the_next_one_that_was_learned() -> None:

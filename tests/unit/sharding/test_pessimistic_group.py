@@ -21,7 +21,7 @@ from replicator.ddl.parser.classify import classify
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, effects_of
-from replicator.schema.registry.registry import UNSEEN, Held, SchemaRegistry
+from replicator.schema.registry.registry import UNSEEN, KnownStructure, SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -38,7 +38,7 @@ class SlowTracker:
     def __init__(self) -> None:
         self.go = anyio.Event()
 
-    async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         await self.go.wait()
         return UNSEEN
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import (
     Cutover,
     GroupState,
@@ -12,7 +13,6 @@ from replicator.sharding.items import (
 )
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import DisputedError, TargetLock, UnlockError
-from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
 
 START = boundary(0)

@@ -8,6 +8,7 @@ from io import StringIO
 
 from rich.console import Console
 
+from actors.comparing.comparison_page import CELLS, comparison_page
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import (
     ColumnExample,
@@ -16,7 +17,6 @@ from replicator.pipeline.compare.findings import (
     TargetComparison,
 )
 from replicator.terminal.comparison import ComparisonBar, render_comparison
-from replicator.terminal.comparison_page import CELLS, comparison_page
 
 EVIL = "<script>alert('x')</script>"
 

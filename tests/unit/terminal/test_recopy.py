@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.task.operator.recopy_request import recopy_wanted
+from actors.task.operator.blocked_parts import recopy_wanted
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus, LockStatus, TargetStatus, TaskStatus, now
 from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task

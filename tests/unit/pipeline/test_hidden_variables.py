@@ -8,8 +8,8 @@ import sys
 BLOTTED = """
 import os
 from pathlib import Path
-from replicator.pipeline.spark.process_title import blot_out
-blot_out({"SECRET", "NOT_THERE"})
+from replicator.pipeline.spark.direct_launch import hide_variables
+hide_variables({"SECRET", "NOT_THERE"})
 print(os.environ["SECRET"], os.environ["SECRETIVE"])
 print(repr(Path("/proc/self/environ").read_bytes()))
 """
