@@ -217,7 +217,9 @@ DDL_FAULTS = (
         "BLACKHOLE, MERGE, or an unknown one.\n"
         "* A MERGE table is replicated, or contains tables that are.\n"
         "* A table that is not replicated gets the name of a replicated one.\n"
-        "* One ALTER contains both RENAME and other changes.",
+        "* One ALTER contains both RENAME and other changes.\n"
+        "* With `shard-mode: pessimistic`, a table is created as a shard of a target that [foreign "
+        "keys tie](../how-to/prepare-servers.md#foreign-keys-of-the-shards) to others.",
         "Make the statement's change by hand on the target, and `binlog skip` it; or `binlog"
         " replace` it.",
         "Or do it by hand and start after it: the message has the `meta:`.",

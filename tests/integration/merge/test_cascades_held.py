@@ -97,6 +97,8 @@ async def test_connected_tables_are_held_together(merging: Merging) -> None:
         on(merging, "b1", "UPDATE p_{0} SET id = {6} WHERE id = {2}")
         [lock] = await locks(merging, generation)
         assert lock.id == f"{merging.database}.p:1"
+        lacking = {s: [n.table for n in names] for s, names in lock.view.missing.items()}
+        assert lacking == {"a": ["p_2"], "b": ["p_1", "p_2"]}
         found = merging.on(merging.target, "SELECT id, p FROM c WHERE id < 300 ORDER BY id")
         assert [row[0] for row in found] == [101, 102, 103, 104, 202, 203, 204]
         assert merging.on(merging.target, "SELECT p FROM c WHERE id = 302") == ((306,),)
