@@ -168,6 +168,14 @@ def resume(task: TaskName, target: Targets = None, source: Sources = None) -> No
 def recopy(
     task: TaskName,
     target: Targets = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="All targets with shards of this source, whose other shards are copied again, too."
+            " Repeat the option for several.",
+        ),
+    ] = None,
     truncate: Annotated[
         bool, typer.Option("--truncate", help="Confirm that these targets are emptied first.")
     ] = False,
@@ -178,15 +186,17 @@ def recopy(
     """
     from actors.control.requests import command
 
-    if not target:
-        raise typer.BadParameter("name the targets: --target SCHEMA.TABLE")
+    of = [f"all targets with shards of {', '.join(source)}"] if source else []
+    named = ", ".join([*(target or ()), *of])
+    if not named:
+        raise typer.BadParameter("name the targets: --target SCHEMA.TABLE, or --source SOURCE")
     if not truncate:
         raise typer.BadParameter(
-            f"this empties {', '.join(target)} and copies its shards again: say --truncate, too"
+            f"this empties {named} and copies the shards again: say --truncate, too"
         )
     name = name_of(task)
-    anyio.run(command, name, "recopy", {"targets": target, "sources": []})
-    out.print(f"task {name} copies {', '.join(target)} again", markup=False, highlight=False)
+    anyio.run(command, name, "recopy", {"targets": target or [], "sources": source or []})
+    out.print(f"task {name} copies {named} again", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:

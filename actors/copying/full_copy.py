@@ -21,6 +21,7 @@ from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, beside, columns_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
@@ -142,8 +143,9 @@ class FullCopy:
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
+        fills = await SHARD_MODES[self._task.shard_mode].fills(self._meta)
         made, empty = await make_targets(
-            self._task, self._setups, self._registry, members, begun, copied
+            self._task, self._setups, self._registry, members, begun, copied, fills
         )
         targets = {n: replace(target, shards=shards[n]) for n, target in made.items()}
         await self._store.note_empty(empty)

@@ -31,9 +31,9 @@ def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
 
     found = anyio.run(status_of, name_of(task))
     if as_json:
-        tell(locks_json(found.task, found.locks))
+        tell(locks_json(found.task, found.locks, found.differing))
     else:
-        show(render_locks(found.locks))
+        show(render_locks(found.locks, found.differing))
 
 
 def unlock_ddl_lock(

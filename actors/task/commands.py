@@ -97,6 +97,15 @@ DryRun = Annotated[
     ),
 ]
 
+Standby = Annotated[
+    bool,
+    typer.Option(
+        "--standby",
+        help="While another host runs the task, wait, and take over when that ends or is gone. If"
+        " a host takes over from this one, wait again.",
+    ),
+]
+
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
@@ -125,6 +134,7 @@ def run(
     until: UntilEnd = None,
     metrics: MetricsAddress = "",
     dry_run: DryRun = False,
+    standby: Standby = False,
 ) -> None:
     """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
     if dry_run:
@@ -153,6 +163,11 @@ def run(
     end = _until(task, until) if until else None
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
+    if standby and task.remove_meta:
+        raise typer.BadParameter(
+            "--standby goes on from what another host has saved: leave out --remove-meta, and"
+            " remove-meta of the task file"
+        )
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
     raise typer.Exit(
@@ -162,6 +177,7 @@ def run(
             exit_on_error=on_error is OnError.EXIT,
             on_changed_rules=on_changed_rules,
             until=end,
+            standby=standby,
         )
     )
 
@@ -348,17 +364,19 @@ def _keep_to_memory(task: Task) -> None:
 
     from replicator.memory import (
         MIB,
-        available_memory,
         batch_bytes,
+        granted_memory,
         largest_event,
         set_largest_event,
+        set_memory,
     )
     from replicator.pipeline.spark.java import driver_memory
 
+    set_memory(task.memory)
     set_largest_event(task.limits.largest_event)
     structlog.get_logger().info(
         "memory.settings",
-        available_mib=available_memory() // MIB,
+        available_mib=granted_memory() // MIB,
         batch_mib=round(batch_bytes(task.writer.batch_bytes) / MIB, 2),
         largest_event_mib=largest_event() // MIB,
         java_heap=driver_memory(task.spark.conf),
@@ -381,6 +399,7 @@ def _run(
     exit_on_error: bool,
     on_changed_rules: OnChangedRules,
     until: Until | None,
+    standby: bool,
 ) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
@@ -408,6 +427,7 @@ def _run(
             exit_on_error=exit_on_error,
             on_changed_rules=on_changed_rules,
             until=until,
+            standby=standby,
         )
     except Exception as error:
         from actors.task.outcome import remedies_of

@@ -26,6 +26,7 @@ from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.changed_rules import accept_rules
+from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
@@ -144,6 +145,7 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources.meta, away)
             await self.lease.begin(resources.meta.connection)
+            await take_mode(resources.meta)
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)
@@ -208,6 +210,7 @@ class Generation:
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }
+            starts = {s: ties.connect(s, start, resources.registry) for s, start in starts.items()}
         except DatabaseUnavailableError as error:
             if not self.away.leave_out(error):
                 raise

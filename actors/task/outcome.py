@@ -34,11 +34,15 @@ from replicator.status import Fault, TaskState, now
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The state of a task, since when, and the reason."""
+    """The state of a task, since when, and the reason.
+
+    ``standby_for``: the process for whose end this one waits.
+    """
 
     state: TaskState
     since: datetime
     fault: Fault | None = None
+    standby_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import anyio
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
-from actors.task.operator.lock_report import binlog_distance, lock_statuses
+from actors.task.operator.lock_report import binlog_distance, differing_targets, lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
@@ -141,6 +141,7 @@ def task_status(
         targets=_targets(running, counts, rates) if running else (),
         writer=_writer(running, counts, rates),
         locks=lock_statuses(name, running) if running else (),
+        differing=differing_targets(running) if running else (),
         copy=copy,
         blocked=blocked_statuses(name, parts, running),
         validation=validation_status(counts.validation),

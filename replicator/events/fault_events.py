@@ -41,9 +41,10 @@ TASK_FAULTS = (
     fault(
         "task.lease-lost",
         "task",
-        "Another process has taken over the task. This process ends",
+        "Another process has taken over the task. This process runs it no longer",
         "The process was suspended or cut off from the target, and did not renew its lease. It has "
-        "written nothing since, and ends with exit code 1. The message names the other process.",
+        "written nothing since. It ends with exit code 1, or stands by if it was started with "
+        "`--standby`. The message names the other process.",
         "If the other process should run the task, do nothing.",
         "Otherwise `stop` it there, and `run` the task here.",
     ),
@@ -100,12 +101,12 @@ TASK_FAULTS = (
     fault(
         "task.mode-changed",
         "task",
-        "The task file has another `shard-mode` than the checkpoint",
-        "The modes count schema changes differently.",
-        "Restore the former mode.",
-        "Or change it when nothing is open: with the former mode, let the task read to the end of "
-        "the binlogs until no lock is open, and `stop`. Then `run --remove-meta` with the new "
-        "mode, `task-mode: incremental`, and `meta:` at the saved positions.",
+        "The `shard-mode` changed while schema changes of the shards are open",
+        "The modes count schema changes differently. So a task takes another mode only if nothing "
+        "is open and nothing will be read again, and `pessimistic` only if all shards of each "
+        "target are alike.",
+        "Restore the former mode. Let the task run until no lock is open, nothing is blocked, the "
+        "lag is 0 and the shards are alike. Then `stop` it, change the mode, and `run` it.",
     ),
     fault(
         "task.routes-changed",

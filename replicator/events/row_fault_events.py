@@ -20,7 +20,8 @@ ROW_FAULTS = (
         " for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and"
         " the lag is 0. The task tracks these keys, and puts back what the deletion removes."
         " Don't delete the row on the target: the deletion that waits would then remove the new"
-        " row for good.",
+        " row for good. The same helps after a lock is resolved, if only one of the shards has the"
+        " row.",
     ),
     fault(
         "rows.refused",
@@ -216,7 +217,9 @@ DDL_FAULTS = (
         "BLACKHOLE, MERGE, or an unknown one.\n"
         "* A MERGE table is replicated, or contains tables that are.\n"
         "* A table that is not replicated gets the name of a replicated one.\n"
-        "* One ALTER contains both RENAME and other changes.",
+        "* One ALTER contains both RENAME and other changes.\n"
+        "* With `shard-mode: pessimistic`, a table is created as a shard of a target that [foreign "
+        "keys tie](../how-to/prepare-servers.md#foreign-keys-of-the-shards) to others.",
         "Make the statement's change by hand on the target, and `binlog skip` it; or `binlog"
         " replace` it.",
         "Or do it by hand and start after it: the message has the `meta:`.",

@@ -153,6 +153,24 @@ TASK_EVENTS = (
         no_row_lost="The task reads and writes nothing while it waits",
     ),
     LogEvent(
+        "task.standby",
+        "info",
+        "Another process runs the task. This one, started with `--standby`, waits to take over",
+        fields=fields_of(
+            host="the host of the other process",
+            process="the id of the other process",
+        ),
+    ),
+    LogEvent(
+        "task.takeover",
+        "info",
+        (
+            "The process that ran the task has ended or is gone. This one goes on from what it has "
+            "saved"
+        ),
+        fields=fields_of(former="the process that ran the task"),
+    ),
+    LogEvent(
         "task.source-left-out",
         "warning",
         (

@@ -32,7 +32,7 @@ Samples = Iterable[tuple[tuple[str, ...], float | None]]
 """Values of labels, and the figure; None where it is not known, which tells nothing."""
 
 STATES: tuple[TaskState, ...] = (
-    *("starting", "running", "pausing", "paused", "stopping", "stopped", "killed"),
+    *("starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"),
 )
 RESTART = "task.restart"
 """What a task that restarts by itself has as its fault: it needs nobody."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import anyio
 
@@ -15,12 +15,9 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item
-from replicator.sharding.optimistic.answers import (
-    SETTLED,
-    Action,
-    Objection,
-    OpenStatement,
-)
+from replicator.sharding.optimistic.answers import SETTLED
+from replicator.sharding.optimistic.differences import Differences, differences_of
+from replicator.sharding.optimistic.standings import Action, Objection, OpenStatement
 from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
 from replicator.watermark import Place
 
@@ -153,6 +150,12 @@ class OptimisticCoordinator:
             reason=f"{member}: {opened.reason}",
             ways=tuple(_ways(member, opened)),
         )
+
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """The targets whose members are not alike, and in what."""
+        histories = sorted(self._answers.histories.items())
+        found = {name: differences_of(history.state) for name, history in histories}
+        return {name: differences for name, differences in found.items() if differences}
 
     # The operator.
 

@@ -20,7 +20,7 @@ from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
-from actors.task.startup.changed_task import refuse_missed, refuse_other_mode
+from actors.task.startup.changed_task import refuse_missed
 from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task.startup.time_search import position_at
@@ -91,8 +91,6 @@ async def _load(
     checkpoint: Checkpoint | None,
     blocked: Set[TableName],
 ) -> SourceStart:
-    if checkpoint is not None:
-        refuse_other_mode(checkpoint, meta.shard_mode)
     mode = SHARD_MODES[meta.shard_mode]
     decided = await mode.decisions(meta)
     refuse_missed(setup.source, checkpoint, decided)

@@ -208,12 +208,11 @@ def _tools(
     ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        columns_of(resources.setups),
+        resources.setups,
         writer,
         resources.tracker,
         resources.meta,
         units,
-        tuple(resources.setups),
         resources.blocked.targets,
         ties.tied,
     )
@@ -298,6 +297,7 @@ async def _writer(
             SourceState(start.resume, start.groups),
             dict(start.low_watermarks),
             partial(open_items, source),
+            start.high_watermarks,
         )
         for source, start in starts.items()
     }
@@ -308,6 +308,7 @@ async def _writer(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
+            unfinished=await meta.unfinished(resources.setups.keys() - starts.keys()),
         ),
         registry,
         trackers,

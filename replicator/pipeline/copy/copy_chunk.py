@@ -237,7 +237,7 @@ def _copy(
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError
     attempts.source = ""
-    with transaction(settings.target, *harmless) as session:
+    with transaction(settings.target, *harmless, patient=True) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         if copy.gone_at is not None:
@@ -283,8 +283,14 @@ def _copy(
         reach(Failpoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(Failpoint.CHUNK_COMMITTED)
-    done = ChunkOutcome(chunk, CopyOutcome.DONE, counter.rows, counter.size)
-    return replace(done, replaced=replaced, ignored=ignored)
+    return ChunkOutcome(
+        chunk,
+        CopyOutcome.DONE,
+        rows=counter.rows,
+        size=counter.size,
+        replaced=replaced,
+        ignored=ignored,
+    )
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}

@@ -357,7 +357,9 @@ class TargetLock(Generic[Name, Event]):
             item=items[0],
             owner=self.owner,
             ready=tuple(source for source in self.sources if self.ready(source)),
-            missing={s: group.missing for s, group in self.groups.items() if group.missing},
+            missing={
+                s: found for s, group in self.groups.items() if (found := group.missing(items[0]))
+            },
             rows_held=sum(group.rows_held for group in self.groups.values()),
             conflict=self.conflict(),
             resolving=self.pending is not None,

@@ -176,7 +176,7 @@ def test_counters_collide_unless_rules_tell_all_shards_apart() -> None:
 
 
 def test_a_missing_target_that_would_not_do_is_told_with_statements() -> None:
-    (found,) = check_missing(TableName("m", "t"), shards(FILLED), set(), copies=True)
+    (found,) = check_missing(TableName("m", "t"), shards(FILLED)[0], set(), copies=True)
     assert found.state == "failed"
     assert "CREATE TABLE" in found.remedies[0]
     assert "ALTER TABLE `m`.`t` ADD COLUMN `c_table` VARCHAR(64) NOT NULL;" in found.remedies[0]
