@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,6 +53,7 @@ from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.plans.planning import PlanError
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
+from replicator.sharding.optimistic.fills import TargetFills, filled
 
 PLANS = 4
 """How often a target is compared at most, where a schema change comes in between."""
@@ -99,6 +100,7 @@ class TargetComparer:
         self._file: RepairFile | None = None
         self._kept_in = ComparisonFile(task.name)
         self._kept = KeptComparison("")
+        self._fills: Mapping[TableName, TargetFills] = {}
 
     async def run(self) -> list[TargetComparison]:
         """What was found, by target.
@@ -117,6 +119,7 @@ class TargetComparer:
             kept = KeptComparison(asked)
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
+        self._fills = await self._progress.fills()
         async with self._repair_file() as file:
             for name, members in shards.items():
                 if self._is_wanted(name) and name not in done:
@@ -136,10 +139,14 @@ class TargetComparer:
             target = await read_target(connection, name)
         if target is None:
             return None
+        fills = self._fills.get(name)
+        if fills is not None:
+            target = filled(target, fills.certain)
         shards = [
             compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
         ]
-        return plan_comparison(target, shards, self._options.where)
+        joins = found.joins_structures
+        return plan_comparison(target, shards, self._options.where, joins=joins)
 
     async def _compare_one(
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
@@ -203,7 +210,8 @@ class TargetComparer:
                 result.failure = "the target is not there"
                 return result
             result = await self._compared(comparison, self._begin(comparison, name))
-            if not (result.failure or result.structure or result.incomplete):
+            doubtful = comparison.filled and result.differing
+            if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
             # A schema change may be on its way, or have come meanwhile.
             ends = await binlog_ends_of(comparison, self._servers)
@@ -222,7 +230,7 @@ class TargetComparer:
     ) -> TargetComparison:
         result = unfinished.result
         held = await self._progress.held(result.target, sources_of(comparison))
-        result.structure = [] if held.all_of else list(comparison.structure)
+        result.structure = [] if held.some else list(comparison.structure)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
         run = CompareRun(

@@ -54,7 +54,7 @@ class Settling:
             unapplied = 0 if applied else unapplied + 1
             doubts = await self._further_look(doubts, applied=applied)
         held = await self._progress.held(self._target, self._sources) if doubts else None
-        left = self.held if held is not None and held.all_of else self.unsettled
+        left = self.held if held is not None and held.some else self.unsettled
         for number, doubt in doubts:
             left[number] = left.get(number, 0) + doubt.rows
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
 import anyio
+from pymysql.err import MySQLError
 
 from actors.control.client import NotRunningError
 from actors.control.protocol import ControlError
 from actors.control.requests import status_of
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta.saved_state import SavedState, read_saved
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.doubts import BinlogEnds
+from replicator.sharding.optimistic.fills import TargetFills
 from replicator.status import StatusFormatError, TaskStatus
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
@@ -30,14 +36,22 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class HeldShards:
-    """The shards whose rows may wait behind a schema change: ``all_of`` them, but for those that
-    ``go_on``, as they are shown."""
+    """The shards whose rows may wait behind a schema change, as they are shown: these ``alone``, or
+    ``all_of`` them, but for those that ``go_on``."""
 
     all_of: bool = False
     go_on: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
+
+    @property
+    def some(self) -> bool:
+        """Whether rows may wait at all."""
+        return self.all_of or bool(self.alone)
 
     def holds(self, shard: str) -> bool:
         """Whether a row of this shard may wait; an empty name is that of a row without a shard."""
+        if self.alone:
+            return shard in self.alone or not shard
         return self.all_of and shard not in self.go_on
 
 
@@ -63,6 +77,8 @@ class TaskProgress:
         locks = [lock for lock in status.locks if str(target) in (lock.target, *lock.tied)]
         if not locks:
             return NOTHING_HELD
+        if alone := frozenset(lock.shard for lock in locks if lock.shard):
+            return HeldShards(alone=alone)
         # Those that lack the first statement have brought none of the later ones.
         first = min(locks, key=lambda lock: lock.version)
         lacking = frozenset(
@@ -101,6 +117,18 @@ class TaskProgress:
             return {}, False
         waiting = any(source.open_items for source in saved.sources)
         return {s.source: BinlogPosition.parse(s.position).key for s in saved.sources}, waiting
+
+    async def fills(self) -> Mapping[TableName, TargetFills]:
+        """As `ShardMode.fills`. Raises DatabaseUnavailableError or the server's error."""
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            lease = Lease(self._task.meta_schema, self._task.name, this_process())
+            meta = MetaStore(connection, self._task.meta_schema, self._task.name, lease)
+            try:
+                return await SHARD_MODES[self._task.shard_mode].fills(meta)
+            except MySQLError as error:
+                if error_code(error) in NO_SUCH_TABLE:
+                    return {}
+                raise
 
     async def saved(self) -> SavedState | None:
         """What the task has saved; None where nothing is."""

@@ -15,7 +15,7 @@ from actors.copying.progress import CopyProgress
 from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, members_of
-from actors.copying.targets import CopyTarget, creation_of
+from actors.copying.targets import CopyTarget, creation_of, pattern_shard
 from actors.counts import CopyCounts
 from actors.faults import FatalError
 from actors.refusals import refusal, refuse_engine
@@ -70,7 +70,7 @@ async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
     if not copies:
         return [TargetPreview(name, tuple(found[name].previews), False) for name in sorted(found)]
     with closing(Connection(address_of(task.target_database))) as target:
-        return [await _preview(target, name, found[name]) for name in sorted(found)]
+        return [await _preview(task, target, name, found[name]) for name in sorted(found)]
 
 
 async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, ShardPreview]]:
@@ -102,7 +102,9 @@ def _estimated(source: str, member: CopyMember, sizes: ChunkSizes) -> ShardPrevi
     return ShardPreview(source, member.name, rows, known.size if known else 0, chunks)
 
 
-async def _preview(target: Connection, name: TableName, shards: _Shards) -> TargetPreview:
+async def _preview(
+    task: Task, target: Connection, name: TableName, shards: _Shards
+) -> TargetPreview:
     found = TargetPreview(name, tuple(shards.previews))
     try:
         try:
@@ -110,7 +112,7 @@ async def _preview(target: Connection, name: TableName, shards: _Shards) -> Targ
         except MySQLError as error:
             raise refusal(target.address, error, source=None, of=name) from error
         if table is None:
-            setup, like = shards.members[0]
+            setup, like = pattern_shard(task, name, shards.members)
             found = replace(found, create=await creation_of(target, name, setup, like))
             table = _like(name, setup, like)
         else:

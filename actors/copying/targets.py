@@ -1,4 +1,4 @@
-"""The targets of a full copy: missing ones are created with the structure of their first shard."""
+"""The targets of a full copy: missing ones are made with the structure of their shards."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pymysql.err import MySQLError
 from actors.copying.start import CopyMember
 from actors.faults import COPY_ANEW, FatalError, of_target, refuse_clash
 from actors.refusals import refusal, refuse_engine
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, columns_of
 from config.models import Task
 from replicator.downstream.ddl.creation import (
@@ -28,6 +29,9 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.fills import TargetFills, filled
+from replicator.sharding.optimistic.joined_table import joined_table
+from replicator.sharding.optimistic.shapes import NoJoinError, described
 
 log = structlog.get_logger()
 
@@ -48,30 +52,32 @@ async def make_targets(
     members: Mapping[str, Sequence[CopyMember]],
     begun: Set[TableName],
     copied: Set[TableName],
+    fills: Mapping[TableName, TargetFills],
 ) -> tuple[dict[TableName, CopyTarget], frozenset[TableName]]:
     """Every target that members are copied to, its shards left out, and those without rows: what
     they hold later is what the task has copied.
 
     A target with rows is told of, or refused, unless it is one of ``begun``. To those of
-    ``copied`` some were copied before: they must be there. Raises FatalError, also where one can't
-    be created.
+    ``copied`` some were copied before: they must be there. ``fills``: as in `ShardMode.fills`.
+    Raises FatalError, also where one can't be created.
     """
-    first: dict[TableName, tuple[str, CopyMember]] = {}
-    for source in setups:
+    shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
+    for source, setup in setups.items():
         for member in members.get(source, []):
-            if member.target not in first:
+            if member.target not in shards:
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
-                first[member.target] = (source, member)
+            shards.setdefault(member.target, []).append((setup, member))
     with closing(Connection(address_of(task.target_database))) as target:
         found, empty = {}, set()
-        for name, (source, like) in first.items():
+        for name, its_shards in shards.items():
             try:
                 table = await read_target(target, name)
                 if table is None and name in copied:
                     raise _lost(name)
                 if table is None:
-                    _refuse_extracted(name, setups[source], like.name)
-                    await _make(target, name, setups[source], like)
+                    setup, like = pattern_shard(task, name, its_shards)
+                    _refuse_extracted(name, setup, like.name)
+                    await _make(target, name, setup, like)
                     table = await read_target(target, name)
                     assert table is not None, f"{name} was made and is not there"
                     empty.add(name)
@@ -83,8 +89,41 @@ async def make_targets(
             except MySQLError as error:
                 raise refusal(target.address, error, source=None, of=name) from error
             refuse_engine(name, table)
+            if name in fills:
+                table = filled(table, fills[name].fills)
             found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
+
+
+def pattern_shard(
+    task: Task, name: TableName, shards: Sequence[tuple[SourceSetup, CopyMember]]
+) -> tuple[SourceSetup, CopyMember]:
+    """The shard that a missing target is made like: the first, with the structure that takes the
+    rows of all where the mode joins structures. Raises FatalError where there is none."""
+    setup, first = shards[0]
+    if not SHARD_MODES[task.shard_mode].joins_structures:
+        return setup, first
+    try:
+        joined = joined_table([member.structure for _, member in shards])
+    except NoJoinError as error:
+        having = (
+            (Member(setup.source, member.name), member.structure.column(error.column))
+            for setup, member in shards
+        )
+        listed = [f"{member} has {described(column)}" for member, column in having if column]
+        raise FatalError(
+            "target.not-created",
+            f"the target {name} does not exist, and no table takes the rows of all its shards:"
+            f" {error}",
+            where=f"target {name}: {'; '.join(dict.fromkeys(listed))}",
+            scope=of_target(name),
+            remedies=(
+                "make the column alike in the shards, then `replicator resume`",
+                f"create {name} by hand, with columns that the values of the shards can be"
+                " converted to, then `replicator resume`",
+            ),
+        ) from error
+    return setup, replace(first, structure=joined)
 
 
 def _lost(name: TableName) -> FatalError:

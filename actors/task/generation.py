@@ -26,6 +26,7 @@ from actors.task.resources.leftovers import refuse_leftovers
 from actors.task.resources.resources import Resources, resources_of
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.startup.changed_rules import accept_rules
+from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
@@ -52,7 +53,7 @@ STOP_LOOK = 0.5
 
 
 class Generation:
-    """Copies what is not copied, then follows the sources. `run` it once.
+    """Copies the shards that are not copied yet, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
     followed, also beside a copy in the background; both stay as they were in the end. What is done
@@ -91,7 +92,7 @@ class Generation:
 
     @property
     def running(self) -> RunningTask | None:
-        """What follows the sources; None while these wait for what is copied."""
+        """The part that follows the sources; None while these wait for the copy."""
         copy = self.copy
         waiting = copy and copy.targets and not copy.progress.finished and not copy.background
         return None if waiting else self._running
@@ -144,6 +145,7 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources.meta, away)
             await self.lease.begin(resources.meta.connection)
+            await take_mode(resources.meta)
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)
@@ -254,7 +256,7 @@ class Generation:
         return self._context
 
     async def _look_at_sources(self) -> None:
-        """Find out who is away. Raises DatabaseUnavailableError where nobody is left to go on."""
+        """Find the unavailable sources. Raises DatabaseUnavailableError where no source is left."""
         away = self.away
         going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
         away.forget(self.blocked.sources)
@@ -383,16 +385,15 @@ LOOK_SECONDS = 0.5
 
 @dataclass(slots=True)
 class AppliedTargets:
-    """What a run leaves to the next one: which targets had everything of a source up to a place.
-
-    ``places`` (keys) by source and target; ``revision``: the number of the last save by then.
+    """What a run passes to the next one: which targets had everything of a source up to a position.
+    ``places`` (keys) by source and target; ``revision``: the number of the last save at that time.
     """
 
     places: dict[str, dict[TableName, int]] = field(default_factory=dict)
     revision: int = -1
 
     def checked(self, revision: int) -> Mapping[str, Mapping[TableName, int]]:
-        """The places, where the lease was taken with this number right behind the last save.
+        """The positions, if the lease was taken with the number right after that of the last save.
 
         Nothing otherwise: a target that has lost commits may have lost statements.
         """
@@ -428,6 +429,6 @@ async def copy_due(
 def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
-    """Those of the targets that have everything of a source up to a place, and how far."""
+    """The targets that have everything of a source up to a position, and how far each is."""
     reached = {target: running.applied_to(target, source) for target in targets}
     return {target: key for target, key in reached.items() if key >= place and key}

@@ -94,6 +94,12 @@ DDL_EVENTS = (
         fields=fields_of("source", move="the shard and its targets"),
     ),
     LogEvent(
+        "task.other-mode",
+        "info",
+        "The task goes on with another `shard-mode`: nothing was open, and versions count from 0",
+        fields=fields_of(former="the modes that the sources were saved with", mode="the new one"),
+    ),
+    LogEvent(
         "member.ahead",
         "warning",
         (
@@ -154,6 +160,15 @@ DDL_EVENTS = (
             " is what it executes on the target for it, empty where the target needs nothing"
         ),
         fields=fields_of("source", "target", "member", "statement"),
+    ),
+    LogEvent(
+        "ddl.put-off",
+        "info",
+        (
+            "After a crash, a schema change waits until other sources have applied again what was "
+            "being applied then: it may change which part of the target a row belongs to"
+        ),
+        fields=fields_of("source", "target", "reason"),
     ),
     LogEvent(
         "ddl.stays-wider",

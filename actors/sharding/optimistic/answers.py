@@ -22,7 +22,7 @@ from replicator.ddl.parser.statement import TableReference
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.downstream.meta.answers import AnswerStore
+from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
@@ -38,11 +38,8 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
-    Standing,
     StatementAnswer,
     TargetState,
     answer,
@@ -50,14 +47,15 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.fills import Fill, fill_of, filled
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import fits, joined_names
+from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -74,6 +72,16 @@ def dump_answer(entry: HistoryEntry[Member]) -> str:
 def load_answer(text: str) -> HistoryEntry[Member]:
     """The entry that `dump_answer` wrote."""
     return _ENTRY.validate_json(text)
+
+
+async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Member]]:
+    """What was answered about each target, as far as it is executed. Raises
+    DatabaseUnavailableError."""
+    found: dict[TableName, TargetHistory[Member]] = {}
+    for record in await AnswerStore(meta).load():
+        if record.done:
+            found.setdefault(record.target, TargetHistory()).take(load_answer(record.entry))
+    return found
 
 
 class OptimisticAnswers:
@@ -110,37 +118,52 @@ class OptimisticAnswers:
     async def start(self, blocked: Iterable[TableName]) -> None:
         """Load the answers, finish an unfinished step, and add new members."""
         left_out = set(blocked)
+        gone: dict[tuple[TableName, Member], int] = {}
         for record in await self._store.load():
             entry = load_answer(record.entry)
-            if not record.done and record.target not in left_out:
-                execution = DdlExecution(
-                    target=record.target,
-                    member=record.member,
-                    transaction=record.transaction,
-                    sql=entry.run[0] if len(entry.run) == 1 else "",
-                    change=None,
-                    timestamp=entry.timestamp,
-                    context=entry.context,
-                    instead=None if len(entry.run) == 1 else entry.run,
-                )
-                try:
-                    await self._executor.execute(execution)
-                except DdlRefusedError as error:
-                    # The answer is revoked, and decided again when the statement is read again.
-                    self._log.info(
-                        "ddl.refused-again", target=str(record.target), reason=str(error)
-                    )
-                    continue
-            self.history(record.target).take(entry)
+            if record.done or record.target in left_out or await self._finished(record, entry):
+                self.history(record.target).take(entry)
+                names = (*entry.gone, *(old for old, _ in entry.renamed))
+                gone |= {(record.target, name): record.transaction for name in names}
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
-                await self._join(number, target)
+                await self._join(number, target, gone)
 
-    async def _join(self, number: int, target: TableName) -> None:
-        """Add the members without a saved state, with the structures that they have."""
+    async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
+        """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,
+        and decided again when the statement is read again."""
+        execution = DdlExecution(
+            target=record.target,
+            member=record.member,
+            transaction=record.transaction,
+            sql=entry.run[0] if len(entry.run) == 1 else "",
+            change=None,
+            timestamp=entry.timestamp,
+            context=entry.context,
+            instead=None if len(entry.run) == 1 else entry.run,
+        )
+        try:
+            await self._executor.execute(execution)
+        except DdlRefusedError as error:
+            self._log.info("ddl.refused-again", target=str(record.target), reason=str(error))
+            return False
+        return True
+
+    async def _join(
+        self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
+    ) -> None:
+        """Add the members without a saved state, with the structures that they have.
+
+        ``gone``: by member, the place of the statement that dropped or renamed it. Where the member
+        begins before that place, the statement will be read again.
+        """
         history, registry = self.history(target), self._registry
-        new = [registry.member(n) for n in registry.members_of(number)]
-        new = [member for member in new if member not in history.state.members]
+        new = []
+        for joined in registry.members_of(number):
+            member = registry.member(joined)
+            begins = min(registry.places(joined), default=0)
+            if member not in history.state.members and gone.get((target, member), -1) < begins:
+                new.append(member)
         if not new:
             return
         present = await read_table(self._target, target)
@@ -355,6 +378,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             strict=bool((execution.context.sql_mode or 0) & STRICT),
+            discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
         )
         self._changes.setdefault(target, {})[member] = put
@@ -378,8 +402,7 @@ class OptimisticAnswers:
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
-            narrows = verdict.before and verdict.after and fits(verdict.after, verdict.before)
-            if narrows:
+            if put.after and verdict.before and fits(shape_of(put.after), verdict.before):
                 return replace(entry_of(put.member, verdict, ()), refused=refusal)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
@@ -478,6 +501,7 @@ class OptimisticAnswers:
     async def say(self, target: TableName, member: Member, action: Action) -> None:
         """Save the operator's answer to an open statement."""
         await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
+        reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 
     # Rows.
@@ -492,16 +516,7 @@ class OptimisticAnswers:
         """The target's table with the fills of the columns that the member lacks."""
         fills = self.history(self._registry.target_name(target)).state.fills
         own = {folded(column.name) for column in structure.columns}
-        wanted = {
-            name: fill.sql for name, fill in fills.items() if name not in own and fill.constant
-        }
-        if not any(folded(c.name) in wanted and not c.generated for c in table.columns):
-            return table
-        columns = (
-            replace(c, fill=wanted.get(folded(c.name), "")) if not c.generated else c
-            for c in table.columns
-        )
-        return replace(table, columns=tuple(columns))
+        return filled(table, {name: fill for name, fill in fills.items() if name not in own})
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:

@@ -148,9 +148,6 @@ class OptimisticGroup(GroupActor):
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:
             case EffectKind.ALTER:
-                if effect.discards_rows:
-                    self._tell(effect, statement)
-                    effect = replace(effect, instead=())
                 self.registry.join(Member(self.source, effect.table), effect.target)
             case EffectKind.CREATE:
                 self.registry.join(Member(self.source, effect.table), effect.target)

@@ -26,8 +26,9 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 
@@ -76,7 +77,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = tools.units
-        self._sources = tools.sources
+        self._sources = tuple(tools.setups)
         self._blocked = tools.blocked
         self._tied = tools.tied
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
@@ -382,6 +383,10 @@ class LockCoordinator(Actor[LockMessage]):
         # An event without a time has 0.
         times = [item.event.statement.timestamp for item in items]
         return min(filter(None, times), default=None)
+
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """None: the shards of a target are to be alike."""
+        return {}
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError."""

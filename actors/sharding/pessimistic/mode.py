@@ -18,14 +18,17 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.fills import TargetFills
 
 
 class PessimisticMode:
     """The mode whose locks wait for all shards."""
 
     equal_structures = True
+    joins_structures = False
     holds_rows = True
     connects_shards = True
+    lets_shards_leave = False
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -35,6 +38,13 @@ class PessimisticMode:
     def has_places(self, entry: str) -> bool:
         """An entry has no positions."""
         return False
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
+        """The target's defaults decide."""
+        return {}
+
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Nothing is saved of them but what the checkpoint has."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]

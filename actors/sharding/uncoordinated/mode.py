@@ -23,9 +23,11 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.differences import Differences
+from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
 
@@ -34,8 +36,10 @@ class UncoordinatedMode:
     """The mode without locks."""
 
     equal_structures = False
+    joins_structures = False
     holds_rows = False
     connects_shards = False
+    lets_shards_leave = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -45,6 +49,13 @@ class UncoordinatedMode:
     def has_places(self, entry: str) -> bool:
         """An entry names no places."""
         return False
+
+    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
+        """The target's defaults decide."""
+        return {}
+
+    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
+        """Nothing is saved of them but what the checkpoint has."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
@@ -133,6 +144,12 @@ class Uncoordinated:
         """Nothing ever waits."""
         return ()
 
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """None: the shards of a target are to be alike."""
+        return {}
+
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""
-        raise UnlockError("the task has no locks: its shard-mode is not pessimistic")
+        raise UnlockError(
+            "the task has no locks: its shard-mode is neither pessimistic nor optimistic"
+        )

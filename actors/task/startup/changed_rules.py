@@ -100,6 +100,8 @@ async def accept_rules(
             raise _fault(concerned, meta.task, copies=copies)
         if answer is OnChangedRules.RECOPY:
             await _recopy(concerned, changes, meta)
+        for source, changed in concerned.items():
+            await _leave(changed, changes[source][0], meta)
         await meta.save_members(changes.values())
         reach(Failpoint.RULES_ACCEPTED)
         for source, changed in concerned.items():
@@ -109,6 +111,15 @@ async def accept_rules(
     for source, text in texts.items():
         if saved.get(source) != text:
             await store.put(source, text)
+
+
+async def _leave(changed: ChangedRules, checkpoint: Checkpoint, meta: MetaStore) -> None:
+    """Save that shards leave their targets; after a crash, once more."""
+    leaving: dict[TableName, list[Member]] = {}
+    for move in changed.moves:
+        leaving.setdefault(move.record.target, []).append(move.record.member)
+    for target, members in leaving.items():
+        await SHARD_MODES[checkpoint.shard_mode].leave(meta, target, members)
 
 
 def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -> ChangedRules:
@@ -164,7 +175,9 @@ async def _changed_members(
     for source, changed in found.items():
         checkpoint = await meta.load(source)
         assert checkpoint is not None, f"{source}: its shards are saved"
-        refuse_unfinished(checkpoint, "routes", [*map(str, changed.moves)], decided)
+        leave = SHARD_MODES[checkpoint.shard_mode].lets_shards_leave
+        moves = [str(move) for move in changed.moves if move.to is not None or not leave]
+        refuse_unfinished(checkpoint, "routes", moves, decided)
         changes[source] = checkpoint, moved(checkpoint, changed.moves)
     return changes
 

@@ -1,8 +1,9 @@
 """A task file that has changed since the checkpoint: what is refused, and how members move.
 
 What was saved was decided under the shard-mode and the routes of that time. Another mode counts the
-versions of a target differently. Under other routes, an open schema change would belong to another
-target, and rows that were applied once could be applied again there.
+versions of a target differently, so it can be taken only where nothing is left to count. Under
+other routes, an open schema change would belong to another target, and rows that were applied once
+could be applied again there.
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import structlog
+
 from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.lock_state import dump_group, histories, load_group
+from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.downstream.meta.checkpoint import Checkpoint
-from replicator.downstream.meta.decisions import DecisionRecord
-from replicator.mysql.names import TableName
-from replicator.schema.registry.registry import MemberRecord
+from replicator.checks.schema.agreement import member_disagreements
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import CopyState, MemberRecord
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import MemberState
 from replicator.watermark import Place
+
+log = structlog.get_logger()
 
 _SHOWN = 5
 """How many moved tables a message names."""
@@ -37,23 +45,59 @@ class Move:
         return f"{self.record.member.name} went to {self.record.target}, {now}"
 
 
-def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
-    """Raise FatalError where the checkpoint was saved under another shard-mode."""
-    if checkpoint.shard_mode == shard_mode:
+async def take_mode(meta: MetaStore) -> None:
+    """Go on with another shard-mode than what is saved was saved with: versions begin anew.
+
+    Raises FatalError where something is open, or will be read again, and where the mode needs equal
+    shards that are not.
+    """
+    found = [await meta.load(source) for source in await meta.sources()]
+    checkpoints = [c for c in found if c is not None and c.shard_mode != meta.shard_mode]
+    if not checkpoints:
         return
-    raise FatalError(
+    store = DecisionStore(meta)
+    versions = _versions(await store.load())
+    for checkpoint in checkpoints:
+        reason = _open(checkpoint, versions)
+        place = BinlogPosition(checkpoint.file, checkpoint.offset).key if checkpoint.file else 0
+        if not reason and await store.unfinished(checkpoint.source, place):
+            reason = "a schema change that is executed will be read again"
+        if not reason and any(r.copying is not CopyState.COPIED for r in checkpoint.members):
+            reason = "shards of it are being copied"
+        if reason:
+            raise _other_mode(meta, checkpoint, reason)
+    if SHARD_MODES[meta.shard_mode].equal_structures:
+        _refuse_unlike(meta, checkpoints)
+    await store.begin_anew()
+    former = sorted({checkpoint.shard_mode for checkpoint in checkpoints})
+    log.info("task.other-mode", former=former, mode=meta.shard_mode)
+
+
+def _refuse_unlike(meta: MetaStore, checkpoints: Sequence[Checkpoint]) -> None:
+    first: dict[TableName, tuple[Member, Table]] = {}
+    for checkpoint in checkpoints:
+        for record in checkpoint.members:
+            structure = record.held.structure
+            if structure is None:
+                continue
+            other, its = first.setdefault(record.target, (record.member, structure))
+            if words := member_disagreements(its, structure):
+                reason = f"{record.member} differs from {other}: {'; '.join(words)}"
+                raise _other_mode(meta, checkpoint, reason)
+
+
+def _other_mode(meta: MetaStore, checkpoint: Checkpoint, reason: str) -> FatalError:
+    return FatalError(
         "task.mode-changed",
-        f"the checkpoint of source {checkpoint.source} was saved with shard-mode:"
-        f' "{checkpoint.shard_mode}", but the task file says "{shard_mode}". The two modes count'
-        " the schema changes of a target differently, so rows would be lost or duplicated",
+        f'the task file says shard-mode: "{meta.shard_mode}", but the checkpoint of source'
+        f' {checkpoint.source} was saved with "{checkpoint.shard_mode}", and {reason}. The two'
+        " modes count the schema changes of a target differently, so rows would be lost or"
+        " duplicated",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
         remedies=(
-            f'set shard-mode: "{checkpoint.shard_mode}" again, then start the task',
-            "to change the mode: let the task read to the end of the binlogs with the former"
-            " mode, until no lock is open, and `replicator stop`. Then set the new mode,"
-            " `task-mode: incremental`, and meta: of every instance to its saved position"
-            f" ({checkpoint.source}: binlog-name: {checkpoint.file}, binlog-pos:"
-            f" {checkpoint.offset}), and `replicator run --remove-meta`",
+            f'set shard-mode: "{checkpoint.shard_mode}" again, and run the task until `replicator'
+            " show-ddl-locks` shows nothing open, `replicator status` nothing blocked, the lag is 0"
+            " and all shards of each target are alike; `replicator stop`, then set the new mode",
         ),
     )
 
@@ -158,7 +202,7 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
         state = load_group(text)
         behind = [m for m, saved in state.members if saved.version < versions.get(name, 0)]
         if behind:
-            return f"{behind[0]} has not come to the newest schema change of {name}"
+            return f"{behind[0]} has not reached the newest schema change of {name}"
     low_watermarks = dict(checkpoint.low_watermarks)
     if any(low_watermarks.get(name) != watermark for name, watermark in checkpoint.high_watermarks):
         return "the last run did not end in order, so that rows will be read again"

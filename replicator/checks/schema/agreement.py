@@ -14,6 +14,8 @@ from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.optimistic.joined_table import joined_table
+from replicator.sharding.optimistic.shapes import NoJoinError, described
 
 _PLACE = CheckedPart("target")
 _SHOWN = 10
@@ -69,6 +71,33 @@ def check_agreement(
         make = _PLACE.failed if required and not later else _PLACE.warning
         results.append(make("schema_of_shard_tables", finding, way_out))
     return results
+
+
+def check_joinable(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
+    """Whether there is a structure that takes the rows of all members of a target."""
+    if len({shard.table.fingerprint for shard in shards}) == 1:
+        return check_agreement(shards, name, required=False)
+    try:
+        joined_table([shard.table for shard in shards])
+    except NoJoinError as error:
+        types: dict[str, list[Shard]] = {}
+        for shard in shards:
+            if (column := shard.table.column(error.column)) is not None:
+                types.setdefault(described(column), []).append(shard)
+        having = "; ".join(f"{kind}: {members_listed(found)}" for kind, found in types.items())
+        make = _PLACE.warning if any(shard.later_ddl for shard in shards) else _PLACE.failed
+        return [
+            make(
+                "schema_of_shard_tables",
+                f"no table takes the rows of all shards of {name}: {error} ({having})",
+                "Make the column alike in the shards",
+                "If the values of these shards can be converted to the target's column:"
+                " ignore-checking-items: [schema_of_shard_tables]; a value that can't be converted"
+                " blocks the target",
+            )
+        ]
+    text = f"the {len(shards)} shards of {name} differ, and one table takes the rows of all"
+    return [_PLACE.passed("schema_of_shard_tables", text)]
 
 
 def member_disagreements(first: Table, other: Table) -> list[str]:

@@ -19,6 +19,7 @@ from replicator.checks.schema.agreement import (
     check_agreement,
     check_cascades,
     check_counters,
+    check_joinable,
     members_listed,
 )
 from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
@@ -42,6 +43,9 @@ from replicator.schema.structure.inspection import (
     read_table,
 )
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.alters import NoAlterError
+from replicator.sharding.optimistic.joined_table import joined_table, widening
+from replicator.sharding.optimistic.shapes import NoJoinError
 
 SOURCES_AT_ONCE = 8
 _PLACE = CheckedPart("target")
@@ -155,16 +159,18 @@ async def _check_target(
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
     results = [
-        *check_agreement(joining, name, required=task.equal_structures),
+        *_agreement(task, joining, name),
         *check_counters(shards, name, table, copies=copies),
         *check_versioning(joining, name),
         *(_cascades(joining, name, ties) if task.task_mode != "full" else ()),
     ]
     if table is None or there is None:
         available = await available_collations(connection)
-        results += check_missing(name, shards, available, copies=copies)
+        pattern = _pattern(shards) if task.joins_structures else shards[0]
+        results += check_missing(name, pattern, available, copies=copies)
         return results
-    results += _fit(joining, [s for s in shards if s.member.source in followed], table)
+    pending = [s for s in shards if s.member.source in followed]
+    results += _fit(joining, pending, table, _widening(task, shards, table))
     spelled = replace(table, schema=there.name.schema, name=there.name.table)
     results += await check_target_table(
         connection, spelled, writes_nothing=task.target.writes_nothing
@@ -172,6 +178,31 @@ async def _check_target(
     if copies and not followed:
         results += await check_empty(connection, spelled)
     return results
+
+
+def _agreement(task: TaskToCheck, shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
+    if task.joins_structures:
+        return check_joinable(shards, name)
+    return check_agreement(shards, name, required=task.equal_structures)
+
+
+def _pattern(shards: Sequence[Shard]) -> Shard:
+    """The first shard as wide as the target must be."""
+    try:
+        return replace(shards[0], table=joined_table([shard.table for shard in shards]))
+    except NoJoinError:
+        return shards[0]  # told by check_joinable
+
+
+def _widening(task: TaskToCheck, shards: Sequence[Shard], target: Table) -> str:
+    """The statement after which a target takes the rows of all shards; empty where it does, or
+    where none is known."""
+    if not task.joins_structures:
+        return ""
+    try:
+        return widening(target, [shard.table for shard in shards])
+    except (NoJoinError, NoAlterError):
+        return ""
 
 
 def _cascades(shards: Sequence[Shard], name: TableName, ties: Ties) -> list[CheckResult]:
@@ -191,19 +222,37 @@ async def _ties(task: TaskToCheck, connection: Connection, estate: _Estate) -> T
         return Ties()  # What can't be read, `_check_target` tells.
 
 
-def _fit(shards: Sequence[Shard], followed: Sequence[Shard], target: Table) -> list[CheckResult]:
+def _fit(
+    shards: Sequence[Shard], followed: Sequence[Shard], target: Table, alter: str
+) -> list[CheckResult]:
     """One result per difference, however many shards have it.
 
     ``followed`` are shards that the task has replicated before: a difference that they have, too,
-    comes of a schema change that the target has yet to get.
+    comes of a schema change that the target has yet to get. ``alter``: the one statement that
+    removes all differences, where it is known.
     """
     having = _differences(shards, target)
     pending = _differences(followed, target).keys()
     name = f"{target.schema}.{target.name}"
+    if not having and alter:
+        return [
+            _PLACE.warning(
+                "table_schema",
+                f"{name} has keys that some of its shards lack: a row that breaks one of them"
+                " blocks the target",
+                f"{alter};",
+            )
+        ]
     if not having:
         return [_PLACE.passed("table_schema", f"the {len(shards)} shards of {name} fit into it")]
     results = []
+    ruled = {
+        difference
+        for shard in shards
+        for difference in rule_differences(shard.table, target, shard.rules)
+    }
     for difference, found in having.items():
+        way_out = f"{alter};" if alter and difference not in ruled else difference.way_out
         finding = f"{name}: {difference.text} ({members_listed(found)})"
         later = all(shard.later_ddl for shard in found)
         if difference.state == "failed" and difference in pending:
@@ -211,9 +260,9 @@ def _fit(shards: Sequence[Shard], followed: Sequence[Shard], target: Table) -> l
         elif difference.state == "failed" and later:
             finding += "; harmless if DDL after the start position removes the difference"
         elif difference.state == "failed":
-            results.append(_PLACE.failed("table_schema", finding, difference.way_out))
+            results.append(_PLACE.failed("table_schema", finding, way_out))
             continue
-        results.append(_PLACE.warning("table_schema", finding, difference.way_out))
+        results.append(_PLACE.warning("table_schema", finding, way_out))
     return results
 
 
@@ -231,13 +280,12 @@ def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, lis
 
 
 def check_missing(
-    name: TableName, shards: Sequence[Shard], available: Set[str], *, copies: bool
+    name: TableName, first: Shard, available: Set[str], *, copies: bool
 ) -> list[CheckResult]:
-    """Tell what becomes of a target that is not there; the full copy makes it like the first.
+    """Tell what becomes of a target that is not there; the full copy makes it like ``first``.
 
     ``available`` are the collations of the target's server.
     """
-    first = shards[0]
     qualified = name.quoted
     try:
         made = target_table(

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.checkpoint import (
+    CHECKPOINT_TABLE,
+    GROUP_TABLE,
+    MEMBER_TABLE,
+    MetaStore,
+)
 from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
 
@@ -99,6 +105,28 @@ class DecisionStore:
                     DECIDED,
                     record.decision,
                 ),
+            )
+
+    async def unfinished(self, source: str, place: int) -> bool:
+        """Whether a record of a source is not done, or stands behind a place (key) of it."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT 1 FROM {self._meta.table(DDL_TABLE)} WHERE owner = %s"
+            " AND (state <> 'done' OR transaction_key > %s) LIMIT 1",
+            (source, place),
+        )
+        return bool(rows)
+
+    async def begin_anew(self) -> None:
+        """Forget all items and groups: versions count from 0, by the mode of this task. Nothing may
+        be open, or left to be read again."""
+        table = self._meta.table
+        async with self._meta.saving() as transaction:
+            for forgotten in (DDL_TABLE, GROUP_TABLE):
+                await transaction.fetch(f"DELETE FROM {table(forgotten)}")
+            for counted in (MEMBER_TABLE, WATERMARK_TABLE):
+                await transaction.fetch(f"UPDATE {table(counted)} SET version = 0")
+            await transaction.fetch(
+                f"UPDATE {table(CHECKPOINT_TABLE)} SET shard_mode = %s", (self._meta.shard_mode,)
             )
 
     async def pass_over(self, target: TableName, version: int) -> None:

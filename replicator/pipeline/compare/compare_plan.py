@@ -10,15 +10,19 @@ of row lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
+from replicator.downstream.rows.key_lookup import key_conditions
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
-from replicator.pipeline.compare.compare_structures import ComparedShard, structure_differences
+from replicator.pipeline.compare.compare_structures import (
+    ComparedShard,
+    joint_differences,
+    structure_differences,
+)
 from replicator.pipeline.compare.findings import ColumnLeftOut
 from replicator.pipeline.compare.value_forms import (
     Form,
@@ -35,8 +39,8 @@ from replicator.pipeline.copy.copy_plan import (
     plan_copy,
     same_type,
 )
-from replicator.pipeline.plans.planning import filled_column, target_column
-from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts, own_key
+from replicator.pipeline.plans.planning import fill_field, target_column
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
@@ -49,16 +53,6 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A column of the target's key as one table has it: ``column`` by its name there, with what is
-    mapped of it; or (``constant``) the field that all rows of the table have."""
-
-    column: TargetColumn
-    mapped: MappedColumn | None = None
-    constant: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +89,6 @@ class ComparedTable:
                 fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
         return b"\t".join(fields)
 
-    def own_key(self, line: bytes) -> KeyFields | None:
-        """The columns and fields that the row with a key of the target has here.
-
-        None where no row of this table can have this key.
-        """
-        found = []
-        for part, field in zip(self.key, line.split(b"\t"), strict=True):
-            if part.constant is not None:
-                if part.constant != field:
-                    return None
-            elif part.mapped is not None:
-                value = part.mapped.original(int(field))
-                if value is None:
-                    return None
-                found.append((part.column, b"%d" % value))
-            else:
-                found.append((part.column, field))
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlan:
@@ -126,7 +101,7 @@ class ComparisonPlan:
     asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
     ``further``: of each unique key besides ``key``, the indexes of those that it is about.
     ``own_columns``: the target has others than those compared. ``structure``: as
-    `structure_differences`.
+    `structure_differences`. ``filled``: some shards lack columns that are compared.
     """
 
     target: ComparedTable
@@ -141,6 +116,12 @@ class ComparisonPlan:
     own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
+    filled: bool = False
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The folded names of the key's columns."""
+        return tuple(folded(self.columns[place].name) for place in self.key)
 
     @property
     def ranged(self) -> bool:
@@ -166,14 +147,17 @@ class ComparisonPlan:
 
 
 def plan_comparison(
-    target: Table, shards: Sequence[ComparedShard], where: str = ""
+    target: Table, shards: Sequence[ComparedShard], where: str = "", *, joins: bool = False
 ) -> ComparisonPlan:
     """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
 
-    Columns are matched by name. Raises `replicator.pipeline.plans.planning.PlanError` where the
-    target can't hold the values of a shard.
+    Columns are matched by name. ``joins``: shards may differ, as long as the target takes the rows
+    of all; what rows of shards without a column have in it, its fill tells. Raises
+    `replicator.pipeline.plans.planning.PlanError` where the target can't hold the values of a
+    shard.
     """
-    left_out = _left_out(target, shards)
+    fills = _fill_fields(target, shards) if joins else {}
+    left_out = _left_out(target, shards, fills.keys(), joins=joins)
     names = [c for c in target.columns if c.name not in {out.column for out in left_out}]
     itself = _copy_of("", target, target, MemberColumns(), "")
     copies = [
@@ -189,7 +173,10 @@ def plan_comparison(
         key = []
     of_key = [names[places[name]] for name in key]
     tables = [
-        replace(_table(copy, structure, names, cut, extra, rules), key=_key(of_key, target, rules))
+        replace(
+            _table(copy, structure, names, cut, extra, rules, fills),
+            key=key_parts(of_key, target, rules, _lacking(fills, structure)),
+        )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
@@ -211,22 +198,14 @@ def plan_comparison(
         ),
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
-        structure=structure_differences(target, shards),
+        structure=(joint_differences if joins else structure_differences)(target, shards),
+        filled=bool(fills),
     )
 
 
-def _key(columns: Sequence[Column], target: Table, rules: MemberColumns) -> tuple[KeyPart, ...]:
-    filled = (filled_column("", target, made) for made in rules.extracted)
-    constants = {folded(column.name): escape(value) for column, value in filled}
-    mapped = rules.mapped
-    return tuple(
-        KeyPart(
-            target_column(column),
-            mapped if mapped and folded(mapped.name) == folded(column.name) else None,
-            constants.get(folded(column.name)),
-        )
-        for column in columns
-    )
+def _lacking(fills: Mapping[str, bytes], structure: Table) -> dict[str, bytes]:
+    """The fields of those columns that a table lacks."""
+    return {name: field for name, field in fills.items() if structure.column(name) is None}
 
 
 def _copy_of(
@@ -242,15 +221,29 @@ def _common(shard: ComparedShard, target: Table) -> Table:
     return replace(shard.structure, columns=kept)
 
 
-def _left_out(target: Table, shards: Sequence[ComparedShard]) -> tuple[ColumnLeftOut, ...]:
+def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, bytes]:
+    """By folded name, the field that the target has in a column for rows of shards without it."""
+    found = {}
+    for column in target.columns:
+        having = [_has(shard, column) for shard in shards]
+        field = fill_field("", column) if column.fill else None
+        if field is not None and any(having) and not all(having):
+            found[folded(column.name)] = field
+    return found
+
+
+def _left_out(
+    target: Table, shards: Sequence[ComparedShard], filled: Collection[str], *, joins: bool
+) -> tuple[ColumnLeftOut, ...]:
     found = []
     for column in target.columns:
         lacking = [shard for shard in shards if not _has(shard, column)]
         if len(lacking) == len(shards):
             found.append(ColumnLeftOut(column.name, "no shard has it", harmless=True))
-        elif lacking:
+        elif lacking and folded(column.name) not in filled:
             more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
-            found.append(ColumnLeftOut(column.name, f"{lacking[0].member}{more} does not have it"))
+            why = f"{lacking[0].member}{more} does not have it"
+            found.append(ColumnLeftOut(column.name, why, harmless=joins))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
     known = {folded(column.name) for column in target.columns}
@@ -344,12 +337,17 @@ def _table(
     cut: Sequence[TargetColumn],
     where: tuple[bytes, ...],
     rules: MemberColumns,
+    fills: Mapping[str, bytes],
 ) -> ComparedTable:
     written = {folded(column.name): place for place, column in enumerate(copy.columns)}
     codecs = {place: (source, target) for place, source, target in copy.transcodes}
     selected, transcodes = [], []
     for place, column in enumerate(columns):
         at = written.get(folded(column.name))
+        if at is None and structure.column(column.name) is None:
+            value = field_value(fills[folded(column.name)])
+            selected.append(b"NULL" if value is None else b"x'%s'" % value.hex().encode())
+            continue
         if at is None:
             # A generated column: it is compared as the server shows it.
             selected.append(quote(column.name).encode())
@@ -408,7 +406,7 @@ def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
     """Select the compared columns of the rows with these keys of the target, so many at a time."""
-    own = (key for line in keys if (key := table.own_key(line)) is not None)
+    own = (key for line in keys if (key := own_key(table.key, line)) is not None)
     head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
     tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
     for condition in key_conditions(own, per_query):

@@ -16,6 +16,9 @@ from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.expression.expression_filter import ExpressionFilters
 from replicator.schema.effects.column_values import value_clause
 from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.optimistic.alters import NoAlterError
+from replicator.sharding.optimistic.joined_table import widening
+from replicator.sharding.optimistic.shapes import NoJoinError
 
 _INDEX = re.compile(
     r"^\s*(PRIMARY KEY|UNIQUE KEY|KEY|FULLTEXT KEY|SPATIAL KEY)\s*(?:`(?:[^`]|``)*`)?\s*"
@@ -55,6 +58,22 @@ def structure_differences(target: Table, shards: Sequence[ComparedShard]) -> tup
         f"{text} ({members[0]}{f' and {len(members) - 1} more' if len(members) > 1 else ''})"
         for text, members in found.items()
     )
+
+
+def joint_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
+    """What a target lacks to take the rows of all shards, which may differ.
+
+    Where these are alike, it must be like them.
+    """
+    if len({shard.structure.fingerprint for shard in shards}) <= 1:
+        return structure_differences(target, shards)
+    try:
+        alter = widening(target, [shard.structure for shard in shards])
+    except NoJoinError as error:
+        return (str(error),)
+    except NoAlterError as error:
+        return (f"the target does not take the rows of all shards: {error}",)
+    return (f"the target does not take the rows of all shards; it would by: {alter}",) * bool(alter)
 
 
 def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:

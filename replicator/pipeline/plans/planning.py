@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
+from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.target_columns import filled_columns, restated_columns
 from replicator.mysql.column_types import BINLOG_TYPES, EXACT_LITERALS, ColumnType, Literal, Width
 from replicator.mysql.names import Member, TableName, folded, quote
@@ -48,6 +50,7 @@ from replicator.schema.structure.structure import (
     fraction_digits,
     keys_without_overlaps,
     labels_of,
+    numbers_of,
     only_row_key_collides,
 )
 
@@ -156,9 +159,6 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
     return column, _encoded(member, column, made.value, column.charset)
 
 
-_NUMBER = re.compile(r"-?[0-9][0-9.]*")
-
-
 def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tuple[Column, bytes]]:
     """The columns that rows come without, with the fields of their fills.
 
@@ -167,19 +167,34 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
     for column in target.columns:
         if not column.fill or folded(column.name) in written:
             continue
-        if column.fill == "NULL":
-            yield column, b"\\N"
-        elif column.fill[0] == "'" and "\\" not in column.fill:
-            value = column.fill[1:-1].replace("''", "'")
-            yield column, escape(_encoded(member, column, value, column.charset or "utf8mb4"))
-        elif _NUMBER.fullmatch(column.fill):
-            yield column, column.fill.encode()
-        else:
+        field = fill_field(member, column)
+        if field is None:
             raise UnfitTargetError(
-                f"{member} has no column {column.name}, and its rows can't be found on the target"
-                f" by the value that they get there ({column.fill}): {target.schema}.{target.name}"
-                " has no key. Give it a primary key, or the shard the column"
+                f"{member} has no column {column.name}, and {target.schema}.{target.name} has no"
+                " key: the task can't find rows of the shard by the value that they get there"
+                f" ({column.fill}). Give the target a primary key, or give the shard the column"
             )
+        yield column, field
+
+
+def fill_field(member: str, column: Column) -> bytes | None:
+    """The fill of a target's column as the field that the target shows; None where that is not
+    known. Raises PlanError where the column's charset lacks it."""
+    family = column.sql_type.family
+    fill = column.fill.removeprefix("CONVERT(").removesuffix(" USING utf8mb4)")
+    if fill == "NULL":
+        return NULL_FIELD
+    if family == "text" and fill[:1] == "'" and "\\" not in fill:
+        value = fill[1:-1].replace("''", "'")
+        return escape(_encoded(member, column, value, column.charset or "utf8mb4"))
+    if family in ("integer", "decimal") and "zerofill" not in column.type.lower():
+        try:
+            number = Decimal(fill.strip("'"))
+        except InvalidOperation:
+            return None
+        scale = (*numbers_of(column), 0, 0)[1] if family == "decimal" else 0
+        return str(number.quantize(Decimal(1).scaleb(-scale))).encode()
+    return None
 
 
 def with_filter(
@@ -206,9 +221,9 @@ def _until(member: str, structure: Table) -> int | None:
     index = names.index(folded(period.end))
     if structure.columns[index].base_type != "timestamp":
         raise PlanError(
-            f"{member} keeps its former rows by transactions ({period.end} is"
-            f" {structure.columns[index].type}): which row is the present one can't be told."
-            " Leave the table out (block-allow-list), or give it a period of timestamp(6)"
+            f"{member} is versioned by transactions ({period.end} is"
+            f" {structure.columns[index].type}): the task can't tell which row is the current"
+            " one. Leave the table out (block-allow-list), or give it a period of timestamp(6)"
         )
     return index
 
@@ -217,10 +232,10 @@ def _check_structure(member: str, structure: Table, table_map: TableMap) -> None
     detail = misfit(member, structure, table_map)
     if detail:
         raise MisfitError(
-            f"{member}: the structure known for this table does not fit its row events: {detail}."
-            " The table was changed in a way that the task has not seen (a DDL that was skipped or"
-            " ran with sql_log_bin=0, or a start position older than the table's present"
-            " structure). Nothing was written"
+            f"{member}: the known structure of this table does not fit its row events: {detail}."
+            " The task has not seen a change of the table (a DDL was skipped or ran with"
+            " sql_log_bin=0, or the start position is before the table's present structure). It"
+            " has written nothing"
         )
 
 
@@ -274,8 +289,8 @@ def match_columns(
             if column.generated:
                 continue
             raise UnfitTargetError(
-                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}:"
-                " its values would be lost. Add the column to the target, or drop it from the"
+                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}."
+                " Its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
         if counterpart.generated or counterpart.withheld:
@@ -330,9 +345,9 @@ def _check_values(member: str, column: Column, counterpart: Column, target: Tabl
             if ours == theirs:
                 way_out = "Give the column another type in the shards and the target"
             raise UnfitTargetError(
-                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}: {found.why},"
-                f" and the server would not say so. {way_out}. Or leave the table out"
-                " (block-allow-list)"
+                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}:"
+                f" {found.why}, and the server would not report it. {way_out}. Or leave the table"
+                " out (block-allow-list)"
             )
 
 

@@ -57,7 +57,7 @@ def _columns(
     for name in sorted(before.columns.keys() - after.columns.keys()):
         if (there := target.column(name)) is not None:
             yield f"DROP COLUMN {quote(there.name)}"
-    for name in _in_order(after.columns.keys(), members):
+    for name in in_order(after.columns.keys(), members):
         found, former = after.columns[name], before.columns.get(name)
         wanted, there = found.column, target.column(name)
         if former is not None and former.sense == found.sense and name not in converted:
@@ -65,12 +65,13 @@ def _columns(
         if there is None:
             if former is not None:
                 raise NoAlterError(f"the target has no column {wanted.name}")
-            origin = _origin(wanted, members)
-            yield f"ADD COLUMN {_defined(wanted, origin, origin)}{_place(name, origin, target)}"
+            origin = origin_of(wanted, members)
+            added = column_definition(wanted, origin, origin)
+            yield f"ADD COLUMN {added}{_place(name, origin, target)}"
         elif name in converted or not _suits(there, wanted, former.column if former else None):
-            origin = _origin(wanted, members)
+            origin = origin_of(wanted, members)
             values = origin if name in converted else target
-            yield f"MODIFY COLUMN {_defined(wanted, origin, values)}"
+            yield f"MODIFY COLUMN {column_definition(wanted, origin, values)}"
 
 
 def _suits(there: Column, wanted: Column, former: Column | None) -> bool:
@@ -86,15 +87,18 @@ def _sense(column: Column) -> tuple[str, str, bool]:
     return kind(column), charset(column), column.nullable
 
 
-def _in_order(names: Iterable[str], members: Sequence[Table]) -> list[str]:
+def in_order(names: Iterable[str], members: Sequence[Table]) -> list[str]:
     """Names in the order of the first member that has them."""
     left = dict.fromkeys(sorted(names))
     order = [folded(c.name) for table in members for c in table.columns]
     return [*dict.fromkeys(n for n in order if n in left), *(n for n in left if n not in order)]
 
 
-def _origin(wanted: Column, members: Sequence[Table]) -> Table:
-    """The member whose definition of a column is the wanted one, or has its type at least."""
+def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
+    """The member whose definition of a column is the wanted one, or has its type at least.
+
+    Raises NoAlterError where none has.
+    """
     having = [t for t in members if (c := t.column(wanted.name)) and kind(c) == kind(wanted)]
     for table in having:
         column = table.column(wanted.name)
@@ -106,8 +110,9 @@ def _origin(wanted: Column, members: Sequence[Table]) -> Table:
     return having[0]
 
 
-def _defined(wanted: Column, origin: Table, values: Table) -> str:
-    """A column's definition: its type from a member, its default from ``values``."""
+def column_definition(wanted: Column, origin: Table, values: Table) -> str:
+    """A column's definition for CREATE and ALTER, with its name: its type from the member
+    ``origin``, its default from ``values``."""
     if wanted.generated:
         tokens = definition_of(origin.create_sql, wanted.name)
         return f"{quote(wanted.name)} {origin.create_sql[tokens[0].start : tokens[-1].end]}"
@@ -176,7 +181,7 @@ def _added_keys(
     before: Shape, after: Shape, target: Table, members: Sequence[Table]
 ) -> Iterator[str]:
     if before.primary != after.primary and after.primary is not None:
-        yield f"ADD PRIMARY KEY ({', '.join(map(quote, _ordered(after.primary, members)))})"
+        yield f"ADD PRIMARY KEY ({', '.join(map(quote, primary_columns(after.primary, members)))})"
     there = index_texts(target)
     gone = {
         folded(key.name)
@@ -187,7 +192,7 @@ def _added_keys(
     for columns in sorted(after.unique - before.unique, key=sorted):
         if _key(target, columns) is not None:
             continue
-        found = _origin_key(columns, members)
+        found = unique_key_of(columns, members)
         if folded(found.name) in there.keys() - gone:
             raise NoAlterError(f"the target has another index {found.name}")
         yield f"ADD UNIQUE KEY {quote(found.name)} ({', '.join(map(quote, found.columns))})"
@@ -213,7 +218,8 @@ def _key(table: Table, columns: Key, *, primary: bool = False) -> UniqueKey | No
     )
 
 
-def _origin_key(columns: Key, members: Sequence[Table]) -> UniqueKey:
+def unique_key_of(columns: Key, members: Sequence[Table]) -> UniqueKey:
+    """A unique key of these columns as a member has it. Raises NoAlterError where none has."""
     for table in members:
         if (key := _key(table, columns)) is not None:
             return key
@@ -223,8 +229,8 @@ def _origin_key(columns: Key, members: Sequence[Table]) -> UniqueKey:
     raise NoAlterError(f"no shard has a key of {', '.join(sorted(columns))}")
 
 
-def _ordered(columns: Key, members: Sequence[Table]) -> list[str]:
-    """The columns of a primary key that joins several, in the order of the members' keys."""
+def primary_columns(columns: Key, members: Sequence[Table]) -> list[str]:
+    """The columns of a primary key that joins several: in the order of the members' own."""
     found: dict[str, str] = {}
     for table in members:
         for key in table.keys:

@@ -5,10 +5,9 @@ rows still fit together with those of the others. The target's structure follows
 *taken* structures of all members: the structures after the last statement of each that was taken. A
 statement that can't be taken is *open*: its member's rows behind it are held, all others flow.
 
-Each statement is answered once, when every row before it is applied and the watermarks that cover
-them are saved; the answer is saved before anything is executed and before any row behind it is
-applied. So a row that is read again is either below a watermark, or of a structure that the target
-takes: no step waits for another source.
+Each statement is answered once, when every row before it is applied and their watermarks are saved;
+the answer is saved before anything is executed and any row behind it is applied. So a row that is
+read again is below a watermark, or of a structure that the target takes: no step waits for others.
 """
 
 from __future__ import annotations
@@ -24,64 +23,23 @@ from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.partitions import has_more, repartitioned
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
     definitions,
-    join,
     joined_names,
     shape_of,
     still_rounded,
 )
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    OpenStatement,
+    Standing,
+    joined,
+)
 from replicator.watermark import Place
-
-
-class Action(StrEnum):
-    """The operator's answer to an open statement."""
-
-    EXEC = "exec"
-    """It counts, and changes the target."""
-    SKIP = "skip"
-    """The target stays as it is; its member goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStatement:
-    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
-
-    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
-    members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again.
-    """
-
-    at: Place
-    text: str
-    sql: str
-    objection: Objection
-    reason: str
-    structure: Table | None
-    timestamp: int = 0
-    granted: bool = False
-    action: Action | None = None
-    released: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A member: its taken structure (None where it is unknown), and exceptions.
-
-    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
-    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
-    as the operator has said.
-    """
-
-    taken: Table | None
-    stale: frozenset[str] = frozenset()
-    rounded: frozenset[str] = frozenset()
-    ceded: frozenset[str] = frozenset()
-    open: OpenStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +54,6 @@ class Release(Generic[Name]):
     members: tuple[tuple[Name, Place], ...]
 
 
-class Objection(StrEnum):
-    """Why a statement is open; this decides which answers the operator has."""
-
-    NAME = "name"
-    """It renames a column, or drops and adds it: its rows would have no column."""
-    TYPE = "type"
-    """Its column and that of others have no type in common, or their values are converted."""
-    FILL = "fill"
-    """Its rows get another value in a new column than those on the target."""
-    STALE = "stale"
-    """It adds a column again, or makes it wider again, of which the target still has the shard's
-    former values."""
-    ROWS = "rows"
-    """Its rows could not be distinguished from those of others, or its effect is unknown."""
-    REFUSED = "refused"
-    """The target has refused the change."""
-
-
 class StatementAnswer(StrEnum):
     """The result for a statement."""
 
@@ -126,8 +66,8 @@ class Change(Generic[Name]):
     """A member's statement as input of the rule. ``text``: its normalised form.
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``strict``: its server refuses values that do not fit. ``action``: the operator's answer, if it
-    was open before.
+    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
+    ``action``: the operator's answer, if it was open before.
     """
 
     member: Name
@@ -140,6 +80,7 @@ class Change(Generic[Name]):
     timestamp: int = 0
     identified: bool = True
     strict: bool = True
+    discards_rows: bool = False
     action: Action | None = None
 
 
@@ -167,12 +108,10 @@ class JoinVerdict(Generic[Name]):
     def step(self) -> bool:
         """Whether the target is altered."""
         return self.answer is StatementAnswer.TAKEN and (
-            self.own or bool(self.converted) or _sense(self.before) != _sense(self.after)
+            self.own
+            or bool(self.converted)
+            or (self.before and self.before.sense) != (self.after and self.after.sense)
         )
-
-
-def _sense(shape: Shape | None) -> object:
-    return None if shape is None else shape.sense
 
 
 @dataclass(frozen=True)
@@ -194,20 +133,6 @@ class TargetState(Generic[Name]):
         if standing.open.granted or standing.open.action is not None:
             return True
         return answer(self, change).answer is StatementAnswer.TAKEN
-
-
-def joined(standings: Iterable[Standing]) -> Shape | None:
-    """The join of taken structures. Raises NoJoinError."""
-    shapes: dict[object, Shape] = {}
-    for standing in standings:
-        if standing.taken is None:
-            continue
-        shape = shape_of(standing.taken)
-        if standing.ceded:
-            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
-            shape = replace(shape, columns=columns)
-        shapes[shape.sense] = shape
-    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
 
 
 class _OpenError(Exception):
@@ -284,8 +209,9 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises _OpenError."""
     if change.after is None:
-        raise _OpenError(Objection.ROWS, "what the statement makes of the shard is not known")
+        raise _OpenError(Objection.ROWS, "the effect of the statement on the shard is unknown")
     others = {name: s for name, s in state.members.items() if name != change.member}
+    theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = tuple(
         name
         for name, s in others.items()
@@ -302,6 +228,8 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         return JoinVerdict(
             StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
         )
+    why = repartitioned(change.before, change.after, theirs, discards_rows=change.discards_rows)
+    objections.look(_OpenError(Objection.ROWS, why) if why else None)
     objections.look(_other_values(former, change))
     objections.look(_other_rows(state, former, change))
     return _judged(state, others, former, change, before, objections)
@@ -358,8 +286,8 @@ def _judged(
 def _without_key(columns: Iterable[str]) -> _OpenError:
     return _OpenError(
         Objection.ROWS,
-        "the target has no key, so its rows are told apart by all of their columns: by what the"
-        f" shard has, or lacks, in {', '.join(sorted(columns))} they can't be told from others",
+        "the target has no key, so all columns identify its rows, and with the values that the"
+        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
     )
 
 
@@ -474,10 +402,10 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
         return _OpenError(
-            Objection.NAME, f"it gives {names} another name, and other shards have not done that"
+            Objection.NAME, f"it renames {names}, and other shards have not done this"
         )
     if anew := touched.dropped & touched.added:
-        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it anew")
+        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again")
     if former.taken is None or change.before is None:
         return None
     for column in change.after.columns:
@@ -485,13 +413,14 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
         if old is None:
             continue
         if old.generated != column.generated:
-            why = f"it makes {column.name} a computed column, or no longer one"
+            why = f"it makes {column.name} a generated column, or no longer one"
             return _OpenError(Objection.ROWS, why)
-        if not comparable(old, column):
+        # What it has ceded was converted on the target already, to what others have.
+        if folded(column.name) not in former.ceded and not comparable(old, column):
             return _OpenError(
                 Objection.TYPE,
-                f"it converts the values of {column.name} ({old.type} to {column.type}) in a way"
-                " that those of other shards are not",
+                f"it converts the values of {column.name} ({old.type} to {column.type})"
+                " differently from those of other shards",
                 [folded(column.name)],
             )
     return None
@@ -529,9 +458,9 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
         return None
     return _OpenError(
         Objection.STALE,
-        f"it makes {column.name} wider again ({old.type} to {column.type}), after it has changed"
-        " values on their way into the narrower type: its older rows on the target still have their"
-        " former values there",
+        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
+        " type has changed its values: its older rows on the target still have the values before"
+        " that",
         [name],
     )
 
@@ -540,11 +469,11 @@ def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
-    if name in former.stale:
+    if name in former.stale and not column.generated:
         return _OpenError(
             Objection.STALE,
-            f"it adds {column.name} again, which it has dropped while other shards have it: its"
-            " older rows on the target still have their former values there",
+            f"it adds {column.name} again, which it had dropped while other shards still have it:"
+            " its older rows on the target still have their former values",
             [name],
         )
     if column.auto_increment:
@@ -557,14 +486,14 @@ def _other_fill(
     if fill.constant and recorded.constant:
         return _OpenError(
             Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, and on the target they have got"
+            f"its rows get {fill.sql} in {column.name}, but on the target they have"
             f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
     return _OpenError(
         Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they got {theirs}",
+        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
         [name],
     )
 
@@ -586,12 +515,13 @@ def _is_own(
     assert change.after is not None
     if change.before is None:
         return before is None
+    others = [s.taken for name, s in state.members.items() if name != change.member]
+    if has_more(change.before, change.after):
+        return all(taken is None or has_more(taken, change.after) for taken in others)
     old, new = shape_of(change.before), shape_of(change.after)
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
     # Rows do not depend on it: the target gets it once all members are equal.
     return old.sense == new.sense and all(
-        s.taken is not None and definitions(s.taken) == definitions(change.after)
-        for name, s in state.members.items()
-        if name != change.member
+        taken is not None and definitions(taken) == definitions(change.after) for taken in others
     )

@@ -8,9 +8,11 @@ the target's default may change later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
+from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import value_clause, value_text
 from replicator.schema.structure.structure import Column, Table
 
@@ -29,6 +31,22 @@ class Fill:
     def constant(self) -> bool:
         """Whether all rows get the same."""
         return self.sql != NOT_CONSTANT
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFills:
+    """What rows of shards without a column of a target get there, by its folded name.
+
+    ``stale``: columns that some shards have dropped: their older rows have what they had.
+    """
+
+    fills: Mapping[str, Fill]
+    stale: frozenset[str] = frozenset()
+
+    @property
+    def certain(self) -> Mapping[str, Fill]:
+        """Those that all rows have."""
+        return {name: fill for name, fill in self.fills.items() if name not in self.stale}
 
 
 _NOTHING = Fill(NOT_CONSTANT, NOT_CONSTANT)
@@ -61,6 +79,18 @@ def fill_of(table: Table, column: Column) -> Fill:
         # Independent of the charset of the session that writes it.
         sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
+
+
+def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
+    """The target's table whose columns say what rows without them get, by their folded names."""
+    wanted = {name: fill.sql for name, fill in fills.items() if fill.constant}
+    if not any(folded(c.name) in wanted and not c.generated for c in target.columns):
+        return target
+    columns = (
+        replace(c, fill=wanted.get(folded(c.name), "")) if not c.generated else c
+        for c in target.columns
+    )
+    return replace(target, columns=tuple(columns))
 
 
 def _plain(literal: str) -> str:

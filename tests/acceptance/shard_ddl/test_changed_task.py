@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.task.operator.removal import remove_task
+from tests.support.tasks.open_statements import flows, opened
 from tests.support.tasks.running import fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate
-from tests.support.tasks.task_files import load
 
 
 async def _run(estate: ShardedEstate) -> None:
@@ -20,63 +17,97 @@ async def _run(estate: ShardedEstate) -> None:
         await estate.caught_up()
 
 
-@pytest.mark.parametrize(("before", "after"), [("pessimistic", ""), ("", "pessimistic")])
-async def test_another_shard_mode_is_refused(
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("pessimistic", "optimistic"), ("optimistic", "pessimistic"), ("", "optimistic"), ("", "")],
+)
+async def test_another_shard_mode_is_taken_where_nothing_is_open(
     mixed_estate: ShardedEstate, before: str, after: str
 ) -> None:
+    """Also by a target without a key: no row is lost or doubled. Twice, there and back."""
     estate = mixed_estate
-    estate.create("A1", "B1")
+    estate.create("A1", "B1", "uA1", "uB1", table="(id INT, b INT)")
+    modes = (before, after or "pessimistic", before)
+    for number, mode in enumerate(modes):
+        estate.task["shard-mode"] = mode
+        values = ", 1" * (number + 1)
+        async with estate.merging():
+            for shard in estate.shards:
+                estate.put(shard, f"{{}}{values}")
+            for shard in estate.shards:
+                # The second one is open in optimistic mode until all have it.
+                estate.ddl(shard, f"ADD c{number} INT")
+                if mode:
+                    estate.ddl(shard, f"CHANGE c{number} d{number} INT")
+                estate.put(shard, f"{{}}{values}, 2")
+            await estate.settled()
+        for shard in estate.shards:
+            estate.put(shard, f"{{}}{values}, 3")
+
+
+async def test_an_open_statement_goes_with_its_shard(mixed_estate: ShardedEstate) -> None:
+    """UpdateBARule: what others could not do for its sake, they can do now."""
+    estate = mixed_estate
+    estate.mode = "optimistic"
+    estate.create("A1", "A2", "B2", table="(id INT PRIMARY KEY, b INT)")
+    async with estate.merging():
+        for shard in estate.shards:
+            await flows(estate, shard, "{}, 1")
+        estate.ddl("A1", "CHANGE b c INT")
+        estate.put("A1", "{}, 2")
+        for shard in ("A2", "B2"):
+            estate.ddl(shard, "CHANGE b d INT")
+            estate.put(shard, "{}, 3")
+        await opened(estate, *estate.shards)
+    estate.task["block-allow-list"] = {
+        "only": {
+            "do-dbs": [estate.db],
+            "ignore-tables": [{"db-name": estate.db, "tbl-name": "t1"}],
+        }
+    }
+    fault = await fault_of(_run(estate))
+    assert fault.event == "task.rules-changed"
+    estate.on_changed_rules = OnChangedRules.KEEP
+    for start in range(2):
+        async with estate.merging():
+            await flows(estate, "A2", f"{{}}, {4 + start}")
+        estate.on_changed_rules = OnChangedRules.STOP
+    assert sum(estate.rows().values()) == 7
+
+
+@pytest.mark.remedy("task.mode-changed", "run")
+@pytest.mark.parametrize(
+    ("before", "after", "action"),
+    [
+        ("pessimistic", "optimistic", "ADD c INT"),
+        ("optimistic", "pessimistic", "CHANGE b c INT"),
+        ("optimistic", "pessimistic", "ADD c INT"),
+    ],
+)
+async def test_another_shard_mode_is_refused_while_something_is_open(
+    mixed_estate: ShardedEstate, before: str, after: str, action: str
+) -> None:
+    estate = mixed_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, b INT)")
     estate.task["shard-mode"] = before
     async with estate.merging():
-        estate.put("A1", "{}")
+        estate.put("A1", "{}, 1")
         await estate.equal()
+        estate.ddl("A1", action)
+        await estate.caught_up()
     estate.task["shard-mode"] = after
     fault = await fault_of(_run(estate))
     assert fault.event == "task.mode-changed"
     assert f'"{before}"' in fault.message
     assert f'"{after}"' in fault.message
+    assert ("differs" if before == "optimistic" and "ADD" in action else "open") in fault.message
     estate.task["shard-mode"] = before
     async with estate.merging():
-        estate.put("B1", "{}")
-        await estate.equal()
-
-
-@pytest.mark.remedy("task.mode-changed", "run")
-@pytest.mark.parametrize(("before", "after"), [("pessimistic", ""), ("", "pessimistic")])
-async def test_another_shard_mode_is_taken_at_the_saved_positions(
-    mixed_estate: ShardedEstate, before: str, after: str, tmp_path: Path
-) -> None:
-    """Also by a target without a key: no row is lost or doubled."""
-    estate = mixed_estate
-    estate.create("A1", "B1", "uA1", "uB1", table="(id INT)")
-    estate.task["shard-mode"] = before
-    async with estate.merging():
-        for shard in estate.shards:
-            estate.put(shard, "{}")
-            estate.ddl(shard, "ADD c INT")
-            estate.put(shard, "{}, 1")
+        estate.ddl("B1", action)
         await estate.settled()
     estate.task["shard-mode"] = after
-    for shard in estate.shards:
-        estate.put(shard, "{}, 2")
-    instances: Any = estate.task["mysql-instances"]
-    fault = await fault_of(_run(estate))
-    assert fault.event == "task.mode-changed"
-    [told] = [way for way in fault.remedies if "--remove-meta" in way]
-    [(named, *place)] = re.findall(r"\((\w+): binlog-name: (\S+), binlog-pos: (\d+)\)", told)
-    for instance in instances:
-        source = instance["source-id"]
-        [(file, offset)] = estate.target.execute(
-            f"SELECT binlog_file, binlog_offset FROM {estate.db}_meta.{estate.db}_checkpoint"
-            f" WHERE source = '{source}'"
-        )
-        assert source != named or place == [file, str(offset)]
-        instance["meta"] = {"binlog-name": file, "binlog-pos": offset}
-    await remove_task(load(tmp_path, estate.task))
     async with estate.merging():
-        for shard in estate.shards:
-            estate.ddl(shard, "ADD d INT")
-            estate.put(shard, "{}, 3, 3")
+        estate.put("B1", "{}, 2" if "CHANGE" in action else "{}, 2, 3")
         await estate.settled()
 
 

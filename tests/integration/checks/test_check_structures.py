@@ -118,6 +118,34 @@ async def test_members_must_agree_for_a_full_copy_also_where_the_target_is_missi
         mariadb.execute("DROP DATABASE shop2")
 
 
+async def test_unlike_shards_of_a_target_that_takes_the_rows_of_all(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    mariadb.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8)",
+        "CREATE TABLE shop2.t2 (id BIGINT PRIMARY KEY, a VARCHAR(19) CHARACTER SET utf8mb4 NOT NULL"
+        ", c INT NOT NULL DEFAULT 3)",
+    )
+    source = routed(address(mariadb), schema="shop2")
+    wanted = task(source, target=target, equal_structures=False, joins_structures=True)
+    try:
+        results = await check_structures(wanted)
+        assert failures(results) == set()
+        assert "takes the rows of all" in one(results, "schema_of_shard_tables", "passed").finding
+        target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(9) CHARSET utf8)")
+        narrow = [r for r in await check_structures(wanted) if r.state == "failed"]
+        assert {r.name for r in narrow} == {"table_schema"}
+        (way_out,) = {r.remedies[0] for r in narrow}
+        target.execute(way_out.rstrip(";"))
+        assert failures(await check_structures(wanted)) == set()
+        mariadb.execute("CREATE TABLE shop2.t3 (id BIGINT PRIMARY KEY, c DATE)")
+        refused = one(await check_structures(wanted), "schema_of_shard_tables", "failed")
+        assert "int(11): a: shop2.t2; date: a: shop2.t3" in refused.finding
+    finally:
+        mariadb.execute("DROP DATABASE shop2")
+
+
 async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
     upstream: DatabaseServer, target: DatabaseServer
 ) -> None:

@@ -15,10 +15,10 @@ from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.running import (
-    LOOK_SECONDS,
     NOTHING,
     PATIENCE,
     caught_up,
+    copied,
     fault_of,
     generation_of,
     running,
@@ -128,9 +128,7 @@ class Merging:
 
     async def copied(self, generation: Generation, patience: float = PATIENCE) -> None:
         """Wait until the full copy is done and the binlog is followed."""
-        with anyio.fail_after(patience):
-            while generation.running is None:
-                await anyio.sleep(LOOK_SECONDS)
+        await copied(generation, patience)
 
     def generation(self) -> Generation:
         """A generation of the task that was not run yet."""

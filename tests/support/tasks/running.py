@@ -61,6 +61,13 @@ async def running(
         stop.set()
 
 
+async def copied(generation: Generation, patience: float = PATIENCE) -> None:
+    """Wait until the full copy is done and the binlog is followed."""
+    with anyio.fail_after(patience):
+        while generation.running is None:
+            await anyio.sleep(LOOK_SECONDS)
+
+
 async def caught_up(
     generation: Generation, sources: Mapping[str, DatabaseServer], patience: float = PATIENCE
 ) -> None:

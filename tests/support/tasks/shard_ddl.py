@@ -6,6 +6,7 @@ to a second target ``u``, as the names without a letter are those of ``t``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.pessimistic.lock import LockView
+from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import load, task_dict
@@ -176,10 +178,10 @@ class ShardedEstate:
         """What keeps a target from being equal to its shards; empty where it is."""
         whole = f"{self.db}.{target}"
         shards = [shard for shard in self.shards if target_of(shard) == target]
-        columns = self._columns(self.target, whole)
-        wrong = [s for s in shards if self._columns(self.server(s), self.name(s)) != columns]
+        columns = self.columns(self.target, whole)
+        wrong = [s for s in shards if self.columns(self.server(s), self.name(s)) != columns]
         if wrong:
-            others = self._columns(self.server(wrong[0]), self.name(wrong[0]))
+            others = self.columns(self.server(wrong[0]), self.name(wrong[0]))
             return f"only in {whole}: {columns - others}, only in {wrong[0]}: {others - columns}"
         names = ", ".join(f"`{name}`" for name, _ in sorted(columns))
         left = rows_of(self.target, whole, names)
@@ -196,12 +198,16 @@ class ShardedEstate:
                 await anyio.sleep(LOOK_SECONDS * 5)
         assert sum(self.rows(target=target).values()) == number
 
-    def _columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
+    def columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
+        """The columns of a table, each with its type, as the target shows it."""
         schema, name = table.split(".")
         rows = server.execute(
             "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"
             f" WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{name}'"
         )
+        if isinstance(self.target, MySQLServer):
+            # It shows no width of an integer.
+            rows = tuple((name, re.sub(r"int\(\d+\)", "int", str(kind))) for name, kind in rows)
         return {(str(name), str(kind)) for name, kind in rows}
 
     def key(self) -> int:

@@ -108,7 +108,7 @@ def test_foreign_keys_that_change_rows(clause: str, unseen: bool) -> None:
 
 def test_a_shard_that_is_no_pattern_for_the_target() -> None:
     (found,) = check_missing(
-        TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u")), set(), copies=True
+        TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u"))[0], set(), copies=True
     )
     assert (found.name, found.state) == ("table_schema", "failed")
     assert "by hand" in found.remedies[0]

@@ -22,7 +22,6 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import columns_of
 from config.models import Task
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
@@ -72,12 +71,11 @@ def _tools(registry: SchemaRegistry, unit: Any, *sources: str) -> CoordinationTo
         ddl=None,
     )
     return CoordinationTools(
-        columns_of({}),
+        dict.fromkeys(sources, cast(Any, None)),
         cast(Any, writer),
         cast(Any, None),
         cast(Any, SimpleNamespace(connection=None)),
         {unit.source: unit},
-        sources,
         frozenset(),
     )
 
@@ -113,7 +111,7 @@ async def test_a_lock_that_can_not_be_forced_says_why(pessimistic: LockCoordinat
         tasks.start_soon(pessimistic.run)
         with pytest.raises(UnlockError, match=r"open locks: m\.t:1"):
             await pessimistic.unlock("m.x:1", owner="", skip=False)
-        with pytest.raises(UnlockError, match="is being resolved already"):
+        with pytest.raises(UnlockError, match="is already being resolved"):
             await pessimistic.unlock("m.t:1", owner="", skip=False)
         tasks.cancel_scope.cancel()
 

@@ -1,0 +1,103 @@
+"""The table that takes the rows of several shards, as one of them has it or as it is made. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replicator.ddl.parser.tokens import TokenKind
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.sharding.optimistic.alters import (
+    column_definition,
+    derived_alter,
+    in_order,
+    origin_of,
+    primary_columns,
+    unique_key_of,
+)
+from replicator.sharding.optimistic.shapes import Shape, index_texts, items_of, join, shape_of
+
+
+def joined_table(members: Sequence[Table]) -> Table:
+    """The structure of a target that is made for these members: the first's, as wide as all need.
+
+    Raises NoJoinError where no type takes the values of all.
+    """
+    first = members[0]
+    shape = join([shape_of(table) for table in members])
+    if shape.sense == shape_of(first).sense:
+        return first
+    definitions = _columns(first, members, shape)
+    keys = _keys(first, members, shape)
+    items = [text for _, text in definitions] + [text for _, text in keys]
+    found = items_of(first.create_sql)
+    head = first.create_sql[: found[0][0][0].start]
+    tail = first.create_sql[found[-1][0][-1].end :]
+    return replace(
+        first,
+        columns=tuple(column for column, _ in definitions),
+        keys=tuple(key for key, _ in keys if key is not None),
+        create_sql=head + ",\n  ".join(items) + tail,
+    )
+
+
+def widening(target: Table, members: Sequence[Table]) -> str:
+    """The ALTER TABLE after which a target takes the rows of all members; empty: it does already.
+
+    Its other indexes stay. Raises NoJoinError, NoAlterError.
+    """
+    own = shape_of(target)
+    shape = replace(join([own, *map(shape_of, members)]), indexes=own.indexes)
+    name = TableName(target.schema, target.name)
+    return derived_alter(own, shape, target, [*members, target], name)
+
+
+def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple[Column, str]]:
+    """Its columns with their definitions; one that the first lacks stands where it stands there."""
+    texts = {
+        folded(item[0].name): text
+        for item, text in items_of(first.create_sql)
+        if item[0].kind is TokenKind.QUOTED
+    }
+    found: list[tuple[Column, str]] = []
+    former = shape_of(first)
+    for name in in_order(shape.columns.keys(), members):
+        wanted, had = shape.columns[name], former.columns.get(name)
+        if had is not None and had.sense == wanted.sense:
+            found.append((had.column, texts[name]))
+            continue
+        origin = origin_of(wanted.column, members)
+        values = first if had is not None else origin
+        made = (wanted.column, column_definition(wanted.column, origin, values))
+        found.insert(len(found) if had is not None else _place(found, name, origin), made)
+    return found
+
+
+def _place(found: Sequence[tuple[Column, str]], name: str, origin: Table) -> int:
+    names = [folded(column.name) for column in origin.columns]
+    before = names[: names.index(name)]
+    there = [folded(column.name) for column, _ in found]
+    return max((there.index(n) + 1 for n in before if n in there), default=0)
+
+
+def _keys(
+    first: Table, members: Sequence[Table], shape: Shape
+) -> list[tuple[UniqueKey | None, str]]:
+    """Its keys, indexes and constraints with their texts; for an index that is no key None."""
+    found: list[tuple[UniqueKey | None, str]] = []
+    if shape.primary is not None:
+        columns = primary_columns(shape.primary, members)
+        key = UniqueKey("PRIMARY", tuple(columns))
+        found.append((key, f"PRIMARY KEY ({', '.join(map(quote, columns))})"))
+    for unique in sorted(shape.unique, key=sorted):
+        key = unique_key_of(unique, members)
+        nullable = any(shape.columns[name].column.nullable for name in unique)
+        text = f"UNIQUE KEY {quote(key.name)} ({', '.join(map(quote, key.columns))})"
+        found.append((replace(key, nullable=nullable), text))
+    kept = {name for name, _ in shape.indexes}
+    by_name = {folded(key.name): key for key in first.keys if key.prefix}
+    found += [
+        (by_name.get(name), text) for name, text in index_texts(first).items() if name in kept
+    ]
+    return found

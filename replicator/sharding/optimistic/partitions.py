@@ -1,0 +1,72 @@
+"""Partitions of tables whose shards may differ: one more range at the end takes more rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.parser.tokens import Token, tokenise
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.shapes import items_of
+
+Partitions = tuple[tuple[str, ...], ...]
+"""How a table is partitioned, then its partitions, each in words; () for a table without."""
+
+
+@lru_cache(maxsize=1024)
+def partitions(table: Table) -> Partitions:
+    """The partitions of a table, in the same words for all servers."""
+    items = items_of(table.create_sql)
+    end = items[-1][0][-1].end if items else 0
+    tail = [token for token in tokenise(table.create_sql) if token.start > end]
+    places = [n for n, token in enumerate(tail) if token.keyword == "PARTITION"]
+    if not places:
+        return ()
+    first, *listed = places
+    begin = listed[0] if listed else len(tail)
+    return _words(tail[first : begin - 1]), *map(_words, split_at_commas(tail[begin:]))
+
+
+def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """A definition, without its storage engine."""
+    words: list[str] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0 or token.keyword == "ENGINE":
+            break
+        words.append(token.name.lower())
+    return tuple(words)
+
+
+def has_more(before: Table, after: Table) -> bool:
+    """Whether a statement adds partitions."""
+    return len(partitions(after)) > len(partitions(before))
+
+
+def repartitioned(
+    before: Table | None, after: Table, others: Iterable[Table], *, discards_rows: bool
+) -> str:
+    """Why rows of others may have no place in the partitions of a shard's new structure.
+
+    Empty: they stay, or get one more range at the end, where others have no other range.
+    ``discards_rows``: the statement deletes rows.
+    """
+    if discards_rows:
+        return "it deletes rows: those of other shards would go with them"
+    if before is None:
+        return ""
+    old, new = partitions(before), partitions(after)
+    further = has_more(before, after) and all(
+        begins_alike(new, found) for found in (old, *map(partitions, others))
+    )
+    if old == new or further:
+        return ""
+    return "it changes the partitions in another way than by one more range at the end"
+
+
+def begins_alike(one: Partitions, other: Partitions) -> bool:
+    """Whether one of two lists of ranges is the beginning of the other, or takes all rows."""
+    shorter = min(len(one), len(other))
+    return shorter == 0 or (one[:shorter] == other[:shorter] and "range" in one[0])

@@ -1,0 +1,94 @@
+"""The optimistic mode beside what else a task does: recopies, validation, charsets of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from replicator.mysql.names import TableName
+from replicator.sandbox.server import DatabaseServer
+from tests.integration.validation.test_validation import errors, settled, until, validated
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, copied
+
+MergingFrom = Callable[[DatabaseServer], Merging]
+
+
+async def test_a_target_is_copied_anew_with_the_fills_that_are_saved(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2, with_target=False)
+    merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (2, 2)")
+    async with merging.running() as generation:
+        await copied(generation)
+        merging.do("ALTER TABLE x_1 ADD c INT DEFAULT 7", "INSERT INTO x_1 VALUES (3, 3, 3)")
+        await merging.caught_up(generation)
+    merging.on(
+        merging.target, "ALTER TABLE x ALTER c SET DEFAULT 9", "INSERT INTO x VALUES (9, 9, 9)"
+    )
+    generation = merging.generation()
+    generation.recopy = {TableName(merging.database, "x")}
+    stop, started = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(generation.run, stop, started)
+        wanted = ((1, 1, 7), (2, 2, 7), (3, 3, 3))
+        while merging.on(merging.target, "SELECT id, v, c FROM x ORDER BY id") != wanted:
+            await anyio.sleep(LOOK_SECONDS)
+        merging.do("INSERT INTO x_2 VALUES (4, 4)", "ALTER TABLE x_2 ADD c INT DEFAULT 7")
+        while not merging.on(merging.target, "SELECT 1 FROM x WHERE (id, c) = (4, 7)"):
+            await anyio.sleep(LOOK_SECONDS)
+        stop.set()
+
+
+async def test_validation_of_shards_that_differ(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v INT, s VARCHAR(9))", shards=2)
+    validated(merging)
+    async with merging.running() as generation:
+        merging.do(
+            "ALTER TABLE x_1 ADD c INT NOT NULL DEFAULT 4, MODIFY v BIGINT",
+            "INSERT INTO x_1 VALUES (1, 1, 'a', 5)",
+            "INSERT INTO x_2 VALUES (2, 1, 'a')",
+        )
+        await merging.caught_up(generation)
+        merging.do(
+            "UPDATE x_1 SET v = 2",
+            "ALTER TABLE x_1 CHANGE s t VARCHAR(9)",
+            "UPDATE x_1 SET v = 3",
+            "UPDATE x_2 SET v = 3",
+        )
+        # The row behind the open statement stays in doubt until it is applied.
+        await until(generation, lambda g: bool(g.counts.validation.suspects))
+        assert errors(generation) == 0
+        merging.do(
+            "ALTER TABLE x_2 CHANGE s t VARCHAR(9)",
+            "ALTER TABLE x_2 ADD c INT NOT NULL DEFAULT 4, MODIFY v BIGINT",
+            "UPDATE x_2 SET c = 9",
+        )
+        await until(generation, lambda _: not merging.differences())
+        await until(generation, settled)
+        assert errors(generation) == 0
+
+
+async def test_a_shard_that_is_created_gets_the_charset_of_its_database(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    columns = "(id INT PRIMARY KEY, v VARCHAR(9))"
+    merging.create("x", columns, shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'ä')")
+        await merging.caught_up(generation)
+        merging.do(f"CREATE TABLE x_3 {columns}", "INSERT INTO x_3 VALUES (3, 'ö')")
+        merging.shards("x", 3)
+        await merging.check(generation)
+        assert generation.running is not None
+        assert not generation.running.coordination.open_locks()
