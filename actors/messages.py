@@ -116,9 +116,13 @@ class BatchCut:
 
 @dataclass(frozen=True, slots=True)
 class DdlDone:
-    """The writer's job to the writer: the item is executed, and its structures are known."""
+    """The writer's job to the writer: the item is executed, and its structures are known.
+
+    ``put_off``: it is not, and waits until other sources have caught up.
+    """
 
     item: DdlItem
+    put_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)

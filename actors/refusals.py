@@ -47,7 +47,7 @@ def refusal(
         finding, way = explain(address, error)
         resume += _NEW_FILE
     elif code in MISSING_PRIVILEGE:
-        way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
+        way = f"grant {address.user} what the error names (`replicator check` shows what it needs)"
     else:
         way = "fix at the server what the error names"
     where = "target" if source is None else f"source {source}"

@@ -127,7 +127,9 @@ class SchemaTracker:
         held = UNSEEN if number is None else self._registry.held(number, at - 1)
         if held.structure is None or not held.known:
             copied = named(held.structure, name) if held.structure else None
-            return guess(copied, f"{name} got the structure of {pattern}, which is not known here")
+            return guess(
+                copied, f"{name} got the structure of {pattern}, which the task does not know"
+            )
         return KnownStructure(named(held.structure, name), Provenance.LEARNED)
 
     async def _on_scratch_table(

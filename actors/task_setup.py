@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -125,7 +126,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
     return SourceSetup(
         source=source.source_id,
         address=address_of(source.connection),
-        server_id=source.server_id or _server_id(task.name, source.source_id),
+        server_id=source.server_id or _server_id(task.name, source.source_id, socket.gethostname()),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task)),
@@ -224,9 +225,13 @@ def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
     }
 
 
-def _server_id(task: str, source: str) -> int:
-    """The same id for the same task and source at every start, far from ids that people choose."""
-    return 0x40000000 | zlib.crc32(f"{task}\0{source}".encode()) & 0x3FFFFFFF
+def _server_id(*names: str) -> int:
+    """The same id for the same names at every start, far from ids that people choose.
+
+    Another host has another one. Where the former host was cut off, a server waits until its
+    connection has timed out before it sends a binlog to the same id again, a minute by default.
+    """
+    return 0x40000000 | zlib.crc32("\0".join(names).encode()) & 0x3FFFFFFF
 
 
 ColumnsOf = Callable[[Member], MemberColumns]

@@ -177,8 +177,8 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("sources.*.tracer", _OLD),
     NoEffect(
         "sources.*.enable-relay",
-        "the binlog is read from the source itself, which must keep its files until they are read "
-        "(`replicator status` tells how near it is to purging them)",
+        "the binlog is read from the source itself, which must keep its files until they are read"
+        " (`replicator status` shows how close it is to purging them)",
         values=(True,),
     ),
     NoEffect("sources.*.relay-dir", _NO_RELAY),

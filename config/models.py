@@ -21,7 +21,7 @@ from config.processing import (
     Writer,
 )
 from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
-from config.values import Flag, Moment, TableRule, Timezone, Whole, none_if_empty
+from config.values import Flag, Moment, Size, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""
@@ -214,6 +214,10 @@ class Task(Section):
     """Where Spark processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
+    memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None
+    """Memory of the driver, its Java and the workers of this host together, from 1GiB on: the sizes
+    of batches, events and Java's heap follow from it. Default: the limit of the control group, or
+    the memory of the machine; never more than these."""
     limits: Limits = Limits()
     """What is taken of servers at most."""
     metrics: Metrics = Metrics()

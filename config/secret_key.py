@@ -81,7 +81,7 @@ def _read_key(path: FilePath) -> bytes:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise SecretKeyError(
             f"the key file {path} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600"
-            f" {path}, and make new passwords if somebody may have read it"
+            f" {path}, and set new passwords if others may have read it"
         )
     if found.st_uid not in (os.geteuid(), 0):
         raise SecretKeyError(

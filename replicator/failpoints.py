@@ -57,6 +57,8 @@ class Failpoint(StrEnum):
     """Rows that were held may flow, nothing is under way; that is not saved."""
     RELEASE_SAVED = "release-saved"
     """That is saved; nothing is read again."""
+    UNLOCK_SAVED = "unlock-saved"
+    """The operator's answer to an open statement is saved, nothing follows from it yet."""
     SOURCE_RESTARTED = "source-restarted"
     """A source begins to read again what it held."""
     GHOST_READ = "ghost-read"

@@ -16,8 +16,9 @@ from typing import Final
 MIB: Final = 1 << 20
 LARGEST_PACKET: Final = 1 << 30
 """No server takes or sends a larger event, row or value."""
-_SETTING: Final = "REPLICATOR_LARGEST_EVENT"
-"""The environment variable by which workers learn what the task file says."""
+_LARGEST_EVENT: Final = "REPLICATOR_LARGEST_EVENT"
+_MEMORY: Final = "REPLICATOR_MEMORY"
+"""The environment variables by which workers learn what the task file says."""
 _LEAST_HEAP: Final = 512 * MIB
 """Spark doesn't start with less than 450 MiB."""
 _V1: Final = "memory"
@@ -94,30 +95,48 @@ def _limit(file: Path) -> Iterator[int]:
         yield int(text)
 
 
+def granted_memory() -> int:
+    """The bytes for this process and all that it starts: what there is, or less by `set_memory`."""
+    given = os.environ.get(_MEMORY, "")
+    return min([available_memory(), *([int(given)] if given.isdecimal() else [])])
+
+
 @cache
 def _own_defaults() -> MemoryDefaults:
-    return memory_defaults(available_memory())
+    return memory_defaults(granted_memory())
+
+
+def set_memory(size: int | None) -> None:
+    """Have the defaults of this process, and of those that it starts, follow from ``size`` bytes at
+    most; None: from what there is."""
+    _set(_MEMORY, size)
+    _own_defaults.cache_clear()
+    largest_event.cache_clear()
 
 
 def set_largest_event(size: int | None) -> None:
     """Have this process and those that it starts take ``size`` bytes at most; None: the default."""
-    if size is None:
-        os.environ.pop(_SETTING, None)
-    else:
-        os.environ[_SETTING] = str(size)
+    _set(_LARGEST_EVENT, size)
     largest_event.cache_clear()
+
+
+def _set(name: str, size: int | None) -> None:
+    if size is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = str(size)
 
 
 @cache
 def largest_event() -> int:
     """The bytes of the largest event, row or answer to a look-up that this process takes."""
-    given = os.environ.get(_SETTING, "")
+    given = os.environ.get(_LARGEST_EVENT, "")
     return int(given) if given.isdecimal() else _own_defaults().largest_event
 
 
 def worker_environment() -> dict[str, str]:
     """The environment variables that workers on other machines need."""
-    return {_SETTING: os.environ[_SETTING]} if _SETTING in os.environ else {}
+    return {_LARGEST_EVENT: os.environ[_LARGEST_EVENT]} if _LARGEST_EVENT in os.environ else {}
 
 
 def batch_bytes(given: int | None) -> int:

@@ -14,8 +14,11 @@ from typing import Any, Literal
 from replicator.printable_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
-TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped", "killed"]
-"""The life of a task; ``killed``: its process is gone without having ended in order. One with an
+TaskState = Literal[
+    "starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"
+]
+"""The life of a task; ``standby``: another process runs it, and this one waits to take over.
+``killed``: its process is gone without having ended in order. One with an
 error that needs the operator is ``paused``; where the error
 concerns a part of it, that is blocked, and the task is ``running`` with the rest."""
 
@@ -183,8 +186,29 @@ class LockStatus:
     conflict: LockConflict | None = None
     remedies: tuple[str, ...] = ()
     reason: str = ""
-    shard: str = ""
     tied: tuple[str, ...] = ()
+    shard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingShard:
+    """A shard of a source that is not as its target: ``differences``, each as a sentence."""
+
+    source: str
+    member: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingTarget:
+    """A target whose shards differ (`shard-mode: optimistic`); nothing waits for that.
+
+    ``notices``: in what shards disagree though no row can tell.
+    """
+
+    target: str
+    shards: tuple[DifferingShard, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +331,8 @@ class ValidationStatus:
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
+    ``standby_for``: the process that runs the task where this one stands by, else empty.
+
     With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
     ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
     ``killed`` has begun at ``since``.
@@ -325,6 +351,8 @@ class TaskStatus:
     blocked: tuple[BlockedPart, ...] = ()
     validation: ValidationStatus | None = None
     trend: Trend = Trend()
+    differing: tuple[DifferingTarget, ...] = ()
+    standby_for: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

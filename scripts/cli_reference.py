@@ -52,10 +52,12 @@ class Parameter:
         # Within Annotated the first declaration lands in the place of the default.
         declared = (self.info.default, *(self.info.param_decls or ()))
         names = [name for name in declared if isinstance(name, str)]
-        spelling = names[0] if names else f"--{self.name.replace('_', '-')}"
+        spelling = ", ".join(names) or f"--{self.name.replace('_', '-')}"
         return spelling if self.kind is bool else f"{spelling} {self._value()}"
 
     def _value(self) -> str:
+        if self.info.metavar:
+            return self.info.metavar
         kinds = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not type(None)]
         if issubclass(kinds[0], Enum):
             return "{" + ",".join(str(choice.value) for choice in kinds[0]) + "}"
@@ -96,7 +98,7 @@ def _section(name: str, function: Callable[..., Any] | None, epilog: str = "") -
 
 def _row(option: Parameter) -> str:
     default = option.default.value if isinstance(option.default, Enum) else option.default
-    shown = "" if default in (None, False, inspect.Parameter.empty) else f"`{default}`"
+    shown = "" if default in (None, False, "", inspect.Parameter.empty) else f"`{default}`"
     return f"| `{option.usage}` | {shown} | {option.info.help} |"
 
 

@@ -30,3 +30,7 @@ fi
     cat "$folder/lock"
 } >"$folder/whole"
 mv "$folder/whole" requirements-dev.lock
+# What of it the program needs, the installed packages tell.
+scripts/setup.sh
+.venv/bin/python -m scripts.runtime_lock >"$folder/runtime"
+mv "$folder/runtime" requirements.lock

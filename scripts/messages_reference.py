@@ -20,8 +20,8 @@ _HEAD = """\
 
 This page is made from the program (`python -m scripts.messages_reference`); don't edit it. It has
 the messages with which a part of a task stops. `{…}` stands for a value that the task fills in, for
-example the name of a table. The [runbook](../runbook/faults.md) has the cause and the remedies of
-each event.
+example the name of a table, or for the text of an error (below its message). The
+[runbook](../runbook/faults.md) has the cause and the remedies of each event.
 """
 
 _FAULTS = ("FatalError", "self._source_fault")
@@ -29,6 +29,28 @@ _FAULTS = ("FatalError", "self._source_fault")
 _ROOMS = ("actors", "replicator", "config")
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+CAUSES = {
+    "copy.no-room": "NoRoomError",
+    "copy.shard-changed": "ChangedTooMuchError ShardChangedError",
+    "ddl.forbidden": "ForbiddenStatementError",
+    "ddl.not-supported": "DdlError OnlineDdlError UnknownModeError",
+    "rows.cascade-in-safe-mode": "CascadeInSafeModeError",
+    "rows.filter-unfit": "UnsupportedExpressionError",
+    "rows.no-plan": "MisfitError PlanError RouteError UnfitTargetError",
+    "rows.unfiltered": "EvaluationError",
+    "source.changed": "OtherServerError",
+    "source.name-case": "OtherNamesError",
+    "source.other-order": "OtherOrderError",
+    "source.purged": "PurgedError",
+    "source.reset": "OtherBinlogError",
+    "source.unreadable": "AccessRefusedError DamagedStreamError UnsupportedEventError",
+    "spark.executors": "ClusterError",
+    "target.not-created": "TargetNotCreatedError",
+}
+"""The errors whose texts a fault passes on, by its event."""
+
+_EVENT_OF = {name: event for event, names in CAUSES.items() for name in names.split()}
 
 _Scope = Mapping[str, ast.expr]
 """The texts that have a name where a message is made."""
@@ -40,7 +62,9 @@ class Message:
 
     event: str
     text: str
-    remedies: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
+    cause: bool = False
+    """Whether it is the text of an error that the message passes on."""
 
 
 def messages() -> list[Message]:
@@ -54,16 +78,22 @@ def messages() -> list[Message]:
     for tree in trees:
         shared |= {name: text for name, text in _texts(tree.body).items() if name.isupper()}
     found = {message for tree in trees for message in _in(tree, shared)}
-    return sorted(found, key=lambda m: (m.event, m.text, m.remedies))
+    return sorted(found, key=lambda m: (m.event, m.cause, m.text, m.remedies))
 
 
 def page() -> str:
     """The text of docs/reference/messages.md."""
-    lines, event = [_HEAD], ""
+    lines, event, causes = [_HEAD], "", False
     for message in messages():
         if message.event != event:
-            event = message.event
+            lines += [""] * causes
+            event, causes = message.event, False
             lines += [f"## {event}", ""]
+        if message.cause:
+            lines += [] if causes else ["Texts that the message passes on:", ""]
+            lines.append("* " + " ".join(message.text.split()))
+            causes = True
+            continue
         lines += [f"> {line}" if line else ">" for line in message.text.splitlines()]
         lines += (
             [">", *(f"> * {remedy}" for remedy in message.remedies)] if message.remedies else []
@@ -86,6 +116,10 @@ def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in _FAULTS:
                 yield from _made_by(node, scope)
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in _EVENT_OF and node.args:
+                text = _text(node.args[0], scope)
+                if not re.fullmatch(r"\{[^}]*\}\.?", text):
+                    yield Message(_EVENT_OF[ast.unparse(node.func)], text, cause=True)
 
 
 def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:

@@ -41,12 +41,16 @@ MaxLoad = Annotated[
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on where the last comparison of this kind broke off."),
+    typer.Option(
+        "--resume",
+        help="Continue the last comparison with the same options where it was interrupted.",
+    ),
 ]
 RepairNow = Annotated[
     bool,
     typer.Option(
-        "--repair-now", help="Make rows right as they are found, kept apart from the task."
+        "--repair-now",
+        help="Correct differing rows at once, under a lock that keeps the task from writing them.",
     ),
 ]
 
@@ -60,8 +64,8 @@ def compare(
     mode: Annotated[
         CompareMode,
         typer.Option(
-            help="Compare checksums that the servers compute, and rows only if these differ; or"
-            " compare all rows."
+            help="Compare checksums that the servers compute, and rows only where these differ;"
+            " or compare all rows."
         ),
     ] = CompareMode.CHECKSUM,
     where: Annotated[
@@ -78,14 +82,14 @@ def compare(
     ] = None,
     repair_now: RepairNow = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write the outcome to this file, as a page.")
+        Path | None, typer.Option(help="Write the result to this file, as a page.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare each target with its shards, also while the task runs, and name the rows that differ.
 
-    While the task runs, the command looks at a row that differs again, until the task has applied
-    what its source had. Without --repair-now it writes nothing to a server.
+    While the task runs, the command reads a differing row again until the task has applied
+    everything that its source had. Without --repair-now it writes nothing to a server.
     """
     from actors.comparing.comparing import CompareOptions
     from actors.comparing.source_load import load_limits

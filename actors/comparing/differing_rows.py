@@ -63,6 +63,7 @@ class RepairFile:
         are exchanged.
         """
         self._file.flush()
+        path = path.resolve()
         ordered = path.with_name(path.name + ".ordered")
         with open(os.open(ordered, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(HEAD)

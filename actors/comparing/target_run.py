@@ -23,7 +23,13 @@ from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.compare_digests import DigestComparer, RowsUnreadError
 from replicator.pipeline.compare.compare_job import look_again_at, look_at_ranges
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, bound_of, bound_query
-from replicator.pipeline.compare.compare_rows import CompareServers, Look, Looked, LookedAgain
+from replicator.pipeline.compare.compare_rows import (
+    KEYS_IN_DOUBT,
+    CompareServers,
+    Look,
+    Looked,
+    LookedAgain,
+)
 from replicator.pipeline.compare.doubts import BinlogEnds, Doubt, RowDifference
 from replicator.pipeline.compare.findings import ComparedRange, TargetComparison
 from replicator.pipeline.copy.copy_plan import Bound
@@ -220,27 +226,35 @@ class _RangedComparison:
             result.by_shard[str(shard)] = result.by_shard.get(str(shard), 0) + rows
 
     async def _settle(self) -> None:
-        run, result = self._run, self._run.result
-        sources = sources_of(run.comparison)
-        jobs = run.jobs
-        settling = Settling(result.target, sources, run.progress, jobs.look_again, self._take)
-        await settling.settle(self._doubts)
+        await _settle(self._run, self._doubts)
         self._doubts = []
         self._settled_at = time.monotonic()
-        for number, rows in settling.held.items():
-            result.ranges[number].held += rows
-            result.held += rows
-        for number, rows in settling.unsettled.items():
-            result.ranges[number].unsettled += rows
-            result.unsettled += rows
 
-    async def _take(self, number: int, differences: list[RowDifference]) -> None:
-        self._run.result.ranges[number].differing += sum(d.times for d in differences)
-        await self._run.rows.take(differences)
+
+async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
+    """Decide doubts, and count what was found."""
+    result = run.result
+
+    async def take(number: int, differences: list[RowDifference]) -> None:
+        result.ranges[number].differing += sum(d.times for d in differences)
+        await run.rows.take(differences)
+
+    sources = sources_of(run.comparison)
+    settling = Settling(result.target, sources, run.progress, run.jobs.look_again, take)
+    await settling.settle(doubts)
+    for number, rows in settling.held.items():
+        result.ranges[number].held += rows
+        result.held += rows
+    for number, rows in settling.unsettled.items():
+        result.ranges[number].unsettled += rows
+        result.unsettled += rows
 
 
 async def _by_digests(run: CompareRun, gate: Gate) -> None:
-    """Compare a target that no key cuts into ranges: all of it, until what differs is settled."""
+    """Compare a target that no key cuts into ranges: all of it, until what differs is settled.
+
+    Where a key tells its rows apart, those that differ are looked up after the first reading.
+    """
     result, jobs = run.result, run.jobs
     digests = DigestComparer(jobs.spark, run.comparison, jobs.servers)
     ends: BinlogEnds | None = None
@@ -259,6 +273,13 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
             await run.rows.take(digests.differences())
             result.ranges[0].differing = result.differing
         run.view.went_on(result, left)
+        if reading == 0 and run.comparison.key and 0 < left <= DOUBTED_ROWS:
+            keys = await submit(jobs.spark, digests.keys, starving=lambda _: None)
+            ends = await binlog_ends_of(run.comparison, jobs.servers)
+            parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
+            doubts = [Doubt(None, None, len(part), part, ends=ends) for part in parts]
+            await _settle(run, [(0, doubt) for doubt in doubts])
+            return
         if not left or reading == READINGS - 1:
             break
         ends = await binlog_ends_of(run.comparison, jobs.servers)

@@ -120,8 +120,8 @@ class TaskProgress:
 
     async def fills(self) -> Mapping[TableName, TargetFills]:
         """As `ShardMode.fills`. Raises DatabaseUnavailableError or the server's error."""
-        lease = Lease(self._task.meta_schema, self._task.name, this_process())
         with closing(Connection(address_of(self._task.target_database))) as connection:
+            lease = Lease(self._task.meta_schema, self._task.name, this_process())
             meta = MetaStore(connection, self._task.meta_schema, self._task.name, lease)
             try:
                 return await SHARD_MODES[self._task.shard_mode].fills(meta)

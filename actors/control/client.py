@@ -53,8 +53,8 @@ class RunsElsewhereError(NotRunningError):
     def __init__(self, task_name: str, holder: str) -> None:
         Exception.__init__(
             self,
-            f"task {task_name!r} is run by {holder}. Ask there, as the user who runs it: only what"
-            " the task has saved can be told from here, and that is older",
+            f"task {task_name!r} is run by {holder}. Ask there, as the user who runs it: only"
+            " what the task has saved is visible from here, and that is older",
         )
 
 

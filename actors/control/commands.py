@@ -39,8 +39,8 @@ def status(
 ) -> None:
     """Show what a task does: its sources, its targets, and what it waits for.
 
-    Without TASK, show the tasks of this user on this host; if one does not answer, say so beside
-    the others and exit with 1. With a task file, show what a task that does not run has saved.
+    Without TASK, show the tasks of this user on this host; if one does not answer, the list says so
+    and the exit code is 1. With the task file of a task that does not run, show its saved state.
     """
     from replicator.status import needs_operator
     from replicator.terminal.status import render
@@ -168,25 +168,35 @@ def resume(task: TaskName, target: Targets = None, source: Sources = None) -> No
 def recopy(
     task: TaskName,
     target: Targets = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="All targets with shards of this source, whose other shards are copied again, too."
+            " Repeat the option for several.",
+        ),
+    ] = None,
     truncate: Annotated[
-        bool, typer.Option("--truncate", help="Yes, empty these targets first.")
+        bool, typer.Option("--truncate", help="Confirm that these targets are emptied first.")
     ] = False,
 ) -> None:
     """Empty targets of a running task and copy them again; all others go on meanwhile.
 
-    For a task with task-mode all. Who reads such a target misses its rows until they are copied.
+    For a task with task-mode all. Until the rows are copied, readers of the target do not see them.
     """
     from actors.control.requests import command
 
-    if not target:
-        raise typer.BadParameter("name the targets: --target SCHEMA.TABLE")
+    of = [f"all targets with shards of {', '.join(source)}"] if source else []
+    named = ", ".join([*(target or ()), *of])
+    if not named:
+        raise typer.BadParameter("name the targets: --target SCHEMA.TABLE, or --source SOURCE")
     if not truncate:
         raise typer.BadParameter(
-            f"this empties {', '.join(target)} and copies its shards again: say --truncate, too"
+            f"this empties {named} and copies the shards again: say --truncate, too"
         )
     name = name_of(task)
-    anyio.run(command, name, "recopy", {"targets": target, "sources": []})
-    out.print(f"task {name} copies {', '.join(target)} again", markup=False, highlight=False)
+    anyio.run(command, name, "recopy", {"targets": target or [], "sources": source or []})
+    out.print(f"task {name} copies {named} again", markup=False, highlight=False)
 
 
 def stop(task: TaskName) -> None:

@@ -26,7 +26,7 @@ REMOVE_CODES = (
     f" {_USAGE}."
 )
 REPORT_CODES = (
-    "Exit codes: 0 done; 1 the log tells nothing of the task, or the page can't be written; 2 the"
+    "Exit codes: 0 done; 1 the log has no record of the task, or the page can't be written; 2 the"
     " command is wrong, or the log can't be read."
 )
 SERVICE_CODES = f"Exit codes: 0 done; {_USAGE}."

@@ -170,7 +170,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return answer(self.headers.get("Accept", ""))
         except (TimeoutError, RuntimeError):
             # The second: the task is about to end.
-            told = f"the task has not told its status within {ANSWER_SECONDS:g} s\n"
+            told = f"the task has not reported its status within {ANSWER_SECONDS:g} s\n"
             return 503, _TEXT, told.encode()
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -153,8 +153,8 @@ def runtime_dir() -> Path:
         ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid:
         raise ControlError(
-            f"{path} is not a folder of user {uid}: whoever owns it could command your tasks. "
-            "Remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+            f"{path} is not a folder of user {uid}: its owner could command your tasks. Remove"
+            " it, or set XDG_RUNTIME_DIR to a folder of your own"
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise ControlError(f"{path} is open to other users; close it: chmod 700 {path}")

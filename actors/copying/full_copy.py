@@ -132,7 +132,7 @@ class FullCopy:
             return True
         begun = {member.target for source in again for member in starts[source].members}
         if self._follow and starts.keys() - again:
-            # When all first copies are done, nobody has to wait for what is copied once more.
+            # When all first copies are done, other targets need not wait for further copies.
             starts = {s: start for s, start in starts.items() if s not in again}
             self.left = bool(again)
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
@@ -179,10 +179,9 @@ class FullCopy:
         return True
 
     async def _recopies_keyless(self) -> bool:
-        """Whether targets are to be emptied, and copied anew, before anything else is done.
-
-        No key would tell the rows that are there from those that the binlog brings. Only where all
-        first copies are done: what is read of their shards is not left out.
+        """Whether targets must be emptied, and copied again, before anything else is done. No key
+        would distinguish their rows from those in the binlog. Only where all first copies are done:
+        what is read of their shards is not left out.
         """
         copies = await self._store.copies()
         done = {source for source, record in copies.items() if record.done}
@@ -340,8 +339,8 @@ def copy_settings(
     load_data: bool,
     patience: float,
 ) -> CopySettings:
-    """What executors are told of a copy; which sources are followed, and their servers, is not
-    known yet.
+    """The settings of a copy for executors; the followed sources and their servers are not known
+    yet.
 
     ``load_data``: the target takes LOAD DATA into a transaction. ``patience`` in seconds.
     """

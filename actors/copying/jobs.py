@@ -242,8 +242,8 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
 def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     if failed.code in LOGIN_REFUSED:
         return (
-            "`replicator check` tells which server lets the account in no more, and the remedy;"
-            " then `replicator resume`",
+            "`replicator check` shows which server refuses the account, and the remedy; then"
+            " `replicator resume`",
             "if it logs in everywhere from this host: let the accounts log in from the hosts of"
             " Spark's executors, too, and check their clocks; then `replicator resume`",
         )

@@ -111,7 +111,7 @@ class CopyPlanner:
             raise refusal(source.address, error, source=source.source) from error
 
     def go_on_from(self, records: Iterable[ChunkRecord]) -> None:
-        """Plan what is missing besides these chunks, from the beginning."""
+        """Plan the missing chunks besides these, from the beginning."""
         self._records = _by_member(records)
 
     async def replanned(
@@ -226,7 +226,7 @@ def _rows(query: bytes, stream: SourceStream) -> Sequence[tuple[Any, ...]]:
 
 
 def _shows_all(stream: SourceStream) -> bool:
-    """Whether the server tells that everything in its binlog up to a moment ago can be seen."""
+    """Whether the server reports that everything in its binlog up to a moment ago is visible."""
     place = stream.begin_snapshot()
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")

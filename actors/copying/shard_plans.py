@@ -222,8 +222,8 @@ class ShardPlans:
                 raise shard_changed(
                     str(Member(self._setup.source, span.member)),
                     by_name[span.member].target,
-                    "it or columns of it got other names just before a part of it was read, and"
-                    " others of the same structure took those",
+                    "it or its columns were renamed just before a part of it was read, and others"
+                    " of the same structure took those",
                 )
             if table:
                 found.append(span)
@@ -256,7 +256,10 @@ class ShardPlans:
                 return replace(copy, known_to=self._known_to)
             if self._statements is None:
                 if present is None or not _same_rows(former, present):
-                    raise ChangedTooMuchError("what changes meanwhile is not followed")
+                    raise ChangedTooMuchError(
+                        "nothing follows the changes of the shards during"
+                        " this copy (task-mode: full)"
+                    )
                 return plan_copy(source, present, fingerprint, target, number, rules, condition)
             # Two readings, each by itself: a statement may have come between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
@@ -274,9 +277,10 @@ class ShardPlans:
             await self._statements.read(self._upstream)
         if before is None or not before[1]:
             raise ChangedTooMuchError(
-                "it is not there any more, and no statement tells of it", told=False
+                "it does not exist any more, and the binlog has no statement that drops it",
+                told=False,
             )
-        raise ChangedTooMuchError("it changes all the time")
+        raise ChangedTooMuchError("it changes again and again while the task reads it")
 
     def _check_filter(
         self, passing: ResolvedRules | None, present: Table, changes: ChangedShard
@@ -286,7 +290,7 @@ class ShardPlans:
             now = present.column(changes.names.get(folded(column.name), ""))
             if now is None or now.name != column.name or filter_column(now) != column:
                 raise ChangedTooMuchError(
-                    f"its column {column.name} has changed, and an expression filter names it"
+                    f"its column {column.name} has changed, and an expression filter uses it"
                 )
 
     @property

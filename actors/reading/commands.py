@@ -28,7 +28,7 @@ AtPosition = Annotated[
 
 
 def skip(task: TaskName, source: OfSource = "", binlog_pos: AtPosition = "") -> None:
-    """Skip a statement: the target does not execute it, and the shard counts as having it."""
+    """Skip a statement: the target does not execute it, and the shard counts as having made it."""
     _give_override(task, "skip", [], source, binlog_pos)
 
 

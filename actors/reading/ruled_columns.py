@@ -29,10 +29,10 @@ def refuse_ruled(effects: Iterable[Effect], columns: ColumnRules) -> None:
         elif effect.kind in _RENAMES and other is not None:
             if _rules(name, columns) != _rules(other, columns):
                 raise DdlError(
-                    f"{name} and {other}: a table gets another name, from which the task file makes"
-                    " other values of the target's columns than from the former one. Its rows are"
-                    " on the target with the former values, and would not be found again. Change"
-                    " them on the target by hand, then `replicator binlog skip`"
+                    f"{name} and {other}: the RENAME changes the values that the task file gives"
+                    " the target's columns (mapped or extracted). The target has the table's rows"
+                    " with the former values, and the task would not find them again. Change"
+                    " these rows on the target by hand, then `replicator binlog skip`"
                 )
         elif effect.kind is EffectKind.ALTER and not effect.filtered:
             _refuse_change(effect, name, _rules(name, columns))
@@ -53,15 +53,15 @@ def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> N
     for column in rules.extracted:
         if column_part(column.name) in touched.all:
             raise DdlError(
-                f"{member} gets or changes a column {column.name}, and the target has one of that"
-                " name which the task file fills from the names of the shards: one of the two"
+                f"{member} gets or changes a column {column.name}, but the target has a column of"
+                " this name that the task file fills from the names of the shards: one of the two"
                 " would be lost"
             )
     if rules.mapped is not None and column_part(rules.mapped.name) in touched.all:
         raise DdlError(
-            f"{member} changes its column {rules.mapped.name}, whose values the task file maps: in"
-            " the target it is another column, a BIGINT with the shards' numbers in it, and the"
-            " same change could falsify its values"
+            f"{member} changes its column {rules.mapped.name}, whose values the task file maps."
+            " The target has a BIGINT with the shards' numbers in it, and the same change could"
+            " make its values wrong"
         )
 
 
@@ -79,6 +79,6 @@ def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: Membe
                 f"{member} gets a column {column} that {what} {name}, whose values the task file"
                 " maps: the target would compute it from other values than the shard. `replicator"
                 " binlog replace` with the same statement, but with the shard's own value,"
-                f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; where another shard has"
-                " brought the column so, `replicator binlog skip`"
+                f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; if the target already"
+                " has the column in this form from another shard, `replicator binlog skip`"
             )

@@ -23,7 +23,7 @@ from replicator.mysql.server.identity import ServerIdentity
 from replicator.watermark import Place
 
 _PLACE = (
-    "`meta:` of source {source} (binlog-name, binlog-pos) behind it (SHOW BINLOG EVENTS tells the"
+    "`meta:` of source {source} (binlog-name, binlog-pos) after it (SHOW BINLOG EVENTS shows the"
     " position)"
 )
 

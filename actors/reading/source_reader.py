@@ -84,9 +84,8 @@ RETRY_WAIT = (0.1, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its name, its binlog, and the limits of what is read of it at once.
-
-    ``by_gtid``: its place can be looked for on another server.
+    """One source: its name, its binlog, and the limits of one read. ``by_gtid``: its position can
+    be found on another server.
     """
 
     source: str
@@ -245,7 +244,7 @@ class SourceReader(Actor[Never]):
                 return
             reach(Failpoint.SEGMENT_READ)
             readings = self._readings
-            # Classified once; what is asked of it later goes by that.
+            # Classified once; later questions use the result.
             parsed = self._parsed(segment)
             unseen = NOTHING_UNSEEN if parsed is None else await self._unseen(segment, parsed)
             await self._deal(segment, parsed, unseen)
@@ -255,7 +254,7 @@ class SourceReader(Actor[Never]):
                 return
 
     async def _look_back(self, missing: UnknownTransactionError) -> None:
-        """Find what was prepared before reading began, to go on with that."""
+        """Find a transaction that was prepared before reading began."""
         assert self._stream is not None
         self._stream.close()
         find = partial(self._prepared.find, self._start, missing)
@@ -282,9 +281,8 @@ class SourceReader(Actor[Never]):
         return self._statements.parsed(statement, statement.sql)
 
     async def _unseen(self, segment: Segment, parsed: ParsedStatement) -> Unseen:
-        """What the binlog does not tell of the statement that ends a segment.
-
-        Found out before anything of the segment is dealt out, since the connection may be lost.
+        """Facts about the statement that ends a segment that the binlog does not have. Determined
+        before any part of the segment is passed on, since the connection may be lost.
         """
         statement = segment.statement
         assert statement is not None
@@ -433,7 +431,7 @@ class SourceReader(Actor[Never]):
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
     def _lost(self, error: StreamLostError, told: str = "", seconds: float = 0.0) -> None:
-        """Tell that the connection was lost; ``told``, ``seconds``: of an attempt to connect."""
+        """Report that the connection was lost; ``told``, ``seconds``: of an attempt to connect."""
         self.progress.leave("reconnecting", f"{error} ({told})" if told else str(error))
         self._log.warning(
             "source.lost",

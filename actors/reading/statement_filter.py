@@ -70,8 +70,8 @@ class StatementFilter:
             return effect
         if verdict.action is FilterAction.ERROR:
             raise ForbiddenStatementError(
-                f"the filter `{verdict.rule}` of the task file wants an error at this statement on"
-                f" {effect.table}"
+                f"the filter `{verdict.rule}` of the task file (action: Error) refuses this"
+                f" statement on {effect.table}"
             )
         self._tell(statement, effect.table, verdict)
         return replace(effect, instead=(), filtered=True)

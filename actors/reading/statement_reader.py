@@ -61,7 +61,7 @@ NOTHING = Step()
 
 _DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
 _ANY_TABLE = (StatementKind.UNKNOWN, StatementKind.XA, StatementKind.DML)
-"""Which tables they change, their text does not tell."""
+"""Their text does not show which tables they change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class StatementSettings:
 class StatementReader:
     """Turns the statements of one source into effects.
 
-    ``online`` must be saved before what follows its steps is handed on.
-    ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
-    registry, may lag. ``sequences`` are its sequences, which are left out.
+    ``online`` must be saved before the events after its steps are passed on. ``members`` are the
+    source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
+    ``sequences`` are its sequences, which are left out.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class StatementReader:
         if server.folds_names:
             databases = {folded(name): collation for name, collation in databases.items()}
         self._collations.know(databases, defaults.charsets)
-        # A name may have become a sequence's later than what is read.
+        # A name may have become that of a sequence only after the statement that is read.
         present = {self.known_as(name) for name in defaults.sequences} - self.members
         self.sequences.know(present)
         self._tell(present)
@@ -156,10 +156,8 @@ class StatementReader:
         return target
 
     def is_copied(self, name: TableName) -> bool:
-        """Whether the rows that a table has had are on the target, as far as it is replicated.
-
-        It is not where it is no member though its source was copied, unless the operator has told
-        of it.
+        """Whether the former rows of a replicated table are on the target. They are not if it is
+        not a member although its source was copied, unless the operator has declared it.
         """
         if not self._copied or name in self.members:
             return True
@@ -204,8 +202,9 @@ class StatementReader:
         """
         if doubt := unseen.doubt:
             error = DdlError(
-                "a change of a table that is not replicated was logged as a statement, and may have"
-                f" written to replicated tables, of which the binlog does not tell: {doubt}"
+                "a change of a table that is not replicated was logged as a statement. It may"
+                " have written to replicated tables, too, and the binlog does not show this:"
+                f" {doubt}"
             )
             raise unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
@@ -233,7 +232,7 @@ class StatementReader:
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
         found = [(processed, wave) for processed, effects in found for wave in one_by_one(effects)]
-        # The event group spans enough bytes to give each step a place before the next group.
+        # The event group spans enough bytes to give each step a position before the next group.
         return [
             Step(
                 replace(
@@ -251,7 +250,8 @@ class StatementReader:
         if unseen.left is None:
             raise DdlError(
                 f"the statement ended with error {parsed.error} at the source and was logged all"
-                " the same: which of its tables it has dropped up to then is not known"
+                " the same: the task does not know which of its tables it dropped before the"
+                " error"
             )
         if not unseen.left:
             return parsed
@@ -289,7 +289,7 @@ class StatementReader:
         given = [
             self._written_out(session, self.parsed(session, text)) for text in override.statements
         ]
-        # An exchange is to its shard what the ghost went through, whatever the target gets.
+        # For its shard, an exchange is the statements on the ghost, whatever the target gets.
         replayed = self.online.known(parsed, statement, self.parsed)
         own = [self._written_out(one.statement, one.parsed) for one in replayed]
         action, route = override.action, self.target
@@ -366,20 +366,20 @@ class StatementReader:
         logged = self._defaults is not None and self._defaults.logs_cascades
         if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
             raise DdlError(
-                f"{changed[0]} gets a foreign key that deletes or changes its rows along with those"
-                " of the parent (ON DELETE, ON UPDATE), which this server does not write to its"
-                " binlog. Where the application changes the rows of the child itself, before those"
-                " of the parent, ignore-checking-items: [foreign_keys] lets the statement pass"
+                f"{changed[0]} gets a foreign key that deletes or changes its rows with those of"
+                " the parent (ON DELETE, ON UPDATE), and this server does not log these changes."
+                " If the application changes the rows of the child itself, before those of the"
+                " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
             )
         words = {token.keyword for token in parsed.tokens}
         tied = [name for name in changed if self.target(name) in self._tied]
         if tied and not logged and words & {"FOREIGN", "REFERENCES", "CONSTRAINT"}:
             raise DdlError(
-                f"{tied[0]} gets or loses a foreign key or another constraint, while the target"
-                f" changes rows of {self.target(tied[0])} along with those of their parents by"
-                " the foreign keys that all shards have. With other keys it would not do what the"
-                " shard does. `binlog skip` leaves the statement out, if the shard gets its former"
-                " keys back before its rows change"
+                f"{tied[0]} gets or loses a foreign key or another constraint. The target changes"
+                f" rows of {self.target(tied[0])} with those of their parents, by the foreign"
+                " keys that all shards have. With other keys it would not make the same changes"
+                " as the shard. If the shard gets its former keys back before its rows change,"
+                " `binlog skip` leaves the statement out"
             )
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
@@ -447,12 +447,12 @@ class StatementReader:
 
 
 def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None:
-    """Raise DdlError where a ghost takes the place of a table that is replicated no longer."""
+    """Raise DdlError where a ghost takes the place of a table that is no longer replicated."""
     for effect in effects:
         if effect.table not in members:
             raise DdlError(
-                f"a ghost becomes {effect.table}, which was dropped or renamed before: whether"
-                " the target has the rows that it brings along is not known"
+                f"a ghost becomes {effect.table}, which was dropped or renamed before: the task"
+                " does not know whether the target has the ghost's rows"
             )
 
 
@@ -461,12 +461,12 @@ def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
     code = statement.context.unread_code
     if effects and code is not None:
         raise DdlError(
-            f"the event of a schema change has a status variable that is not known here (code"
-            f" {code}): what the session had set (time zone, defaults of TIMESTAMP columns and the"
-            " like) may stand behind it, and could not be read"
+            f"the event of a schema change has an unknown status variable (code {code}), so the"
+            " task can't read the settings of its session (time zone, defaults of TIMESTAMP"
+            " columns and others)"
         )
     if effects and statement.context.brackets_quote and "[" in statement.sql:
         raise DdlError(
-            "the statement ran with sql_mode MSSQL, where what stands in square brackets is a name:"
-            " such names are not read. Replace it by the same with names in backticks"
+            "the statement ran with sql_mode MSSQL, where names may be in square brackets, which"
+            " the task does not read. Replace it with the same statement, with names in backticks"
         )

@@ -24,16 +24,16 @@ def report(
         list[str],
         typer.Option(
             metavar="FILE",
-            help="The log as JSON lines; several times, the oldest first, where it was rotated;"
-            " - reads standard input.",
+            help="The log as JSON lines. If it was rotated, repeat the option, the oldest file"
+            " first. - reads standard input.",
         ),
     ],
     since: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="Leave out what is older: a time such as '2026-11-20 10:00:00' (UTC), or how long"
-            " ago, such as 12h.",
+            help="Leave out older records: a time, for example '2026-11-20 10:00:00' (UTC), or a"
+            " duration before now, for example 12h.",
         ),
     ] = "",
     html: Annotated[
@@ -41,7 +41,7 @@ def report(
         typer.Option(metavar="FILE", help="Also write the report with its plots as a page."),
     ] = None,
 ) -> None:
-    """Tell what a task did, from its log: faults, schema changes, warnings, throughput, lag.
+    """Show what a task did, from its log: faults, schema changes, warnings, throughput, lag.
 
     The task need not run.
     """

@@ -35,7 +35,7 @@ _STEPS = (*(60 * m for m in (1, 2, 5, 10, 15, 30)), *(3600 * h for h in (1, 2, 3
 def report_page(report: Report, reader: LogReader) -> str:
     """The report as a page of its own."""
     html, body = empty_page(f"report: {report.task}")
-    add_text(body, "h1", f"{report.task}: what its log tells")
+    add_text(body, "h1", f"{report.task}: what its log shows")
     add_text(body, "div", span_told(report), "dim")
     for line in figures_told(report):
         add_text(body, "p", line)

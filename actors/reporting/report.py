@@ -176,6 +176,8 @@ class _Builder:
             "task.stopped": self._stopped,
             "task.failed": self._failed,
             "task.restart": self._restarts,
+            "task.standby": self._stands_by,
+            "task.takeover": self._takes_over,
             "task.signal": self._signal,
             "task.progress": self._progress,
             "copy.started": self._copy_started,
@@ -190,6 +192,8 @@ class _Builder:
             "lock.decided": self._decided,
             "lock.resolved": self._resolved,
             "lock.conflict": self._conflict,
+            "ddl.open": self._opened,
+            "lock.released": self._released,
             "ddl.started": self._ddl_started,
             "ddl.executed": self._ddl_executed,
             "ddl.was-executed": self._ddl_executed,
@@ -293,6 +297,15 @@ class _Builder:
     def _restarts(self, record: LogRecord) -> None:
         self._note(record.at, "restart", f"starts again: {record.text('reason')}")
 
+    def _stands_by(self, record: LogRecord) -> None:
+        other = f"process {record.text('process')} on host {record.text('host')}"
+        self._note(record.at, "standby", f"stands by: {other} runs the task")
+        self._alive, self._report.state = True, "standby"
+
+    def _takes_over(self, record: LogRecord) -> None:
+        self._note(record.at, "takeover", f"takes over from {record.text('former')}")
+        self._began = record.at
+
     def _signal(self, record: LogRecord) -> None:
         self._note(record.at, "signal", f"the process got {record.text('signal')}")
 
@@ -341,11 +354,13 @@ class _Builder:
 
     # Schema changes.
 
-    def _change(self, record: LogRecord) -> SchemaChange:
-        key = (record.text("target"), record.text("version"))
+    def _change(self, record: LogRecord, *, by_statement: bool = False) -> SchemaChange:
+        named = record.text("statement" if by_statement else "version")
+        key = (record.text("target"), named)
         change = self._changes.get(key)
         if change is None:
-            change = SchemaChange(*key, record.text("statement"), record.at)
+            version = "" if by_statement else named
+            change = SchemaChange(key[0], version, record.text("statement"), record.at)
             self._changes[key] = change
             self._report.change_count += 1
             if len(self._changes) > MOST_CHANGES:
@@ -354,11 +369,32 @@ class _Builder:
         return change
 
     def _lock_item(self, record: LogRecord) -> None:
-        change = self._change(record)
+        self._wait(self._change(record), record)
+
+    def _opened(self, record: LogRecord) -> None:
+        """A statement of the optimistic mode is open. It has no version, and may come again."""
+        change = self._change(record, by_statement=True)
+        change.resolved, change.outcome = None, f"open: {record.text('reason')}"
+        self._wait(change, record)
+
+    def _wait(self, change: SchemaChange, record: LogRecord) -> None:
         shard = (record.text("source"), record.text("member"))
+        waiting = {(w.source, w.member) for w in change.waits if w.seconds is None}
         # After a crash the statement is read again.
-        if change.resolved is None and shard not in {(w.source, w.member) for w in change.waits}:
+        if change.resolved is None and shard not in waiting:
             change.waits.append(ShardWait(*shard, record.at))
+
+    def _released(self, record: LogRecord) -> None:
+        """Open statements of some shards of a source are resolved, and their rows flow."""
+        source, members = record.text("source"), record.texts("members")
+        for change in self._changes.values():
+            if change.target != record.text("target") or change.version:
+                continue
+            for wait in change.waits:
+                if (wait.source, wait.seconds) == (source, None) and wait.member in members:
+                    wait.seconds = max((record.at - wait.since).total_seconds(), 0.001)
+            if change.resolved is None and all(w.seconds is not None for w in change.waits):
+                change.resolved, change.outcome = record.at, "resolved"
 
     def _decided(self, record: LogRecord) -> None:
         change = self._change(record)

@@ -19,11 +19,14 @@ def service(
     user: Annotated[
         str, typer.Option(metavar="NAME", help="The user that the task runs as.")
     ] = "replicator",
+    standby: Annotated[
+        bool, typer.Option("--standby", help="The unit of a host that may have to wait.")
+    ] = False,
 ) -> None:
     """Print a systemd unit that runs the task, hardened, with readiness and a watchdog.
 
-    The paths of this program, of the task file, and of JAVA_HOME and REPLICATOR_SECRET_KEY_FILE
-    where they are set, go into it.
+    The unit contains the paths of this program and of the task file, and of JAVA_HOME and
+    REPLICATOR_SECRET_KEY_FILE if they are set.
     """
     from actors.service.systemd_unit import systemd_unit
     from config import load_task
@@ -36,7 +39,7 @@ def service(
     environment = {name: os.environ[name] for name in names if os.environ.get(name)}
     # A running service has the folder of the task file as its own.
     environment = {name: os.path.abspath(value) for name, value in environment.items()}
-    command = [*_program(), "run", str(file)]
+    command = [*_program(), "run", str(file), *(["--standby"] if standby else [])]
     secrets = sorted(set(task.variables))
     try:
         unit = systemd_unit(task.name, command, str(file.parent), user, environment, secrets)

@@ -23,7 +23,7 @@ BEAT_SECONDS = 5.0
 GRACE_SECONDS = 120
 """Seconds by which each beat puts off the time that a start or a stop may take."""
 
-_READY = ("running", "pausing", "paused")
+_READY = ("standby", "running", "pausing", "paused")
 
 
 class ServiceManager:

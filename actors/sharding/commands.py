@@ -24,15 +24,16 @@ class UnlockAction(StrEnum):
 
 
 def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
-    """Show the schema changes that wait for shards, which shards, and the commands to end that."""
+    """Show the schema changes that wait, the shards that they wait for, and the commands that
+    resolve them."""
     from actors.control.requests import status_of
     from replicator.terminal.locks import locks_json, render_locks
 
     found = anyio.run(status_of, name_of(task))
     if as_json:
-        tell(locks_json(found.task, found.locks))
+        tell(locks_json(found.task, found.locks, found.differing))
     else:
-        show(render_locks(found.locks))
+        show(render_locks(found.locks, found.differing))
 
 
 def unlock_ddl_lock(
@@ -47,7 +48,7 @@ def unlock_ddl_lock(
             "--owner",
             "--source",
             help="The source whose statement counts; by default the owner of the lock. Required"
-            " if shards have brought different statements: without it, the command lists them.",
+            " if shards have made different statements: without it, the command lists them.",
         ),
     ] = "",
     shard: Annotated[
@@ -67,8 +68,8 @@ def unlock_ddl_lock(
 ) -> None:
     """Resolve a lock without waiting for the shards that lack its statement, or have another.
 
-    If shards have brought different statements, --owner or --action skip must choose. Without a
-    choice the command does nothing, lists each choice with its command, and exits with 1.
+    If shards have made different statements, choose by --owner or --action skip. Without a choice
+    the command does nothing, lists each choice with its command, and exits with 1.
     """
     from actors.control.requests import command
 
@@ -81,5 +82,5 @@ def unlock_ddl_lock(
         raise typer.BadParameter("--shard needs --owner: the source that the shard is in")
     arguments = {"lock": lock, "owner": owner, "shard": shard, "skip": skip}
     anyio.run(command, name_of(task), "unlock-ddl-lock", arguments)
-    doing = "passed over" if skip else "executed"
+    doing = "skipped" if skip else "executed"
     out.print(f"lock {lock} is unlocked: its statement is being {doing}", markup=False)

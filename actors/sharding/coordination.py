@@ -9,7 +9,7 @@ from typing import Protocol
 from actors.lock_state import ShardStatement
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
-from actors.task_setup import ColumnsOf
+from actors.task_setup import ColumnsOf, SourceSetup, columns_of
 from actors.writing.batch_planner import WritableColumns
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import StatementRules
@@ -21,6 +21,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
@@ -125,6 +126,9 @@ class Coordination(Protocol):
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
 
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """The targets whose shards may differ, and do: in what."""
+
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, named by its id; returns when that is decided and saved.
 
@@ -137,17 +141,16 @@ class Coordination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
-    """The environment of a coordination. ``units`` are the sources that are read, complete when the
-    first of them starts; ``sources`` are all. ``blocked`` are the blocked targets, ``tied`` those
-    that foreign keys tie.
+    """The environment of a coordination. ``setups`` are all sources, ``units`` those that are read,
+    complete when the first of them starts. ``blocked`` are the blocked targets, ``tied`` those that
+    foreign keys tie.
     """
 
-    columns: ColumnsOf
+    setups: Mapping[str, SourceSetup]
     writer: BatchedWriter
     tracker: SchemaTracker
     meta: MetaStore
     units: Mapping[str, Unit]
-    sources: tuple[str, ...]
     blocked: Set[TableName]
     tied: TiedTargets = TiedTargets()
 
@@ -155,6 +158,17 @@ class CoordinationTools:
     def registry(self) -> SchemaRegistry:
         """The structures and the numbers of what is replicated."""
         return self.writer.registry
+
+    @property
+    def columns(self) -> ColumnsOf:
+        """The rules about the columns of shards."""
+        return columns_of(self.setups)
+
+    def left(self, member: Member, target: TableName) -> bool:
+        """Whether the task file no longer routes a shard to this target."""
+        setup, name = self.setups.get(member.source), member.name
+        routed = setup.router.route(name.schema, name.table) if setup else None
+        return setup is not None and (routed is None or TableName(*routed) != target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +196,13 @@ class ShardMode(Protocol):
         """Whether rows of one table may wait while those of another go on."""
 
     @property
-    def lets_shards_leave(self) -> bool:
-        """Whether a shard that the task file leaves out may go while something is open."""
-
-    @property
     def connects_shards(self) -> bool:
         """Whether tables that foreign keys connect bring their schema changes as one shard."""
+        ...
+
+    @property
+    def lets_shards_leave(self) -> bool:
+        """Whether a shard that the task file leaves out may go while something is open."""
 
     @property
     def drops_databases(self) -> bool:

@@ -52,8 +52,9 @@ LogMaxSize = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
-        help="Rotate the log file when it has this size, such as 100MiB, and keep five older"
-        " ones beside it. Without it, rotate it by renaming: no signal is needed.",
+        help="Rotate the log file when it has this size, for example 100MiB, and keep five older"
+        " ones beside it. Without this option, you can rotate the file by renaming it,"
+        " without a signal.",
     ),
 ]
 
@@ -61,9 +62,9 @@ StartTime = Annotated[
     str,
     typer.Option(
         metavar="TIME",
-        help="Begin each source that nothing is saved of with its first transaction of this"
-        " time or later, such as '2026-11-20 10:00:00' (UTC), instead of its meta: in the task"
-        " file. For task-mode incremental.",
+        help="Begin each source without a checkpoint at its first transaction of this time or"
+        " later, for example '2026-11-20 10:00:00' (UTC), instead of at its meta: in the"
+        " task file. For task-mode incremental.",
     ),
 ]
 
@@ -71,8 +72,9 @@ UntilEnd = Annotated[
     list[str] | None,
     typer.Option(
         metavar="END",
-        help="End with 0 when all is applied up to END: `now`, a time, or SOURCE=FILE:OFFSET,"
-        " several times for several sources. Later changes may be applied, too.",
+        help="End with 0 when everything up to END is applied: `now`, a time, or"
+        " SOURCE=FILE:OFFSET. Repeat the option for several sources. The task may also apply"
+        " later changes.",
     ),
 ]
 
@@ -80,8 +82,8 @@ MetricsAddress = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS:PORT",
-        help="Tell metrics to Prometheus here, and show the status as a page, instead of at"
-        " metrics.listen of the task file.",
+        help="Publish metrics for Prometheus, and the status as a page, at this address instead"
+        " of metrics.listen of the task file.",
     ),
 ]
 
@@ -89,17 +91,27 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Write nothing to any server: make the checks that don't, show which shard goes to"
-        " which target, the plan of the full copy and its first rows as they would be written.",
+        help="Write nothing to any server: make the checks that don't write, and show the target"
+        " of each shard, the plan of the full copy, and its first rows as the copy would"
+        " write them.",
+    ),
+]
+
+Standby = Annotated[
+    bool,
+    typer.Option(
+        "--standby",
+        help="While another host runs the task, wait, and take over when that ends or is gone. If"
+        " a host takes over from this one, wait again.",
     ),
 ]
 
 OnChangedRulesOption = Annotated[
     OnChangedRules,
     typer.Option(
-        help="If other rules of the task file wrote the rows on the target: stop with a fault,"
-        " keep those rows as they are, or empty the targets that the change concerns and copy"
-        " them again."
+        help="If the rules of the task file have changed since the rows on the target were"
+        " written: stop with a fault, keep these rows as they are, or empty the targets"
+        " concerned and copy them again."
     ),
 ]
 
@@ -110,7 +122,7 @@ def run(
         Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
     ] = None,
     log_max_size: LogMaxSize = "",
-    log_level: Annotated[LogLevel, typer.Option(help="The least level to log.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The lowest level to log.")] = LogLevel.INFO,
     on_error: Annotated[
         OnError, typer.Option(help="At a fault that needs you: pause and wait, or exit with 1.")
     ] = OnError.PAUSE,
@@ -122,6 +134,7 @@ def run(
     until: UntilEnd = None,
     metrics: MetricsAddress = "",
     dry_run: DryRun = False,
+    standby: Standby = False,
 ) -> None:
     """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
     if dry_run:
@@ -150,6 +163,11 @@ def run(
     end = _until(task, until) if until else None
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
+    if standby and task.remove_meta:
+        raise typer.BadParameter(
+            "--standby goes on from what another host has saved: leave out --remove-meta, and"
+            " remove-meta of the task file"
+        )
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
     raise typer.Exit(
@@ -159,6 +177,7 @@ def run(
             exit_on_error=on_error is OnError.EXIT,
             on_changed_rules=on_changed_rules,
             until=end,
+            standby=standby,
         )
     )
 
@@ -236,7 +255,8 @@ def _dry_run(task_file: Path, start_time: str, *, remove_meta: bool) -> int:
 
 
 async def _look(task: Task) -> tuple[list[CheckResult], list[TargetPreview] | None, bool]:
-    """The checks; what a copy would do, None where that can't be told; whether it goes on."""
+    """The checks; what a copy would do, None where that is unknown; whether the run would
+    continue."""
     from actors.copying.dry_run import preview_copy
     from actors.task.startup.check_scope import task_to_check
     from replicator.checks.check_items import CONNECTION
@@ -257,7 +277,7 @@ def remove(
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Forget a stopped task: drop its meta tables, and keep its targets as they are."""
+    """Remove a stopped task: drop its meta tables, and keep its targets as they are."""
     from actors.control.task_records import forget_record
     from actors.task.operator.removal import remains_of, remove_task
     from config import load_task
@@ -279,7 +299,7 @@ def remove(
     )
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("nothing was removed: say --yes where nobody can be asked")
+            raise typer.BadParameter("nothing was removed: without a terminal, give --yes")
         typer.confirm("Remove it?", abort=True)
     anyio.run(remove_task, task)
     forget_record(task.name)
@@ -339,22 +359,24 @@ def _until(task: Task, given: list[str]) -> Until:
 
 
 def _keep_to_memory(task: Task) -> None:
-    """Set what is taken of servers, and say what was made of the memory there is."""
+    """Set the limits on what servers send, and log the sizes derived from the available memory."""
     import structlog
 
     from replicator.memory import (
         MIB,
-        available_memory,
         batch_bytes,
+        granted_memory,
         largest_event,
         set_largest_event,
+        set_memory,
     )
     from replicator.pipeline.spark.java import driver_memory
 
+    set_memory(task.memory)
     set_largest_event(task.limits.largest_event)
     structlog.get_logger().info(
         "memory.settings",
-        available_mib=available_memory() // MIB,
+        available_mib=granted_memory() // MIB,
         batch_mib=round(batch_bytes(task.writer.batch_bytes) / MIB, 2),
         largest_event_mib=largest_event() // MIB,
         java_heap=driver_memory(task.spark.conf),
@@ -377,6 +399,7 @@ def _run(
     exit_on_error: bool,
     on_changed_rules: OnChangedRules,
     until: Until | None,
+    standby: bool,
 ) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
@@ -404,6 +427,7 @@ def _run(
             exit_on_error=exit_on_error,
             on_changed_rules=on_changed_rules,
             until=until,
+            standby=standby,
         )
     except Exception as error:
         from actors.task.outcome import remedies_of
@@ -477,7 +501,7 @@ def set_structure(
         bool, typer.Option("--from-target", help="The structure that the target has now.")
     ] = False,
 ) -> None:
-    """Tell a task that rows of unknown structure block which structure they have."""
+    """Declare the structure of rows whose unknown structure blocks a task."""
     from actors.control.requests import command, status_of
 
     if [file is not None, bool(sql), from_source, from_target].count(True) != 1:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
 from rich.console import Console
 
 from actors.control.arguments import OnChangedRules
+from actors.service.systemd_notify import ServiceManager
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from actors.task.until import Until
 from config.models import Task
+from replicator.status import CopyStatus
 from replicator.terminal.copy_progress import CopyBar, copy_line
 
 BAR_SECONDS = 0.5
@@ -26,42 +30,54 @@ def run_in_foreground(
     exit_on_error: bool,
     on_changed_rules: OnChangedRules,
     until: Until | None = None,
+    standby: bool = False,
 ) -> int:
     """Run a task until it ends; its exit code.
 
     ``console`` shows the bar, and in the end what was copied, if it is a terminal: elsewhere there
     are only the lines of the log. Raises what `TaskSupervisor.run` raises.
     """
-    supervisor = TaskSupervisor(
-        task,
-        spark,
-        exit_on_error=exit_on_error,
-        on_changed_rules=on_changed_rules,
-        until=until,
-    )
-    code = anyio.run(_run, supervisor, console)
-    copy = supervisor.status().copy
+
+    def supervisor() -> TaskSupervisor:
+        return TaskSupervisor(
+            task,
+            spark,
+            exit_on_error=exit_on_error,
+            on_changed_rules=on_changed_rules,
+            until=until,
+            standby=standby,
+        )
+
+    code, copy = anyio.run(_run, supervisor, spark, console)
     shown = console.is_terminal and task.task_mode == "full"
     if shown and code == 0 and copy is not None and copy.state == "finished":
         console.print(f"copied {copy_line(copy)}", markup=False, highlight=False)
     return code
 
 
-async def _run(supervisor: TaskSupervisor, console: Console) -> int:
+async def _run(
+    make: Callable[[], TaskSupervisor], spark: TaskSpark, console: Console
+) -> tuple[int, CopyStatus | None]:
+    supervisor = make()
     async with anyio.create_task_group() as tasks:
         if console.is_terminal:
-            tasks.start_soon(_show, supervisor, CopyBar(console))
+            tasks.start_soon(_show, lambda: supervisor.status().copy, CopyBar(console))
+        tasks.start_soon(ServiceManager(os.environ).keep, lambda: supervisor.status())
         code = await supervisor.run()
+        while supervisor.stands_by_again:
+            supervisor = make()
+            spark.begin()
+            code = await supervisor.run()
         tasks.cancel_scope.cancel()
-    return code
+    return code, supervisor.status().copy
 
 
-async def _show(supervisor: TaskSupervisor, bar: CopyBar) -> None:
-    # A terminal that is gone (SIGHUP) shows nothing, and does not keep the task from saving.
+async def _show(copy: Callable[[], CopyStatus | None], bar: CopyBar) -> None:
+    # A closed terminal (SIGHUP) shows nothing, and must not keep the task from saving.
     with suppress(OSError):
         try:
             while True:
-                bar.show(supervisor.status().copy)
+                bar.show(copy())
                 await anyio.sleep(BAR_SECONDS)
         finally:
             bar.close()

@@ -53,7 +53,7 @@ STOP_LOOK = 0.5
 
 
 class Generation:
-    """Copies what is not copied, then follows the sources. `run` it once.
+    """Copies the shards that are not copied yet, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
     followed, also beside a copy in the background; both stay as they were in the end. What is done
@@ -92,7 +92,7 @@ class Generation:
 
     @property
     def running(self) -> RunningTask | None:
-        """What follows the sources; None while these wait for what is copied."""
+        """The part that follows the sources; None while these wait for the copy."""
         copy = self.copy
         waiting = copy and copy.targets and not copy.progress.finished and not copy.background
         return None if waiting else self._running
@@ -210,6 +210,7 @@ class Generation:
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }
+            starts = {s: ties.connect(s, start, resources.registry) for s, start in starts.items()}
         except DatabaseUnavailableError as error:
             if not self.away.leave_out(error):
                 raise
@@ -255,7 +256,7 @@ class Generation:
         return self._context
 
     async def _look_at_sources(self) -> None:
-        """Find out who is away. Raises DatabaseUnavailableError where nobody is left to go on."""
+        """Find the unavailable sources. Raises DatabaseUnavailableError where no source is left."""
         away = self.away
         going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
         away.forget(self.blocked.sources)
@@ -384,16 +385,15 @@ LOOK_SECONDS = 0.5
 
 @dataclass(slots=True)
 class AppliedTargets:
-    """What a run leaves to the next one: which targets had everything of a source up to a place.
-
-    ``places`` (keys) by source and target; ``revision``: the number of the last save by then.
+    """What a run passes to the next one: which targets had everything of a source up to a position.
+    ``places`` (keys) by source and target; ``revision``: the number of the last save at that time.
     """
 
     places: dict[str, dict[TableName, int]] = field(default_factory=dict)
     revision: int = -1
 
     def checked(self, revision: int) -> Mapping[str, Mapping[TableName, int]]:
-        """The places, where the lease was taken with this number right behind the last save.
+        """The positions, if the lease was taken with the number right after that of the last save.
 
         Nothing otherwise: a target that has lost commits may have lost statements.
         """
@@ -429,6 +429,6 @@ async def copy_due(
 def _applied(
     running: RunningTask, source: str, targets: Set[TableName], place: int
 ) -> dict[TableName, int]:
-    """Those of the targets that have everything of a source up to a place, and how far."""
+    """The targets that have everything of a source up to a position, and how far each is."""
     reached = {target: running.applied_to(target, source) for target in targets}
     return {target: key for target, key in reached.items() if key >= place and key}

@@ -19,7 +19,8 @@ LOCK_HOURS = 1.0
 
 
 class Heartbeat:
-    """Logs how the task is doing. ``status`` tells that, ``clock`` the time for ages of locks."""
+    """Logs how the task is doing. ``status`` returns the status, ``clock`` the time for the ages of
+    locks."""
 
     def __init__(
         self, status: Callable[[], TaskStatus], clock: Callable[[], datetime] = now
@@ -38,7 +39,7 @@ class Heartbeat:
             self.beat()
 
     def beat(self) -> None:
-        """Log the line of this minute, and what there is to say of locks."""
+        """Log the line of this minute, and warnings about locks."""
         status, at = self._status(), time.monotonic()
         writer, seconds = status.writer, at - self._at
         self._log.info(

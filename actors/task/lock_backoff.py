@@ -1,4 +1,4 @@
-"""Targets that are set aside until whoever has locked them lets go: when they are tried again."""
+"""Targets that are set aside while another session has locked them: when to try them again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAUSES = (10.0, 300.0)
 since for as long as it is tried the others wait for it."""
 
 BUSY_SECONDS = 1.0
-"""Seconds between two looks whether what is under way has ended."""
+"""Seconds between two checks whether running work has ended."""
 
 ATTEMPT_SECONDS = 60.0
 """How long an attempt may take that the same lock ends: the start of a run, and twice the wait for

@@ -1,4 +1,4 @@
-"""Where a task is in its life, how one run of it ends, and what of its errors to act on."""
+"""The state of a task, how a run ends, and which of its errors to act on."""
 
 from __future__ import annotations
 
@@ -34,11 +34,15 @@ from replicator.status import Fault, TaskState, now
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Where a task is in its life, since when, and what keeps it there."""
+    """The state of a task, since when, and the reason.
+
+    ``standby_for``: the process for whose end this one waits.
+    """
 
     state: TaskState
     since: datetime
     fault: Fault | None = None
+    standby_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Retry:
 
     @property
     def spark_lost(self) -> bool:
-        """Whether Spark is to be started anew, too."""
+        """Whether Spark must be started again, too."""
         lost = isinstance(self.error, TransientError)
         return lost and not isinstance(self.error, LostCommitsError | SourceMovedError)
 
@@ -81,8 +85,8 @@ Outcome = Stop | Pause | Failed | Retry
 def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
     """The error to act on: a fatal one before a transient one, anything unexpected first.
 
-    Before all that: another process has the task, or the target has lost commits. What else was
-    found may follow from it. What blocks more comes first; the rest is met again.
+    Before all that: another process has the task, or the target has lost commits. Other errors may
+    follow from it. An error that blocks more comes first; the others will come again.
 
     What a server says itself is the target's: the readers and the start tell of the sources.
     """
@@ -130,9 +134,9 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
-    """What the next run waits for, for ``wait`` seconds, since the first of such failures.
+    """The fault that the next run waits for, for ``wait`` seconds, since the first such failure.
 
-    ``before``: what was told before that; once a run has begun it is None.
+    ``before``: the fault reported before; None once a run has begun.
     """
     goes_on = before is not None and before.event == "task.restart"
     following = now() + timedelta(seconds=wait)
@@ -146,7 +150,7 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
 
 
 def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, ...]:
-    """The remedies of an error, which is not a fault: those bring their own."""
+    """The remedies of an error that is not a fault: a fault has its own."""
     name, file = shlex.quote(task), shlex.quote(str(task_file))
     match error:
         case PrecheckError():
@@ -172,5 +176,5 @@ def remedies_of(error: BaseException, task: str, task_file: Path) -> tuple[str, 
         case ControlError():
             return ("fix what the error names, then start the task again",)
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
-            return (f"`replicator check {file}` tells which server can't be used, and why",)
-    return ("report it with this record of the log: nobody expected this error",)
+            return (f"`replicator check {file}` shows which server can't be used, and why",)
+    return ("report this unexpected error, with this record of the log",)

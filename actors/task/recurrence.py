@@ -1,4 +1,4 @@
-"""Failures that come back with nothing done in between: trying again does not cure them."""
+"""Failures that come back without progress in between: trying again does not help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPARK_LOSSES = 5
 
 
 class Recurrence:
-    """Remembers how Spark failed the last runs, and what had been saved by then."""
+    """Remembers how Spark failed the last runs, and the progress saved at that time."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -22,7 +22,7 @@ class Recurrence:
     def fault(
         self, error: Exception, saved: Mapping[str, str], copied: int = 0
     ) -> FatalError | None:
-        """The fault that a run has ended by, if its failure has come back; None: try again.
+        """The fault for the end of a run, if its failure has come back; None: try again.
 
         An error of ours in an executor is one when it comes again, anything else that Spark fails
         by after SPARK_LOSSES runs: a worker that crashes and a JVM that runs out of memory look

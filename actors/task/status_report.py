@@ -1,6 +1,6 @@
-"""The status of a task, put together from what its actors know of themselves.
+"""The status of a task, assembled from the state of its actors.
 
-How far a source is behind: the age of the oldest row of it that is not on the target.
+The lag of a source: the age of its oldest row that is not on the target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import anyio
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
-from actors.task.operator.lock_report import binlog_distance, lock_statuses
+from actors.task.operator.lock_report import binlog_distance, differing_targets, lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from actors.validating.operator_answers import validation_status
 from replicator.mysql.names import TableName
@@ -141,6 +141,7 @@ def task_status(
         targets=_targets(running, counts, rates) if running else (),
         writer=_writer(running, counts, rates),
         locks=lock_statuses(name, running) if running else (),
+        differing=differing_targets(running) if running else (),
         copy=copy,
         blocked=blocked_statuses(name, parts, running),
         validation=validation_status(counts.validation),
@@ -159,7 +160,7 @@ def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | Non
 
 
 def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -> WriterStatus:
-    """The writer; what it has done also while there is none, at a start."""
+    """The writer; its counts also while there is none, at a start."""
     done = WriterStatus(
         batches=counts.batches, rows=counts.rows, rows_per_second=round(rates.writer(), 1)
     )
@@ -178,7 +179,7 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
 
 
 def _state(jobs: str, waiting: Iterable[str]) -> str:
-    """What the writer does, or what a schema change waits for where there is nothing else."""
+    """What the writer does, or if it does nothing, what a schema change waits for."""
     trouble = min(waiting, default="") if jobs == "idle" else ""
     return f"retrying: {trouble}" if trouble else jobs
 

@@ -21,7 +21,6 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
-from actors.service.systemd_notify import ServiceManager
 from actors.task.generation import Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
@@ -53,7 +52,7 @@ from actors.task_setup import address_of, source_setups
 from actors.validating.operator_answers import answer_validation
 from config.models import Task
 from config.processing import host_and_port
-from replicator.downstream.meta.lease import Lease, LeaseLostError, this_process
+from replicator.downstream.meta.lease import Lease, LeaseLostError, LeaseState, this_process
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.schema.scratch.learned_structures import LearnedStructures
@@ -87,12 +86,14 @@ _ENTERED: dict[TaskState, str] = {
 
 
 class TaskSupervisor:
-    """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
+    """Starts generations of the task's actors, restarts and pauses them, executes the operator's
+    commands.
 
-    A transient failure (a server away, Spark failing) starts a new generation from the saved
-    state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a new
-    generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops by
-    itself where ``until`` is reached.
+    A transient failure (an unavailable server, a failure of Spark) starts a new generation from the
+    saved state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a
+    new generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops
+    by itself where ``until`` is reached. With ``standby`` it waits while another process
+    runs the task.
     """
 
     def __init__(
@@ -103,8 +104,10 @@ class TaskSupervisor:
         exit_on_error: bool = False,
         on_changed_rules: OnChangedRules = OnChangedRules.STOP,
         until: Until | None = None,
+        standby: bool = False,
     ) -> None:
         self._task = task
+        self._standby = standby
         self._until = until
         self._exit_on_error = exit_on_error
         self._on_changed_rules = on_changed_rules
@@ -147,7 +150,7 @@ class TaskSupervisor:
 
     def status(self) -> TaskStatus:
         """What the task is doing now."""
-        return task_status(
+        status = task_status(
             self._task.name,
             self._phase.state,
             self._phase.since,
@@ -157,6 +160,17 @@ class TaskSupervisor:
             self._generation,
             self._rates,
         )
+        return replace(status, standby_for=self._phase.standby_for)
+
+    @property
+    def stands_by_again(self) -> bool:
+        """Whether the task has ended here because another process took it over, and may come back.
+
+        What this object has learned and counted is worth nothing then: another one is to stand by.
+        """
+        fault, goes_on = self._phase.fault, self._wish != "stop"
+        lost = fault is not None and fault.event == "task.lease-lost"
+        return self._standby and lost and goes_on
 
     def request(self, command: str) -> None:
         """Pause, resume or stop the whole task; returns at once. ValueError for anything else."""
@@ -175,7 +189,7 @@ class TaskSupervisor:
         self._wished.set()
 
     def _leave(self) -> None:
-        """Where a run ends to begin anew, no one is to take it for the new one."""
+        """When a run ends for a restart, it must not count as the new one."""
         if self._wish == "run" and self._phase.state == "running":
             self._enter("starting")
 
@@ -193,11 +207,18 @@ class TaskSupervisor:
         self._wished.set()
 
     def request_recopy(self, arguments: Mapping[str, Any]) -> None:
-        """Empty the targets that the operator names and copy them anew, beside all others.
+        """Empty the targets that the operator names and copy them again, while all others go on.
 
         Returns at once. Raises ValueError.
         """
-        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, self._targets)
+        known: dict[TableName, set[str]] = {target: set() for target in self._targets}
+        if self._running is not None:
+            registry = self._running.registry
+            for number, target in registry.targets():
+                if target in known:
+                    members = map(registry.member, registry.members_of(number))
+                    known[target] = {member.source for member in members}
+        targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._parts.release(Parts(targets))
         self._recopy |= targets
         self._leave()
@@ -219,7 +240,6 @@ class TaskSupervisor:
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
-            tasks.start_soon(ServiceManager(os.environ).keep, self.status)
             if self._until is not None:
                 tasks.start_soon(self._end_when_reached, self._until)
             tasks.start_soon(self._keep_lease)
@@ -257,7 +277,8 @@ class TaskSupervisor:
                     if retry.spark_lost:
                         await self._spark.close()
                     await backoff.wait(self._wished)
-        self._enter("stopped")
+        if not self.stands_by_again:
+            self._enter("stopped")
         return code
 
     async def _wanted(self) -> bool:
@@ -275,7 +296,7 @@ class TaskSupervisor:
         return self._wish == "run"
 
     async def _run_once(self) -> Outcome:
-        """One generation, with what must be there before it."""
+        """One generation, with its prerequisites."""
         self._wished = anyio.Event()
         self._enter("starting")
         started = anyio.Event()
@@ -318,13 +339,37 @@ class TaskSupervisor:
             return False
         self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
-        if not await self._keeper.take(self._wished, forgetting=forgetting):
+        if self._standby:
+            taken = await self._take_over()
+        else:
+            taken = await self._keeper.take(self._wished, forgetting=forgetting)
+        if not taken:
             return False
         if forgetting:
             await forget_saved(self._task)
             self._log.info("meta.removed")
         self._prepared = True
         return True
+
+    async def _take_over(self) -> bool:
+        """Take the lease when it is free; False where the operator wants something else."""
+        # What can't be started must be known before it is needed.
+        if not await self._spark.warm_up(self._wished):
+            return False
+        if not await self._keeper.stand_by(self._wished, self._stand_by):
+            return False
+        if former := self._phase.standby_for:
+            self._log.info("task.takeover", former=former)
+            self._enter("starting")
+        return True
+
+    def _stand_by(self, lease: LeaseState) -> None:
+        if self._phase.standby_for != str(lease):
+            holder = lease.holder
+            self._log.info("task.standby", host=holder.host, process=holder.process)
+            self._phase = replace(
+                self._phase, state="standby", since=now(), fault=None, standby_for=str(lease)
+            )
 
     async def _run_generation(self, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
@@ -372,7 +417,8 @@ class TaskSupervisor:
     async def _take_up(
         self, is_there: Callable[[], Awaitable[None]], started: anyio.Event | None = None
     ) -> None:
-        """Begin anew when a part can go on that did not, and the task does, or waits for one."""
+        """Start again when a part that was left out can go on, and the task runs, or waits for
+        one."""
         if started is not None:
             await started.wait()
         await is_there()
@@ -387,7 +433,8 @@ class TaskSupervisor:
             self._wish, self._nothing_left = "run", False
 
     async def _keep_lease(self) -> None:
-        """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""
+        """Renew the lease. If it is lost, the run ends; a pause ends, too, so that a run reports
+        it."""
         await self._keeper.keep()
         self._lease_lost.set()
         if self._wish == "pause":
@@ -453,10 +500,8 @@ class TaskSupervisor:
         self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))
 
     def _fail(self, error: FatalError) -> None:
-        """Tell of a fault and block what it concerns.
-
-        Where that is the whole task, or nothing is left beside it, what is wanted from now on is a
-        pause, if not the end.
+        """Report a fault and block its scope. If this is the whole task, or no other part is left,
+        the task pauses, or ends.
         """
         block = block_of(self._task.name, error)
         fault = block.fault
@@ -503,5 +548,5 @@ class TaskSupervisor:
         return self._parts.leaves(self._targets, self._sources)
 
     def _enter(self, state: TaskState) -> None:
-        self._phase = replace(self._phase, state=state, since=now())
+        self._phase = replace(self._phase, state=state, since=now(), standby_for="")
         self._log.info(_ENTERED[state])

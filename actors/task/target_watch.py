@@ -79,7 +79,7 @@ def _fault(effects: list[TargetEffect]) -> FatalError:
     named = ", ".join(map(str, targets))
     return FatalError(
         "target.changed-by-others",
-        f"something else than the task changes rows of {named}: "
+        f"something other than the task changes rows of {named}: "
         + "; ".join(effect.result.finding for effect in effects),
         where=f"target {named}",
         scope=of_target(*targets),

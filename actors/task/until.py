@@ -1,6 +1,5 @@
-"""The end that `run --until` names: what must be applied of each source before the task ends.
-
-A task that has a goal reads on until it is reached, so what comes behind it may be applied, too.
+"""The end that `run --until` names: up to where each source must be applied before the task ends.
+The task reads on until this end is reached, so it may also apply later events.
 """
 
 from __future__ import annotations
@@ -75,7 +74,8 @@ def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
 
 
 class EndOfTask:
-    """Waits until all is applied up to what was asked for, also of locks and blocked targets."""
+    """Waits until everything up to the end is applied, including held rows of locks and blocked
+    targets."""
 
     def __init__(self, until: Until, setups: Sequence[SourceSetup], counts: TaskCounts) -> None:
         self._until = until
@@ -134,7 +134,8 @@ class EndOfTask:
 
 
 def _is_applied(running: RunningTask, source: str, place: BinlogPosition) -> bool:
-    """Whether all before a place is on the target, also what locks and blocked targets held."""
+    """Whether everything before a position is on the target, including held rows of locks and
+    blocked targets."""
     if source not in running.units:
         return False
     position = running.writer.tracker(source).resume.position

@@ -21,14 +21,14 @@ def validation(
         typer.Argument(
             metavar="[ACTION] TASK [ID]…",
             help="The task, as its name or task file. Before it show-error, ignore-error,"
-            " resolve-error or clear-error; behind it the numbers of errors.",
+            " resolve-error or clear-error; after it the numbers of errors.",
         ),
     ],
     every: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="All errors that are new; with clear-error all that are ignored or resolved.",
+            help="All new errors; with clear-error, all ignored and resolved ones.",
         ),
     ] = False,
     as_json: AsJson = False,

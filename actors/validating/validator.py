@@ -36,10 +36,11 @@ from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.doubts import RowDifference, example_of
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.spark.cluster import is_local
-from replicator.pipeline.validation.validation_job import KeyAnswer, KeyRequest, look_at_keys
-from replicator.pipeline.validation.validation_plan import (
+from replicator.pipeline.validation.validation_job import (
+    KeyAnswer,
+    KeyRequest,
     NoKeyError,
-    ValidationPlan,
+    look_at_keys,
     plan_validation,
 )
 from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
@@ -130,7 +131,7 @@ class ValidatedTask:
 
 @dataclass(slots=True)
 class _Planned:
-    plan: ValidationPlan
+    plan: ComparisonPlan
     members: tuple[Member, ...]
     until: float
 
@@ -139,7 +140,7 @@ class _Planned:
 class _Round:
     """The requests of one round, with what each is about."""
 
-    plans: list[ValidationPlan] = field(default_factory=list)
+    plans: list[ComparisonPlan] = field(default_factory=list)
     requests: list[KeyRequest] = field(default_factory=list)
     targets: list[TableName] = field(default_factory=list)
     suspected: list[bool] = field(default_factory=list)
@@ -327,7 +328,7 @@ class RowValidator:
                 for key in request.lines:
                     if key not in found:
                         self._backlog.suspects.pop((target, key), None)
-            comparison = round_.plans[request.plan].comparison
+            comparison = round_.plans[request.plan]
             errors += [
                 self._error(comparison, target, difference)
                 for difference in found.values()

@@ -48,11 +48,16 @@ rows."""
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds."""
+    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds.
+
+    ``unfinished``: the targets of which buckets are ahead of others in rows of a source that is not
+    read.
+    """
 
     batch_bytes: int
     checkpoint_interval: float
     mailbox_segments: int
+    unfinished: frozenset[TableName] = frozenset()
 
 
 class BatchedWriter(Actor[WriterMessage]):
@@ -89,6 +94,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
+        self._put_off: list[DdlItem] = []
         self._flushes: list[Flush] = []
         self._barriers: list[Passed] = []
         self._log = structlog.get_logger()
@@ -149,6 +155,9 @@ class BatchedWriter(Actor[WriterMessage]):
             self._batch_cut(message)
         elif isinstance(message, DdlDone):
             del self.ddl_running[message.item.target]
+            if message.put_off:
+                self._put_off.append(message.item)
+                return
             for target in self._trackers[message.item.source].executed(message.item):
                 self.planner.forget(target)
         elif isinstance(message, Passed):
@@ -159,7 +168,7 @@ class BatchedWriter(Actor[WriterMessage]):
             self._flushes.append(message)
 
     async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
-        waiting = [item for tracker in self._trackers.values() for item in tracker.barriers()]
+        waiting = self._waiting()
         self._ddl_waiting = {item.target for item in waiting}
         starting = []
         for item in waiting:
@@ -169,7 +178,7 @@ class BatchedWriter(Actor[WriterMessage]):
         if starting:
             await self.save()
             for item in starting:
-                jobs.start_soon(self._run_ddl, item)
+                jobs.start_soon(self._run_ddl, item, self._is_level(item))
         if self._running:
             return
         taken = self._take()
@@ -187,6 +196,29 @@ class BatchedWriter(Actor[WriterMessage]):
         elif taken:
             # Segments without rows are finished at once; the ones after them may start now.
             await self._submit(jobs)
+
+    def _waiting(self) -> list[DdlItem]:
+        """The DDL items that may be executed, but for those that other sources are to catch up
+        for."""
+        found = [item for tracker in self._trackers.values() for item in tracker.barriers()]
+        self._put_off = [
+            item
+            for item in self._put_off
+            if any(item is other for other in found) and not self._is_level(item)
+        ]
+        return [item for item in found if not any(item is other for other in self._put_off)]
+
+    def _is_level(self, item: DdlItem) -> bool:
+        """Whether no other source has buckets of the target that are ahead of others.
+
+        After a crash these rows are read again, and each bucket skips those that it has. A schema
+        change may give rows other buckets, so it must wait until that is done.
+        """
+        return self.registry.target_name(item.target) not in self.settings.unfinished and all(
+            tracker.is_level(item.target)
+            for source, tracker in self._trackers.items()
+            if source != item.source
+        )
 
     async def _batch(self, segments: list[PendingSegment]) -> Batch:
         """The rows of segments as a batch, with the new watermarks of the buckets and positions of
@@ -227,7 +259,16 @@ class BatchedWriter(Actor[WriterMessage]):
         reach(Failpoint.BATCH_APPLIED)
         self.mailbox.tell(BatchDone(result, time.monotonic() - started))
 
-    async def _run_ddl(self, item: DdlItem) -> None:
+    async def _run_ddl(self, item: DdlItem, level: bool) -> None:
+        if not level and await self.ddl.is_new(item):
+            self._log.info(
+                "ddl.put-off",
+                source=item.source,
+                target=str(self.registry.target_name(item.target)),
+                reason="after a crash, other sources first apply what was being applied then",
+            )
+            self.mailbox.tell(DdlDone(item, put_off=True))
+            return
         await self.ddl.run(item)
         self.mailbox.tell(DdlDone(item))
 

@@ -110,6 +110,16 @@ class DdlRunner:
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 
+    async def is_new(self, item: DdlItem) -> bool:
+        """Whether an item has no record yet; one that has is executed once, by what that says."""
+        found = []
+
+        async def look() -> None:
+            found.append(await self._executor.entry(_execution(self._registry, item, None)))
+
+        await self._until_there(self._registry.target_name(item.target), look)
+        return item.recorded and found == [None]
+
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
         """Try until all servers that it needs are available."""
 
@@ -164,20 +174,7 @@ class DdlRunner:
         return MemberChange(before, after.certain, item.effect.kind is EffectKind.CREATE)
 
     async def _execute(self, item: DdlItem, change: MemberChange) -> None:
-        moves = item.effect.kind is EffectKind.MOVE_IN
-        execution = DdlExecution(
-            target=self._registry.target_name(item.target),
-            member=Member(item.source, item.effect.table),
-            transaction=item.statement.transaction,
-            sql=item.effect.sql,
-            change=None if moves else change,
-            marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
-            timestamp=item.statement.timestamp,
-            context=item.statement.context,
-            recorded=item.recorded,
-            instead=item.effect.instead,
-            own=item.effect.own,
-        )
+        execution = _execution(self._registry, item, change)
         if item.recorded:
             execution = await self.rules.ruled(item, change, execution)
             if await self._executor.entry(execution) is None:
@@ -193,7 +190,7 @@ class DdlRunner:
                 target=str(effect.target),
                 version=item.version,
                 statement=effect.sql[:2000],
-                reason="rows that were there get the value of the first shard that brings it",
+                reason="existing rows get the value of the first shard that makes this change",
             )
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
@@ -304,7 +301,8 @@ def _mended(error: DdlRefusedError) -> str:
     """The remedy of a refusal."""
     if error.code in MISSING_PRIVILEGE:
         return (
-            "grant the task's account what the error names (`replicator check` tells all it needs)"
+            "grant the task's account what the error names (`replicator check` shows all that it"
+            " needs)"
         )
     return "remove what the error names from the target"
 
@@ -420,4 +418,24 @@ def other_values_fault(
             statement.position,
             (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
         ),
+    )
+
+
+def _execution(
+    registry: SchemaRegistry, item: DdlItem, change: MemberChange | None
+) -> DdlExecution:
+    """An item as it is executed, as far as no shard-mode has something to say of it."""
+    moves = item.effect.kind is EffectKind.MOVE_IN
+    return DdlExecution(
+        target=registry.target_name(item.target),
+        member=Member(item.source, item.effect.table),
+        transaction=item.statement.transaction,
+        sql=item.effect.sql,
+        change=None if moves else change,
+        marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
+        timestamp=item.statement.timestamp,
+        context=item.statement.context,
+        recorded=item.recorded,
+        instead=item.effect.instead,
+        own=item.effect.own,
     )

@@ -228,9 +228,13 @@ def _duplicate_remedies(lock: str) -> tuple[str, ...]:
     """``lock``: the lock for which rows of the target wait, if any."""
     if not lock:
         return (
-            "remove or change the row in one of the shards (the change then reaches the target,"
-            " too) or on the target, then `replicator resume`",
-            "if rows may overwrite each other: set safe-mode: true in the syncer",
+            "if both shards have the row: remove or change it in one of them (the change then"
+            " reaches the target, too) or on the target, then `replicator resume`; if rows may"
+            " overwrite each other, set safe-mode: true in the syncer",
+            "if only one shard has the row: it moved while rows of the other shard were held, and"
+            " the task has not applied its deletion yet. Set safe-mode: true in the syncer"
+            " (`replicator stop`, `replicator run`) until `replicator status` shows no lag. Do not"
+            " delete the row on the target: the deletion would then remove the new row",
         )
     return (
         f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"

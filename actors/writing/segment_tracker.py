@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from actors.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
 from replicator.binlog.positions.position import SourcePosition
-from replicator.watermark import Place, Reached, Watermark, boundary
+from replicator.watermark import NOTHING_APPLIED, Place, Reached, Watermark, boundary
 
 
 class SegmentState(Enum):
@@ -86,8 +86,9 @@ class SegmentTracker:
     """The segments of one source in the writer, in order, and how far they are applied.
 
     ``start`` is its first boundary with the state of its groups there, ``low_watermarks`` the
-    watermarks known to be applied, by target. ``open_items`` returns the positions of the open DDL
-    items: the saved position stays before all of them.
+    watermarks known to be applied, by target; ``high_watermarks`` the highest ones that any bucket
+    may have. ``open_items`` returns the positions of the open DDL items: the saved position stays
+    before all of them.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class SegmentTracker:
         start: SourceState,
         low_watermarks: dict[int, Watermark],
         open_items: Callable[[], Collection[Place]] = _nothing_open,
+        high_watermarks: Mapping[int, Watermark] | None = None,
     ) -> None:
         self.source = source
         self.epoch = epoch
@@ -113,7 +115,11 @@ class SegmentTracker:
         self._segments: deque[PendingSegment] = deque()
         self._first = 0
         self._groups = start.groups
-        self._tried: dict[int, Watermark] = {}
+        self._tried = {
+            target: high
+            for target, high in (high_watermarks or {}).items()
+            if high != low_watermarks.get(target)
+        }
 
     @property
     def resume(self) -> SourceState:
@@ -144,8 +150,8 @@ class SegmentTracker:
         self, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
     ) -> SegmentTracker:
         """The tracker of the source's next run."""
-        tracker = SegmentTracker(self.source, epoch, state, dict(low_watermarks), self._open_items)
-        tracker._tried = self._tried
+        low = dict(low_watermarks)
+        tracker = SegmentTracker(self.source, epoch, state, low, self._open_items, self._tried)
         tracker.low_gtids = self.low_gtids
         return tracker
 
@@ -156,6 +162,10 @@ class SegmentTracker:
         for target, watermark in self._tried.items():
             found[target] = max(watermark, found.get(target, watermark))
         return found
+
+    def is_level(self, target: int) -> bool:
+        """Whether no bucket of a target may be ahead of the low watermark of the source's rows."""
+        return self.high_watermarks.get(target) == self.low_watermarks.get(target)
 
     def passed(self, epoch: int, segment: int) -> bool:
         """Whether everything up to a segment of a run is done: rows applied, DDL executed."""
@@ -252,7 +262,8 @@ class SegmentTracker:
         self._whole_transaction = self.cut_short(segments)
         # Some buckets may have them all the same.
         for segment in segments:
-            self._tried |= segment.ends
+            for target, tried in segment.ends.items():
+                self._tried[target] = max(tried, self._tried.get(target, tried))
         self._return(segments)
 
     @staticmethod
@@ -313,7 +324,17 @@ class SegmentTracker:
         self._groups = groups
         if end.complete:
             self.reached = SourceState(end.end, groups)
+            self._catch_up(segment)
             self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items())
+
+    def _catch_up(self, segment: PendingSegment) -> None:
+        """Raise the low watermarks to what buckets have, as far as everything was read again."""
+        for target, tried in tuple(self._tried.items()):
+            if tried.transaction < segment.reached.key:
+                del self._tried[target]
+                if tried > self.low_watermarks.get(target, NOTHING_APPLIED):
+                    self.low_watermarks[target] = tried
+                    self.low_gtids[target] = segment.reached.gtid_of(tried)
 
 
 State = TypeVar("State")

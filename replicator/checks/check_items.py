@@ -38,7 +38,7 @@ CHECKS: dict[str, str] = {
     "hidden_tables": "the user sees all tables that routes and allow list take",
     "meta_position": "the binlog position that the task starts from still exists",
     "routes": "whether each source has tables to replicate, and each route matches some",
-    "lower_case_table_names": "names that a server does not tell apart by case are not two",
+    "lower_case_table_names": "no two names differ only in case on a server that ignores case",
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     READ_ONLY: "the target takes writes",
     "local_infile": "the target takes the fast way to load rows",

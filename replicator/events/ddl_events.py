@@ -162,6 +162,15 @@ DDL_EVENTS = (
         fields=fields_of("source", "target", "member", "statement"),
     ),
     LogEvent(
+        "ddl.put-off",
+        "info",
+        (
+            "After a crash, a schema change waits until other sources have applied again what was "
+            "being applied then: it may change which part of the target a row belongs to"
+        ),
+        fields=fields_of("source", "target", "reason"),
+    ),
+    LogEvent(
         "ddl.stays-wider",
         "warning",
         (

@@ -41,9 +41,10 @@ TASK_FAULTS = (
     fault(
         "task.lease-lost",
         "task",
-        "Another process has taken over the task. This process ends",
+        "Another process has taken over the task. This process runs it no longer",
         "The process was suspended or cut off from the target, and did not renew its lease. It has "
-        "written nothing since, and ends with exit code 1. The message names the other process.",
+        "written nothing since. It ends with exit code 1, or stands by if it was started with "
+        "`--standby`. The message names the other process.",
         "If the other process should run the task, do nothing.",
         "Otherwise `stop` it there, and `run` the task here.",
     ),
@@ -186,7 +187,7 @@ SOURCE_FAULTS = (
         "source",
         "Another server has taken over a source, and has the transactions in another order, or "
         "others among them",
-        "A replica that may take over must keep the order of commits and get no writes of its own.",
+        "A replica that may take over must keep the order of commits and get no other writes.",
         "Point the task at the former server, then resume.",
         "Or copy again.",
     ),
@@ -254,15 +255,16 @@ SOURCE_FAULTS = (
         "source.unreadable",
         "source",
         "The task can't read the binlog, or can't be certain what an event in it means",
-        "The message says which of these cases it is:\n\n"
+        "The message says which of these cases it is:\n"
+        "\n"
         "* The password or a privilege is wrong.\n"
         "* Two replicas use the same server id.\n"
         "* `LOAD DATA` is logged as a statement.\n"
         "* An event is unknown, or its checksum does not match.\n"
-        "* Events are missing, doubled or out of order, twice at the same position.\n"
+        "* Events are missing, repeated or out of order, twice at the same position.\n"
         "* The source has logged an incident.\n"
-        "* An XA transaction was prepared before the task began to read, or the source no longer "
-        "has it.\n"
+        "* An XA transaction was prepared before the task began to read, or the source no longer"
+        " has it.\n"
         "* A transaction was rolled back in part.\n"
         "* A JSON value is logged in part.\n"
         "* An event is larger than `limits.largest-event`, or than its header says.",

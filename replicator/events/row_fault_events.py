@@ -20,7 +20,8 @@ ROW_FAULTS = (
         " for the lock. `stop`, set `safe-mode: true`, and `run` until the lock is resolved and"
         " the lag is 0. The task tracks these keys, and puts back what the deletion removes."
         " Don't delete the row on the target: the deletion that waits would then remove the new"
-        " row for good.",
+        " row for good. The same helps after a lock is resolved, if only one of the shards has the"
+        " row.",
     ),
     fault(
         "rows.refused",
@@ -136,10 +137,10 @@ ROW_FAULTS = (
     fault(
         "target.changed-by-others",
         "target",
-        "Something on the target changes rows that no shard has changed",
-        "A trigger of the target, an event that names it, a TTL of TiDB, or a foreign key with an "
-        "action. Each start looks for these, and a running task every minute: what they change "
-        "before that, the task does not notice.",
+        "Something on the target changes rows without a change in a shard",
+        "A trigger of the target, an event that names it, a TTL of TiDB, or a foreign key with an"
+        " action. Each start looks for these, and a running task does so every minute. It does"
+        " not notice what they change before that.",
         "Drop what the message names, then resume. `replicator compare` shows the rows that were "
         "changed.",
         "If it changes nothing that comes from the shards: name the check in "
@@ -149,7 +150,7 @@ ROW_FAULTS = (
         "target.not-transactional",
         "target",
         "The storage engine of a target can't roll back",
-        "Rows could be on the target twice after a lost connection.",
+        "After a lost connection, rows could be duplicated or missing.",
         "`ALTER TABLE … ENGINE=InnoDB` on the target, then resume.",
     ),
     fault(
@@ -216,7 +217,9 @@ DDL_FAULTS = (
         "BLACKHOLE, MERGE, or an unknown one.\n"
         "* A MERGE table is replicated, or contains tables that are.\n"
         "* A table that is not replicated gets the name of a replicated one.\n"
-        "* One ALTER contains both RENAME and other changes.",
+        "* One ALTER contains both RENAME and other changes.\n"
+        "* With `shard-mode: pessimistic`, a table is created as a shard of a target that [foreign "
+        "keys tie](../how-to/prepare-servers.md#foreign-keys-of-the-shards) to others.",
         "Make the statement's change by hand on the target, and `binlog skip` it; or `binlog"
         " replace` it.",
         "Or do it by hand and start after it: the message has the `meta:`.",

@@ -153,6 +153,24 @@ TASK_EVENTS = (
         no_row_lost="The task reads and writes nothing while it waits",
     ),
     LogEvent(
+        "task.standby",
+        "info",
+        "Another process runs the task. This one, started with `--standby`, waits to take over",
+        fields=fields_of(
+            host="the host of the other process",
+            process="the id of the other process",
+        ),
+    ),
+    LogEvent(
+        "task.takeover",
+        "info",
+        (
+            "The process that ran the task has ended or is gone. This one goes on from what it has "
+            "saved"
+        ),
+        fields=fields_of(former="the process that ran the task"),
+    ),
+    LogEvent(
         "task.source-left-out",
         "warning",
         (
@@ -169,8 +187,8 @@ TASK_EVENTS = (
         "task.stopped-unsaved",
         "warning",
         (
-            "A batch did not end in time, or the target was unavailable. The next start reads "
-            "its rows again; none is lost or doubled"
+            "A batch did not end in time, or the target was unavailable. The next start reads its"
+            " rows again; none is lost or duplicated"
         ),
         fields=fields_of(writer="the state of the writer"),
         no_row_lost="The next start reads again what is not saved",
@@ -234,9 +252,9 @@ TASK_EVENTS = (
         "Others can read or change a file with a password or key",
         fields=fields_of(finding="the file, its mode and what to do"),
         no_row_lost=(
-            "The task itself does nothing else because of it, but a reader of the password can "
-            "do on the servers what the account may. Restrict the file, and change the password "
-            "if somebody may have read it"
+            "The task itself does nothing else because of it, but a reader of the password can do"
+            " on the servers what the account may. Restrict the file, and change the password if"
+            " others may have read it"
         ),
     ),
     LogEvent(

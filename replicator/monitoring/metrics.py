@@ -32,7 +32,7 @@ Samples = Iterable[tuple[tuple[str, ...], float | None]]
 """Values of labels, and the figure; None where it is not known, which tells nothing."""
 
 STATES: tuple[TaskState, ...] = (
-    *("starting", "running", "pausing", "paused", "stopping", "stopped", "killed"),
+    *("starting", "standby", "running", "pausing", "paused", "stopping", "stopped", "killed"),
 )
 RESTART = "task.restart"
 """What a task that restarts by itself has as its fault: it needs nobody."""
@@ -179,7 +179,7 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric("replicator_state", "gauge", "1 for the state of the task.", ("state",), _states),
     _task(
         "needs_operator",
-        "1 where the task, or a part of it, does not go on before somebody acts.",
+        "1 if the task, or a part of it, is stopped until an operator acts.",
         needs_operator,
     ),
     StatusMetric(
@@ -240,7 +240,7 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     _by_source(
         "binlog_files_behind",
         "gauge",
-        "Binlog files that begin behind the position that a restart reads from.",
+        "Binlog files that begin after the position from which a restart reads.",
         _distance(lambda distance: distance.files_behind),
     ),
     _by_source(
@@ -296,14 +296,14 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
     StatusMetric(
         "replicator_lock_age_seconds",
         "gauge",
-        "Time since the first shard brought the statement, by the clock of its source.",
+        "Time since the first shard made the statement, by the clock of its source.",
         ("lock", "target"),
         _lock_ages,
     ),
     StatusMetric(
         "replicator_lock_held_events",
         "gauge",
-        "Row events behind a lock, which are read again when it is resolved.",
+        "Row events that a lock holds; they are read again when it is resolved.",
         ("lock", "target"),
         lambda status: [((lock.id, lock.target), lock.rows_held) for lock in status.locks],
     ),

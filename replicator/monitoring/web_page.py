@@ -67,7 +67,8 @@ def _head(body: ET.Element, status: TaskStatus) -> None:
     add_text(title, "span", condition(status), kind)
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     lag = seconds(largest_lag(status))
-    told = f"{status.state} for {age}, process {status.pid}, lag {lag}. As of {clock(_now())}"
+    runs = f"; {status.standby_for} runs it" if status.standby_for else ""
+    told = f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}. As of {clock(_now())}"
     add_text(body, "div", told, "dim")
 
 

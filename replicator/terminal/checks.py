@@ -102,7 +102,7 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbo
     text = Text("\n")
     if ALL in left_out:
         text.append("all checks are left out (ignore-checking-items: all):")
-        return text.append(" nobody knows whether the task can run.", "bold yellow")
+        return text.append(" whether the task can run is unknown.", "bold yellow")
     if left_out:
         names = ", ".join(sorted(left_out))
         text.append(f"left out by ignore-checking-items: {names}\n", "yellow")

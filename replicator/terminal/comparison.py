@@ -120,7 +120,7 @@ def remarks(result: TargetComparison) -> Iterator[str]:
     if result.repaired:
         yield f"{result.repaired:,} rows were made right"
     if result.held:
-        yield f"{result.held:,} rows wait behind a DDL lock"
+        yield f"{result.held:,} rows wait for a DDL lock"
     if result.unsettled:
         yield (
             f"{result.unsettled:,} rows differ, but the task has not applied all that the sources"

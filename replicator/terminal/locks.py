@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from replicator.printable_text import shown_json, shown_line
-from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
+from replicator.status import BinlogDistance, DifferingTarget, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
 from replicator.terminal.remedies import Framed, remedies_list
@@ -17,16 +17,33 @@ from replicator.terminal.remedies import Framed, remedies_list
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 
 
-def render_locks(locks: Sequence[LockStatus]) -> RenderableType:
-    """One panel for each lock."""
-    if not locks:
-        return Text("no open locks")
-    return Group(*map(lock_panel, locks))
+def render_locks(
+    locks: Sequence[LockStatus], differing: Sequence[DifferingTarget] = ()
+) -> RenderableType:
+    """One panel for each lock, and a list for each target whose shards differ."""
+    none = () if locks else (Text("no open locks"),)
+    return Group(*none, *map(lock_panel, locks), *map(differences_list, differing))
 
 
-def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
-    """The documented JSON text: ``task`` and ``locks``, each as in the status."""
-    values = {"task": task, "locks": plain(tuple(locks))}
+def differences_list(differing: DifferingTarget) -> Text:
+    """The shards of a target that are not as it is, and the notices."""
+    lines = [Text.assemble(("shards of ", ""), (shown_line(differing.target), "bold"), " differ")]
+    for shard in differing.shards:
+        who = f"  {shard.source}: {shard.member} "
+        lines += [Text(who + shown_line(text)) for text in shard.differences]
+    lines += [Text(f"  notice: {shown_line(notice)}", style="dim") for notice in differing.notices]
+    return Text("\n").join(lines)
+
+
+def locks_json(
+    task: str, locks: Sequence[LockStatus], differing: Sequence[DifferingTarget] = ()
+) -> str:
+    """The documented JSON text: ``task``, ``locks``, ``differing``, each as in the status."""
+    values = {
+        "task": task,
+        "locks": plain(tuple(locks)),
+        "differing": plain(tuple(differing)),
+    }
     return shown_json(values, indent=2)
 
 

@@ -24,7 +24,7 @@ def render_removed(task: str, targets: Iterable[str]) -> Text:
         lines += [
             "its targets stay, with their rows:",
             *names,
-            "before a full copy into them starts anew, empty them (TRUNCATE TABLE): a row that is",
+            "before a new full copy into them, empty them (TRUNCATE TABLE): a row that is",
             "there already is a duplicate, and one that its shard has deleted since would stay",
         ]
     return Text("\n".join(lines))

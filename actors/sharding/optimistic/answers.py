@@ -38,11 +38,8 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
-    Standing,
     StatementAnswer,
     TargetState,
     answer,
@@ -57,7 +54,8 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import fits, joined_names
+from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -404,8 +402,7 @@ class OptimisticAnswers:
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
-            narrows = verdict.before and verdict.after and fits(verdict.after, verdict.before)
-            if narrows:
+            if put.after and verdict.before and fits(shape_of(put.after), verdict.before):
                 return replace(entry_of(put.member, verdict, ()), refused=refusal)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
@@ -504,6 +501,7 @@ class OptimisticAnswers:
     async def say(self, target: TableName, member: Member, action: Action) -> None:
         """Save the operator's answer to an open statement."""
         await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
+        reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 
     # Rows.

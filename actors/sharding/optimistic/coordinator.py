@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import anyio
 
@@ -15,12 +15,9 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item
-from replicator.sharding.optimistic.answers import (
-    SETTLED,
-    Action,
-    Objection,
-    OpenStatement,
-)
+from replicator.sharding.optimistic.answers import SETTLED
+from replicator.sharding.optimistic.differences import Differences, differences_of
+from replicator.sharding.optimistic.standings import Action, Objection, OpenStatement
 from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
 from replicator.watermark import Place
 
@@ -154,6 +151,12 @@ class OptimisticCoordinator:
             ways=tuple(_ways(member, opened)),
         )
 
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """The targets whose members are not alike, and in what."""
+        histories = sorted(self._answers.histories.items())
+        found = {name: differences_of(history.state) for name, history in histories}
+        return {name: differences for name, differences in found.items() if differences}
+
     # The operator.
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
@@ -183,11 +186,11 @@ class OptimisticCoordinator:
             raise DisputedError(f"several shards have open statements of {lock}")
         name, member, opened = chosen[0]
         if opened.granted or opened.released or opened.action is not None:
-            raise UnlockError(f"the statement of {member} is being resolved already")
+            raise UnlockError(f"the task already resolves the statement of {member}")
         action = Action.SKIP if skip else Action.EXEC
         if opened.objection not in SETTLED[action]:
             raise UnlockError(
-                f"{opened.reason}. {action.value} can't settle that:"
+                f"{opened.reason}. {action.value} can't resolve this:"
                 f" {'; '.join(way.text for way in _ways(member, opened))}"
             )
         await self._answers.say(name, member, action)

@@ -32,8 +32,8 @@ class OptimisticMode:
     equal_structures = False
     joins_structures = True
     holds_rows = True
-    lets_shards_leave = True
     connects_shards = False
+    lets_shards_leave = True
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

@@ -314,7 +314,7 @@ class PessimisticGroup(GroupActor):
             where=where,
             scope=of_target(target),
             remedies=(
-                "if no row of it is needed: DROP it at the source, `binlog skip` this statement,"
+                "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
                 " then `replicator resume`",
                 COPY_ANEW,
             ),

@@ -26,8 +26,9 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 
@@ -76,7 +77,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = tools.units
-        self._sources = tools.sources
+        self._sources = tuple(tools.setups)
         self._blocked = tools.blocked
         self._tied = tools.tied
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
@@ -152,7 +153,7 @@ class LockCoordinator(Actor[LockMessage]):
         named = {self._registry.target_name(of): state for of, state in states.items()}
         if len(family) == 1:
             return untied_state(named[self._registry.target_name(family[0])])
-        return tied_state(unit.source, named, self._tied, applied=applied)
+        return tied_state(named, applied=applied)
 
     def _past(self, head: int) -> LockHistory:
         """What was decided of the items of a family, by the target that stands for it."""
@@ -206,7 +207,17 @@ class LockCoordinator(Actor[LockMessage]):
     def _known_targets(self) -> set[int]:
         recorded = {self._registry.target(name) for name in self._histories}
         with_members = {n for n, name in self._registry.targets() if name.table}
-        return recorded | with_members
+        return {target for target in recorded | with_members if not self._ties_unknown(target)}
+
+    def _ties_unknown(self, target: int) -> bool:
+        """Whether keys tied a target when its items were decided, and no source that is read has
+        shards of its family: what it is tied to is known when the others are read."""
+        name = self._registry.target_name(target)
+        past = self._histories.get(name)
+        if past is None or len(self._units) == len(self._sources):
+            return False
+        items = [*past.history, *([past.pending.resolved] if past.pending else [])]
+        return self._tied.family(name) == (name,) and any(item.target for item in items)
 
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
@@ -372,6 +383,10 @@ class LockCoordinator(Actor[LockMessage]):
         # An event without a time has 0.
         times = [item.event.statement.timestamp for item in items]
         return min(filter(None, times), default=None)
+
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """None: the shards of a target are to be alike."""
+        return {}
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError."""

@@ -27,8 +27,8 @@ class PessimisticMode:
     equal_structures = True
     joins_structures = False
     holds_rows = True
-    lets_shards_leave = False
     connects_shards = True
+    lets_shards_leave = False
     drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:

@@ -13,11 +13,10 @@ from dataclasses import replace
 from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.lock_state import LockHistory
 from actors.messages import GroupMessage, TargetSegment
-from actors.sharding.coordination import TiedTargets
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import PessimisticGroup, decide_together
-from replicator.mysql.names import Member, TableName
-from replicator.sharding.items import GroupState, MemberState
+from replicator.mysql.names import TableName
+from replicator.sharding.items import GroupState
 
 
 class TiedGroups(GroupActor):
@@ -70,11 +69,7 @@ def untied_state(state: GroupState[TableName]) -> GroupState[TableName]:
 
 
 def tied_state(
-    source: str,
-    states: Mapping[TableName, GroupState[TableName]],
-    tied: TiedTargets,
-    *,
-    applied: bool,
+    states: Mapping[TableName, GroupState[TableName]], *, applied: bool
 ) -> GroupState[TableName]:
     """The state of a family's group in a source, from what is saved of it by target.
 
@@ -86,45 +81,12 @@ def tied_state(
         raise not_a_family(states)
     # The versions of a source that is new to the task: the newest item is that of one target.
     base = max(bases)
-    labels = _labels(source, states, tied)
     members = (
-        (name, replace(m, version=max(m.version, base), target=str(target), connected=labels[name]))
+        (name, replace(m, version=max(m.version, base), target=str(target)))
         for target, state in states.items()
         for name, m in state.members
     )
     return GroupState(base, tuple(sorted(members, key=lambda member: member[0])))
-
-
-def _labels(
-    source: str, states: Mapping[TableName, GroupState[TableName]], tied: TiedTargets
-) -> dict[TableName, str]:
-    """What is the same for all tables that foreign keys connect: as it was saved, since tables may
-    have got other names, or as the server has it."""
-    saved: dict[TableName, MemberState] = {
-        name: member for state in states.values() for name, member in state.members
-    }
-    known: dict[str, str] = {}
-    for name, member in saved.items():
-        if member.connected and (label := tied.connected.get(Member(source, name))):
-            known[label] = member.connected
-    found = {}
-    for name, member in saved.items():
-        label = member.connected or tied.connected.get(Member(source, name), "")
-        if not label:
-            raise _unknown(Member(source, name), states)
-        found[name] = member.connected or known.get(label, label)
-    return found
-
-
-def _unknown(member: Member, family: Iterable[TableName]) -> FatalError:
-    return FatalError(
-        "target.keys-differ",
-        f"{member} was renamed or dropped before the task first read the foreign keys of its"
-        " source: the task does not know which tables they connected it with",
-        where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
-        scope=of_target(*family),
-        remedies=(COPY_ANEW,),
-    )
 
 
 def not_a_family(family: Iterable[TableName]) -> FatalError:

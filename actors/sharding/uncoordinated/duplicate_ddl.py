@@ -246,7 +246,7 @@ def _unclear(
     last = history.last(verdict.part)
     newer = (
         f"{last.member} has changed it on the target ({last.text[:300]}), and {member} has not"
-        " brought that change"
+        " made that change"
         if last
         else f"other shards have it as the target has it, and in {member} it is different"
     )

@@ -26,6 +26,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import UnlockError
 from replicator.watermark import Place
@@ -37,8 +38,8 @@ class UncoordinatedMode:
     equal_structures = False
     joins_structures = False
     holds_rows = False
-    lets_shards_leave = False
     connects_shards = False
+    lets_shards_leave = False
     drops_databases = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
@@ -143,6 +144,12 @@ class Uncoordinated:
         """Nothing ever waits."""
         return ()
 
+    def differences(self) -> Mapping[TableName, Differences[Member]]:
+        """None: the shards of a target are to be alike."""
+        return {}
+
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""
-        raise UnlockError("the task has no locks: its shard-mode is not pessimistic")
+        raise UnlockError(
+            "the task has no locks: its shard-mode is neither pessimistic nor optimistic"
+        )

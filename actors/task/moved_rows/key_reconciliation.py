@@ -29,21 +29,21 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseAddress,
     DatabaseUnavailableError,
 )
-from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import HIDDEN
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.changed_shard import ChangedTooMuchError
 from replicator.pipeline.copy.copy_plan import plan_copy
+from replicator.pipeline.copy.key_conflicts import key_parts
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.pipeline.moved_rows.key_holders import KeyHolder, TooOldError
 from replicator.pipeline.moved_rows.moved_rows import OtherKeyError
 from replicator.pipeline.moved_rows.shared_keys import Survey, forget_settled, is_applied, survey
-from replicator.pipeline.plans.planning import PlanError, filled_column, target_column
+from replicator.pipeline.plans.planning import PlanError, target_column
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.types import ExpressionError
-from replicator.rows.values.fields import escape
 from replicator.schema.structure.inspection import read_table, read_target
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Column, Table
 
 LOOKS, LOOK_SECONDS = 50, 0.2
 """How often, and at which distance, it is looked whether what was seen is applied; if it is not by
@@ -70,8 +70,12 @@ async def shards_of(
 
 def key_columns(target: Table) -> list[TargetColumn]:
     """The columns of a target's key."""
+    return list(map(target_column, _key(target)))
+
+
+def _key(target: Table) -> list[Column]:
     assert target.row_key is not None, f"{target.schema}.{target.name} has no key"
-    return [target_column(c) for n in target.row_key.columns if (c := target.column(n)) is not None]
+    return [c for name in target.row_key.columns if (c := target.column(name)) is not None]
 
 
 async def holder_of(
@@ -103,11 +107,10 @@ async def holder_of(
         passing = rules_for(setup.expression_filters, member.name, structure)
         condition = passing.copied if passing else ""
         copy = plan_copy(member.source, structure, fingerprint, target, 0, rules, condition)
-        made = [filled_column(str(member), target, column) for column in rules.extracted]
+        key = key_parts(_key(target), target, rules)
     except (ExpressionError, PlanError, ChangedTooMuchError) as error:
         raise NotYetError(str(error)) from error
-    extracted = tuple((folded(column.name), escape(value)) for column, value in made)
-    return KeyHolder(copy, setup.address, server, applied, extracted)
+    return KeyHolder(copy, setup.address, server, applied, key)
 
 
 def _fingerprint(address: DatabaseAddress, name: bytes) -> str:

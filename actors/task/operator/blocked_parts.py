@@ -253,11 +253,12 @@ def recopy_wanted(
     status: TaskStatus,
     task_mode: str,
     arguments: Mapping[str, Any],
-    known: Collection[TableName],
+    known: Mapping[TableName, Collection[str]],
 ) -> frozenset[TableName]:
-    """The targets named in ``arguments``, of those that are ``known``.
+    """The targets named in ``arguments``, and those with shards of a source that is named there.
 
-    Raises ValueError where they can't be copied again as the task is now.
+    ``known``: all targets, each with the sources of its shards. Raises ValueError where they can't
+    be copied again as the task is now.
     """
     if task_mode != "all":
         raise ValueError(
@@ -267,7 +268,9 @@ def recopy_wanted(
         raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
     if status.copy is None or status.copy.state != "finished":
         raise ValueError("a target can be copied again when the full copy has finished")
-    targets = named_parts(arguments, known, ()).targets
+    named = named_parts(arguments, known, {s for sources in known.values() for s in sources})
+    of_sources = {target for target, of in known.items() if named.sources.intersection(of)}
+    targets = named.targets | of_sources
     names = {shown(target) for target in targets}
     changing = {name for lock in status.locks for name in (lock.target, *lock.tied)}
     changing |= {t.target for t in status.targets if t.ddl}

@@ -15,6 +15,8 @@ from replicator.sharding.items import Claim
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.status import (
     BinlogDistance,
+    DifferingShard,
+    DifferingTarget,
     LockClaim,
     LockConflict,
     LockSource,
@@ -30,6 +32,21 @@ _SHOWN = 500
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
     """All open locks; none where DDL is not coordinated."""
     return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
+
+
+def differing_targets(running: RunningTask) -> tuple[DifferingTarget, ...]:
+    """The targets whose shards differ, and in what; only where that is no fault."""
+    return tuple(
+        DifferingTarget(
+            str(target),
+            tuple(
+                DifferingShard(member.source, str(member.name), texts)
+                for member, texts in found.members.items()
+            ),
+            found.notices,
+        )
+        for target, found in running.coordination.differences().items()
+    )
 
 
 def binlog_distance(running: RunningTask, source: str) -> BinlogDistance | None:
@@ -66,8 +83,8 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         else None,
         remedies=(*_blocked(running), *_ways(task, lock)),
         reason=lock.reason,
-        shard=str(Member(view.owner, view.item.member)) if lock.reason and view.owner else "",
         tied=tuple(map(str, lock.tied)),
+        shard=str(Member(view.owner, view.item.member)) if lock.reason and view.owner else "",
     )
 
 
@@ -165,8 +182,8 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     if lacking:
         yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
         yield (
-            f"`{unlock}`: it is executed now; the shards that lack it may bring it later, and their"
-            " rows are matched by column name"
+            f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"
+            " and their rows are matched by column name"
         )
         yield f"`{unlock} --action skip`: all shards count as having it, and it is not executed"
     else:

@@ -77,7 +77,9 @@ async def unlock(
     except UnlockError as error:
         return Reply(ok=False, error=str(error))
     except TimeoutError:
-        return Reply(ok=False, error="no answer in time: `replicator status` tells what it does")
+        return Reply(
+            ok=False, error="no answer in time: `replicator status` shows what the task does"
+        )
     return Reply(ok=True)
 
 

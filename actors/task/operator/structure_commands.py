@@ -240,7 +240,7 @@ async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -
     if statement.kind is not StatementKind.CREATE_TABLE or not _plain(statement):
         detail = f" ({statement.detail})" if statement.kind is StatementKind.UNKNOWN else ""
         raise ValueError(
-            f"one CREATE TABLE with columns is wanted, such as SHOW CREATE TABLE shows; this is"
+            "one CREATE TABLE with columns is needed, as SHOW CREATE TABLE shows it; this is"
             f" {statement.kind.value}{detail}: {sql[:200]}"
         )
     defaults = await anyio.to_thread.run_sync(_defaults_of, setup.address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
@@ -13,7 +14,13 @@ from actors.faults import FatalError, Recovery
 from actors.refusals import refusal
 from actors.task.resources.leftovers import refuse_incomplete
 from replicator.downstream.meta.all_tables import create_tables
-from replicator.downstream.meta.lease import LEASE_SECONDS, Lease, LeaseHeldError, LeaseLostError
+from replicator.downstream.meta.lease import (
+    LEASE_SECONDS,
+    Lease,
+    LeaseHeldError,
+    LeaseLostError,
+    LeaseState,
+)
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,
@@ -54,6 +61,33 @@ class LeaseKeeper:
         try:
             return await self._take(stop, forgetting=forgetting)
         except MySQLError as error:
+            raise refusal(self._connection.address, error, source=None) from error
+
+    async def stand_by(self, stop: anyio.Event, tell: Callable[[LeaseState], None]) -> bool:
+        """Take the lease as soon as no other process has it; False on ``stop``.
+
+        ``tell`` gets the other process's lease, again and again. Raises what `take` raises, but for
+        LeaseHeldError.
+        """
+        while not stop.is_set():
+            state = await self._held_elsewhere()
+            if state is None:
+                # Another one that stands by may be faster.
+                with suppress(LeaseHeldError):
+                    return await self.take(stop)
+                continue
+            tell(state)
+            with anyio.move_on_after(min(LOOK_SECONDS, state.remaining)):
+                await stop.wait()
+        return False
+
+    async def _held_elsewhere(self) -> LeaseState | None:
+        """Whose the lease is; read without a lock, which would hold up its holder."""
+        try:
+            return await self._lease.found(self._connection)
+        except MySQLError as error:
+            if error_code(error) in NO_SUCH_TABLE:
+                return None
             raise refusal(self._connection.address, error, source=None) from error
 
     async def _begin(self, *, forgetting: bool) -> None:
@@ -122,7 +156,7 @@ def lease_lost(error: LeaseLostError) -> FatalError:
     """What it means that another process has the lease: this one ends."""
     return FatalError(
         "task.lease-lost",
-        f"{error}. This process has written nothing since then, and ends",
+        f"{error}. This process has written nothing since then, and runs the task no longer",
         where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
         remedies=(
             "if the other process should run the task, do nothing",

@@ -40,8 +40,8 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
         raise FatalError(
             "task.other-tables",
             f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
-            " other columns: another program made it (TiDB Data Migration has tables of such"
-            " names, too), or another version of this one",
+            " other columns: another program created it (TiDB Data Migration has tables with"
+            " these names, too), or another version of this program",
             where=f"the meta-schema {meta_schema} of the target",
             remedies=(
                 "give the task another `name:`, or another `meta-schema:`, in the task file;"

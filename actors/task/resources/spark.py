@@ -97,6 +97,16 @@ class TaskSpark:
         if is_local(self._task.spark.master):
             self._begun = Opening(self._open_busy)
 
+    async def warm_up(self, wished: anyio.Event) -> bool:
+        """Wait until a Spark of this host has started, or ``wished`` is set; whether it has.
+
+        An application on a cluster would keep executors that nobody uses: it is left alone.
+        Raises what `context` does.
+        """
+        if not is_local(self._task.spark.master):
+            return True
+        return await self.context_unless(wished) is not None
+
     async def context(self) -> SparkContext:
         """The application, started if there is none. Raises FatalError, TransientError."""
         context = await self.context_unless(anyio.Event())

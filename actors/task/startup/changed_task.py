@@ -202,7 +202,7 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
         state = load_group(text)
         behind = [m for m, saved in state.members if saved.version < versions.get(name, 0)]
         if behind:
-            return f"{behind[0]} has not come to the newest schema change of {name}"
+            return f"{behind[0]} has not reached the newest schema change of {name}"
     low_watermarks = dict(checkpoint.low_watermarks)
     if any(low_watermarks.get(name) != watermark for name, watermark in checkpoint.high_watermarks):
         return "the last run did not end in order, so that rows will be read again"

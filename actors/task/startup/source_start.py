@@ -125,7 +125,7 @@ async def _load(
 async def _tell(
     setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
 ) -> None:
-    """Note what the operator has told; what the checkpoint has by now is forgotten."""
+    """Add the operator's declarations; those that the checkpoint already has are forgotten."""
     store = DeclaredStructureStore(meta)
     saved = (
         BinlogPosition(checkpoint.file, checkpoint.offset).key
@@ -144,10 +144,9 @@ async def _tell(
 async def load_stopped(
     source: str, registry: SchemaRegistry, meta: MetaStore
 ) -> BinlogPosition | None:
-    """Where a source is saved that is not to be read now; None where nothing is saved of it.
-
-    Its members go into the registry, as they are saved: others decide by them what a statement
-    may do to a target. The server is not asked for anything.
+    """The saved position of a source that is not read now; None where nothing is saved. Its saved
+    members go into the registry, since the effect of other sources' statements on a target depends
+    on them. The server is not queried.
     """
     checkpoint = await meta.load(source)
     if checkpoint is None:
@@ -287,9 +286,8 @@ async def _gtids(
     position: BinlogPosition,
     known: str,
 ) -> str:
-    """The GTIDs executed at a position, of a source that is to be followed by them.
-
-    Empty where they can't be told, and for any other source as they are ``known``.
+    """The GTIDs executed at a position, of a source that is followed by GTID. Empty where they
+    can't be determined; for any other source the ``known`` ones.
     """
     if known or not setup.use_gtid:
         return known
@@ -303,9 +301,8 @@ async def _gtids(
 async def _resume(
     setup: SourceSetup, upstream: Connection, server: ServerIdentity, start: GtidStart
 ) -> SourcePosition | None:
-    """Where reading begins, to be saved before any row with the server that it is a place of.
-
-    None where that can't be told: the reader tells what is wrong.
+    """The position where reading begins, to be saved with its server before any row. None where it
+    can't be determined: the reader reports the reason.
     """
     try:
         executed = start.normalised(mariadb=not server.server_uuid)
@@ -369,7 +366,7 @@ async def refuse_uncopied(
     """Raise FatalError where one of the source's ``tables`` is no member and should be.
 
     Those of ``blocked`` targets are not looked at, since nothing is written there. Members are in
-    ``registry`` by now. A table that a statement behind ``read_from`` creates is going to be one.
+    ``registry`` by now. A table that a statement after ``read_from`` creates will become one.
     Raises TransientError, DatabaseUnavailableError, the server's error, too.
     """
     copied = setup.source in await CopyStore(meta).copies()

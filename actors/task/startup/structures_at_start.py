@@ -127,7 +127,7 @@ def note_structures(
         else:
             doubtful.append(str(name))
             first = changes[0].sql if changes else "?"
-            doubt = f"it was read behind a statement that may change it: {first}"
+            doubt = f"it was read after a statement that may change it: {first}"
             registry.learn(number, at, guess(_without_added(structure, changes), doubt))
         if structure is not None:
             registry.learn(number, changes[-1].at, KnownStructure(structure, Provenance.READ))

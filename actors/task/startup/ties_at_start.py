@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import pymysql.err
@@ -11,6 +11,7 @@ from actors.faults import COPY_ANEW, FatalError, Parts, TransientError, of_targe
 from actors.sharding.coordination import TiedTargets
 from actors.task.resources.resources import Resources
 from actors.task.startup.check_scope import task_to_check
+from actors.task.startup.source_start import SourceStart
 from actors.task_setup import address_of
 from replicator.checks.schema.structures import read_shards
 from replicator.checks.schema.tied_tables import Ties, has_acting_keys, logs_cascades, ties_of
@@ -42,6 +43,31 @@ class TiesAtStart:
             return Parts(blocked.targets | self.referenced.keys(), blocked.sources)
         return blocked
 
+    def connect(self, source: str, start: SourceStart, registry: SchemaRegistry) -> SourceStart:
+        """A start with what foreign keys connect in the states of its groups: as it was saved,
+        since tables may have got other names, or as the server has it.
+
+        Raises FatalError where neither tells.
+        """
+        groups = dict(start.groups)
+        for family in (family for family in self.tied.families if len(family) > 1):
+            numbers = [n for n in map(registry.target, family) if n in groups]
+            states = {n: state for n in numbers if (state := groups[n].state) is not None}
+            members = {name: m.connected for s in states.values() for name, m in s.members}
+            present = {name: self.tied.connected.get(Member(source, name)) for name in members}
+            saved = {present[name]: text for name, text in members.items() if text}
+            for number, state in states.items():
+                labels = {
+                    n: members[n] or saved.get(present[n]) or present[n] for n, _ in state.members
+                }
+                unknown = [name for name, text in labels.items() if not text]
+                if unknown:
+                    raise _unconnected(Member(source, unknown[0]), family)
+                connected = ((n, replace(m, connected=labels[n] or "")) for n, m in state.members)
+                state = replace(state, members=tuple(connected))
+                groups[number] = replace(groups[number], state=state)
+        return replace(start, groups=groups)
+
     def confirm(self, registry: SchemaRegistry) -> None:
         """Raise FatalError where a member is followed whose keys act, and can't be tied.
 
@@ -66,6 +92,17 @@ def _gone(shard: Member) -> tuple[str, str]:
         f"{shard} had these foreign keys where the task stopped reading, and the server has none of"
         " them now, so rows may have changed by keys that the task can no longer compare",
         COPY_ANEW,
+    )
+
+
+def _unconnected(member: Member, family: Iterable[TableName]) -> FatalError:
+    return FatalError(
+        "target.keys-differ",
+        f"{member} was renamed or dropped before the task first read the foreign keys of its"
+        " source: the task does not know which tables they connected it with",
+        where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
+        scope=of_target(*family),
+        remedies=(COPY_ANEW,),
     )
 
 

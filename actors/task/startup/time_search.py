@@ -38,7 +38,7 @@ async def position_at(
     found = await look_up(setup, server, upstream, partial(first_since, file=file, moment=wanted))
     if found is None:
         way = "name the place by `binlog-name` and `binlog-pos` of the instance's `meta`"
-        raise _no_start(setup, moment, "its binlog does not tell where transactions begin", (way,))
+        raise _no_start(setup, moment, "its binlog does not show where transactions begin", (way,))
     return found
 
 

@@ -1,1 +1,1 @@
-"""Building what runs while a task follows its sources."""
+"""Building the actors that run while a task follows its sources."""

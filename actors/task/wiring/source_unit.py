@@ -1,4 +1,4 @@
-"""One source of a running task: its reader and its groups, from incarnation to incarnation.
+"""One source of a running task: its reader and its groups, across restarts.
 
 A restart is how a source reads again what it held: the reader stops between two segments, the
 groups hand over what they have, the writer applies and saves it, and a new reader with new groups
@@ -28,9 +28,8 @@ from replicator.watermark import Watermark
 
 
 class SourceUnit:
-    """Starts a source's actors and, when asked, starts them anew from its saved position.
-
-    ``coordination`` makes the groups of an incarnation, ``make_reader`` its reader.
+    """Starts a source's actors and, on request, restarts them from its saved position.
+    ``coordination`` makes the groups of a run, ``make_reader`` its reader.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class SourceUnit:
             reach(Failpoint.SOURCE_RESTARTED)
 
     def restart(self) -> None:
-        """Start the source anew from its saved position; returns at once."""
+        """Restart the source from its saved position; returns at once."""
         self._restart.set()
 
     @property
@@ -112,8 +111,8 @@ class SourceUnit:
     async def _apply_before(self, error: FatalError, segment: int) -> None:
         """Let everything up to a segment be applied and saved before a fault ends the source.
 
-        The remedies of a fault tell the operator to start behind what it names: whatever stands
-        before that must be on the target by then.
+        The remedies of a fault may say to start after the event that it names, so everything before
+        that must be on the target.
         """
         self._log.info("source.finishing", reason=error.message[:500])
         self.reader.progress.error = error.message

@@ -1,4 +1,4 @@
-"""Building what runs while a task follows its sources: each actor with what it works with."""
+"""Building the actors that run while a task follows its sources, each with its dependencies."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ from replicator.status import now
 from replicator.watermark import Place
 
 TARGET_PATIENCE = 10.0
-"""Seconds for which executors try to reach the target before `status` tells, and a stop gets
-through."""
+"""Seconds for which executors try to reach the target before `status` shows it and a stop takes
+effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,12 @@ class RunningTask:
 
     @property
     def registry(self) -> SchemaRegistry:
-        """The structures and the numbers of what is replicated."""
+        """The structures and the numbers of the replicated tables."""
         return self.writer.registry
 
     def applied_to(self, target: TableName, source: str) -> int:
-        """The place (key) up to which a target has everything of a source; 0 where rows of it are
-        held, or that is not known."""
+        """The position (key) up to which a target has everything of a source; 0 where rows of it
+        are held, or where it is unknown."""
         unit = self.units.get(source)
         if unit is None or not unit.running or unit.restarting or unit.reader.held.holds(target):
             return 0
@@ -136,7 +136,7 @@ async def wire(
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``tracks_keys``: keys that are deleted from shared targets are noted; ``ties``:
+    a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked; ``ties``:
     the targets that foreign keys tie.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
@@ -165,7 +165,7 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
-    # Last: what the operator gives from here on is added to these.
+    # Last: the operator's later overrides are added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
     for source, start in starts.items():
@@ -208,12 +208,11 @@ def _tools(
     ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
-        columns_of(resources.setups),
+        resources.setups,
         writer,
         resources.tracker,
         resources.meta,
         units,
-        tuple(resources.setups),
         resources.blocked.targets,
         ties.tied,
     )
@@ -298,6 +297,7 @@ async def _writer(
             SourceState(start.resume, start.groups),
             dict(start.low_watermarks),
             partial(open_items, source),
+            start.high_watermarks,
         )
         for source, start in starts.items()
     }
@@ -308,6 +308,7 @@ async def _writer(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
+            unfinished=await meta.unfinished(resources.setups.keys() - starts.keys()),
         ),
         registry,
         trackers,

@@ -246,13 +246,12 @@ class BinlogConnection:
         expected, start = self._source.expected, self._start
         if expected is not None and not expected.is_same(info.identity):
             raise OtherServerError(
-                f"{self._source} is another server now: it has {info.identity}, and what was read"
-                f" before came from the one with {expected}. Positions of two servers can't be"
-                " compared."
+                f"{self._source} is another server now: it has {info.identity}, and the task read"
+                f" from the one with {expected}. Positions of two servers can't be compared."
             )
         if expected is not None and not expected.names_alike(info.identity):
             raise OtherNamesError(
-                f"{self._source} has another lower_case_table_names than before: now it takes"
+                f"{self._source} has another lower_case_table_names than before: now it compares"
                 f" names of tables {'without' if info.folds_names else 'with'} their case"
             )
         # A set that the operator names may hold more: the server says what it makes of it.
@@ -260,7 +259,7 @@ class BinlogConnection:
         if start.gtid and not named and not self._has_executed(info, start.gtid):
             raise OtherBinlogError(
                 f"{self._source} does not know the transactions up to which its binlog was read"
-                f" ({start.gtid}): its binlog was begun anew or lost its end, or another server"
+                f" ({start.gtid}): its binlog was reset or has lost its end, or another server"
                 " answers."
             )
 

@@ -132,9 +132,9 @@ class PacketBuffer(Structure):
         ends = not self._pieces and len(payload) and payload[0] in (0xFE, 0xFF)
         if number != expected and not ends:
             raise DamagedStreamError(
-                f"Packet {number} came where packet {expected} was due (their numbers count to 255"
-                " and begin anew): something between this host and the server lost, doubled or"
-                " reordered packets. Connect to the server directly."
+                f"Packet {number} came where packet {expected} was expected: something between"
+                " this host and the server lost, repeated or reordered packets. Connect to the"
+                " server directly."
             )
 
     def _length(self) -> int:

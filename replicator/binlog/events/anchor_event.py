@@ -72,7 +72,7 @@ def first_anchor_of(file: str, event: bytes) -> AnchorEvent | None:
     if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
         return None
     raise DamagedStreamError(
-        f"The beginning of binlog file {file} was asked for, and a {describe(kind)} event comes"
+        f"The beginning of binlog file {file} was requested, but a {describe(kind)} event comes"
         f" before the format description. {DAMAGED}."
     )
 
@@ -121,15 +121,15 @@ class AnchorSearch:
             return None
         if self._checksum is None:
             raise DamagedStreamError(
-                f"The {describe(kind)} event comes before the one that says how the file's events"
-                f" are written. {DAMAGED}."
+                f"The {describe(kind)} event comes before the format description of the file."
+                f" {DAMAGED}."
             )
         _check_sum(event, self._checksum)
         _, size, end = HEAD.unpack_from(event)
         if end and (end - size) % MAX_OFFSET != self._anchor.offset:
             raise DamagedStreamError(
                 f"The {describe(kind)} event begins at {(end - size) % MAX_OFFSET}, where"
-                f" {self._anchor.offset} was asked for: events are missing. {DAMAGED}."
+                f" {self._anchor.offset} was requested: events are missing. {DAMAGED}."
             )
         return self._is_it(event)
 

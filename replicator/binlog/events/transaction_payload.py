@@ -147,8 +147,8 @@ def _opened(compression: int, data: bytes) -> BinaryIO:
     if compression == _NOT_COMPRESSED:
         return io.BytesIO(data)
     raise UnsupportedEventError(
-        f"A transaction is compressed with algorithm {compression}, which is not known here. "
-        "Set binlog_transaction_compression=OFF on the source."
+        f"A transaction is compressed with algorithm {compression}, which this program does not"
+        " know. Set binlog_transaction_compression=OFF on the source."
     )
 
 

@@ -132,8 +132,8 @@ class FileState:
         begin = (end - size) % _WRAP
         if end and begin != position.before % _WRAP and not self._stands_apart(event, kind, begin):
             raise DamagedStreamError(
-                f"Events are missing, doubled or out of order: the {describe(kind)} event begins at"
-                f" {begin}, and the one before it ended at {position.before}. {DAMAGED}."
+                f"Events are missing, repeated or out of order: the {describe(kind)} event begins"
+                f" at {begin}, and the one before it ended at {position.before}. {DAMAGED}."
             )
         position.end_event(end)
 
@@ -158,8 +158,8 @@ class FileState:
         self.in_doubt = False
         if crc32(event) == CRC_RESIDUE:
             raise DamagedStreamError(
-                f"The beginning of {self.position.file} says that its events have no checksums, and"
-                f" the {describe(event[4])} event has one. {DAMAGED}."
+                f"The beginning of {self.position.file} says that its events have no checksums,"
+                f" but the {describe(event[4])} event has one. {DAMAGED}."
             )
 
     def begins_sending(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
@@ -271,8 +271,8 @@ class FileState:
     def _stands_elsewhere(self, end: int) -> DamagedStreamError:
         position = self.position
         return DamagedStreamError(
-            f"The source says that it stands at {position.file}:{end}, and what it has sent ends at"
-            f" {position}: events are missing. {DAMAGED}."
+            f"The source reports the position {position.file}:{end}, but the events that it has"
+            f" sent end at {position}: events are missing. {DAMAGED}."
         )
 
     def on_previous_gtids(self, event: bytes) -> None:
@@ -296,8 +296,8 @@ class FileState:
         self._broken_off = False
         if gtid is not None:
             raise DamagedStreamError(
-                f"The file before {self.position.file} ended without saying so, and its end is"
-                f" missing: {gtid} was in it. {DAMAGED}."
+                f"The file before {self.position.file} has no end event, and its last"
+                f" transactions are missing: {gtid} was in it. {DAMAGED}."
             )
 
     def check_failed(self, event: bytes) -> None:

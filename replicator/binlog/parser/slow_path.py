@@ -88,8 +88,8 @@ class SlowPath:
         size = SIZE.unpack_from(event, 9)[0]
         if size != len(event):
             raise DamagedStreamError(
-                f"A {describe(event[4])} event says that it has {size} bytes, and {len(event)} have"
-                " come: something between this host and the server damages the stream."
+                f"A {describe(event[4])} event says that it has {size} bytes, and {len(event)}"
+                " have arrived: something between this host and the server damages the stream."
             )
         self._state.files.advance(event)
         self._state.segment.bytes += size

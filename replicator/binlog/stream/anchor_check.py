@@ -64,9 +64,9 @@ class AnchorCheck:
 
     def _gone(self, reason: str) -> OtherBinlogError:
         return OtherBinlogError(
-            f"The event that was read at {self._anchor} is no longer there:"
-            f" {reason} The binlog was begun anew (RESET MASTER, RESET BINARY LOGS AND GTIDS), or"
-            " lost its end in a crash, or another server answers."
+            f"The event that was read at {self._anchor} is no longer there: {reason} The binlog"
+            " was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or has lost its end in a"
+            " crash, or another server answers."
         )
 
 

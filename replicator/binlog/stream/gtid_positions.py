@@ -222,8 +222,8 @@ def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> Gt
         sought.transactions - search.transactions.keys()
     )
     raise OtherOrderError(
-        "Its binlog has the transactions that are on the target in another order than the server"
-        f" before: at no place are these the ones executed: {'; '.join(sorted(missing))}."
+        "Its binlog has the transactions that are on the target in another order than the former"
+        f" server. At no position are exactly these executed: {'; '.join(sorted(missing))}."
     )
 
 
@@ -239,7 +239,8 @@ def _refuse_back_step(heads: TransactionHeads) -> None:
     if before is not None and gtid.sequence <= before.sequence:
         raise OtherOrderError(
             f"In its binlog {gtid} follows {before} (at {heads.boundary.binlog}): one of them was"
-            " written apart from the other's server, and may not have been read there."
+            " written independently of the other's server, so the task may not have read it"
+            " there."
         )
 
 
@@ -254,9 +255,9 @@ def _refuse_unread(sought: GtidSearch, heads: TransactionHeads) -> None:
     for (domain, server), number in sorted(heads.written.items()):
         if 0 < known.get((domain, server), 0) < number:
             raise OtherOrderError(
-                f"Its binlog has transactions up to {domain}-{server}-{number}, and of that server"
-                f" those up to {domain}-{server}-{known[domain, server]} had come to the one"
-                " that took over from it."
+                f"Its binlog has transactions up to {domain}-{server}-{number}, and of that"
+                f" server those up to {domain}-{server}-{known[domain, server]} had reached the"
+                " one that took over from it."
             )
 
 
@@ -277,8 +278,8 @@ class _Sequence:
         before = self._last.newest(gtid.domain)
         if before is not None and gtid.sequence != before.sequence + 1:
             raise OtherOrderError(
-                f"In its binlog {gtid} follows {before} (at {where.binlog}), so the transactions"
-                " that are on the target can't be told from others."
+                f"In its binlog {gtid} follows {before} (at {where.binlog}), so the task can't"
+                " tell the transactions that are on the target from others."
             )
         self._last.add(gtid)
 
@@ -287,8 +288,8 @@ def _misplaced(executed: str, heads: TransactionHeads) -> OtherOrderError:
     there = heads.boundary
     first = "its end" if heads.waiting else f"the first transaction that is new ({heads.gtid})"
     return OtherOrderError(
-        f"At {there.binlog}, before {first}, its binlog holds {there.gtid or 'no GTIDs'}, and what"
-        f" was read from the server before is {executed}: one of them has transactions that the"
+        f"At {there.binlog}, before {first}, its binlog has {there.gtid or 'no GTIDs'}, but the"
+        f" task has read from the former server {executed}: one of them has transactions that the"
         " other lacks, or has them in another order."
     )
 

@@ -87,10 +87,10 @@ def _collision(finding: KeyFinding) -> CheckResult:
     amount = "" if tally.whole else f"in a sample of {tally.looked_at:,}, "
     told = "one value is" if tally.shared == 1 else f"{tally.shared:,} values are"
     text = (
-        f"{amount}{told} there more than once among the shards, as values of {_key(finding)}: "
-        f"{'; '.join(map(_example, examples[:_SHOWN]))}. The target can have one row of each; the "
-        f"other {tally.by_member.total() - tally.shared:,} would stop the task, or be lost with "
-        "on-duplicate-logical replace or ignore"
+        f"{amount}{told} found more than once among the shards, as values of {_key(finding)}:"
+        f" {'; '.join(map(_example, examples[:_SHOWN]))}. The target can have one row of each;"
+        f" the other {tally.by_member.total() - tally.shared:,} would stop the task, or be lost"
+        " with on-duplicate-logical replace or ignore"
     )
     if tally.shared > _SHOWN:
         largest = sorted(tally.by_member.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]

@@ -474,8 +474,8 @@ async def _not_enforced(target: Connection) -> tuple[str, str] | None:
         return None
     return (
         "the target does not enforce foreign keys: its tidb_enable_foreign_key is OFF",
-        "Run SET GLOBAL tidb_enable_foreign_key = ON on the target, create the foreign keys of its"
-        " tables anew, and start the task again.",
+        "Run SET GLOBAL tidb_enable_foreign_key = ON on the target, create the foreign keys of"
+        " its tables again, and start the task again.",
     )
 
 

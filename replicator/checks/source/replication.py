@@ -46,7 +46,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
         return [
             place.failed(
                 "replication_privilege",
-                f"the source does not tell its binlog position: {error.args[-1]}",
+                f"the source does not report its binlog position: {error.args[-1]}",
                 grant,
             )
         ]
@@ -212,8 +212,8 @@ async def _mysql_gtid(place: CheckedPart, connection: Connection, gtid: str) -> 
         return place.failed(
             "meta_position",
             f"the source has purged transactions that come after {gtid}: {purged}",
-            "Start anew with task-mode: all and 'replicator run --remove-meta', or from a GTID "
-            "set that contains @@GLOBAL.gtid_purged",
+            "Start over with task-mode: all and 'replicator run --remove-meta', or from a GTID"
+            " set that contains @@GLOBAL.gtid_purged",
         )
     return place.passed("meta_position", f"the source has its binlog from {gtid}")
 

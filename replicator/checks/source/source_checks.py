@@ -185,8 +185,8 @@ async def check_merge_tables(
         results.append(
             place.failed(
                 "merge_tables",
-                f"{listed(doubled)} have no rows of their own, but those of other tables (engine"
-                " MERGE): the target would have them twice",
+                f"{listed(doubled)} have the rows of other tables (engine MERGE): the target"
+                " would have them twice",
                 "Leave them out, by ignore-tables in the block-allow-list",
             )
         )
@@ -200,7 +200,7 @@ async def check_merge_tables(
                     "merge_tables",
                     f"{merge} is a MERGE table over {listed(under)}: the binlog shows rows that"
                     " arrive through it under its own name, and the target would lack them",
-                    f"DROP TABLE {name.quoted}; or, if nobody writes through it,"
+                    f"DROP TABLE {name.quoted}; or, if nothing writes through it,"
                     " ignore-checking-items: [merge_tables]",
                 )
             )

@@ -174,10 +174,11 @@ async def _cascades(
             _effect(
                 (name,),
                 TARGET_CASCADES,
-                f"{name} has the foreign key {constraint} with an action: when somebody changes or"
-                f" deletes a row of {other}, which is no target of the task, rows of {name} change",
+                f"{name} has the foreign key {constraint} with an action: when a client changes"
+                f" or deletes a row of {other}, which is no target of the task, rows of {name}"
+                " change",
                 drop,
-                _ignore(TARGET_CASCADES, f"nobody changes keys of {other} or deletes its rows"),
+                _ignore(TARGET_CASCADES, f"nothing changes keys of {other} or deletes its rows"),
             )
         )
     return results

@@ -56,7 +56,7 @@ async def check_empty(connection: Connection, table: Table) -> list[CheckResult]
             "target_rows",
             f"{name} has rows before the full copy, about {about} by the server's estimate: they"
             " stay, a copied row with the same key replaces one of them, is left out or stops the"
-            " copy (`on-duplicate-logical`), and in a table without a key rows double",
+            " copy (`on-duplicate-logical`), and a table without a key gets duplicates",
             f"Where they are left of an earlier attempt: TRUNCATE TABLE {name.quoted};",
             "Where they belong there and no shard has their keys, go on",
         )

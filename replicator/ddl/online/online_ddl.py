@@ -188,8 +188,8 @@ def _entries(
                 yield replace(event, table=table, act=act)
             case StatementKind.CREATE_TABLE:
                 raise OnlineDdlError(
-                    f"{table}, the ghost of {beside.real}, is created only if it is not there:"
-                    " whether it was is not known"
+                    f"{table}, the ghost of {beside.real}, is created with IF NOT EXISTS: the"
+                    " task does not know whether it existed"
                 )
             case StatementKind.DROP_TABLE | StatementKind.TRUNCATE_TABLE:
                 # No tool empties its ghost: what rows it would come back with is not known.
@@ -274,10 +274,10 @@ def _make_room(
     if only and history.is_awaited(gaps[0].ghost, at):
         return OnlineStep(replayed=())
     raise OnlineDdlError(
-        f"{gaps[0].real} is dropped while there is a ghost of it, {gaps[0].ghost}, and it is not"
-        " known that the ghost takes its place next. If it is to (drop_swap of"
-        " pt-online-schema-change), `replicator resume` once it has. If the table is to go, replace"
-        " the statement by itself"
+        f"{gaps[0].real} is dropped while there is a ghost of it, {gaps[0].ghost}, and the binlog"
+        " does not show yet that the ghost takes its place. If it will (drop_swap of"
+        " pt-online-schema-change), `replicator resume` after that. If the table is to be"
+        " dropped, `binlog replace` the statement with the same statement"
     )
 
 
@@ -325,9 +325,9 @@ def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
     """
     if new == trash.real:
         raise OnlineDdlError(
-            f"{old} becomes {new}: what happened to its rows while it had the name of a trash table"
-            " is not known here. Where it was this table before and nothing has changed it since,"
-            " skip the statement"
+            f"{old} becomes {new}: the task does not know what happened to its rows while it had"
+            " the name of a trash table. If it was this table before and nothing has changed it"
+            " since, skip the statement"
         )
 
 
@@ -341,30 +341,31 @@ def _life(
     )
     if not life:
         raise OnlineDdlError(
-            f"{ghost} becomes {real}, and what was changed on it is not known: it was made before"
-            f" the place that this task began to read at. {way_out}"
+            f"{ghost} becomes {real}, but its changes are unknown: it was created before the"
+            f" position at which this task began to read. {way_out}"
         )
     unclear = [entry.sql for entry in life if entry.act is GhostAct.UNCLEAR]
     if unclear:
         raise OnlineDdlError(
-            f"{ghost} becomes {real}. It was made before this task began to read, and what was"
-            f" changed on it can't be told from what the two were then: {unclear[0]}. {way_out}"
+            f"{ghost} becomes {real}. It was created before this task began to read, and its"
+            f" changes do not follow from the structures of the two tables: {unclear[0]}."
+            f" {way_out}"
         )
     if len(life) == 1 and life[0].act is GhostAct.MADE:
         raise OnlineDdlError(
-            f"{ghost} becomes {real} and was changed by no ALTER TABLE, but made by a definition of"
-            f" its own: what it changes is not known. {way_out}"
+            f"{ghost} becomes {real} and no ALTER TABLE has changed it, but it was created from a"
+            f" column list: its changes are unknown. {way_out}"
         )
     if len(life) == 1:
         raise OnlineDdlError(
-            f"{ghost} becomes {real} without any change of it: no tool does so, and whether it has"
-            " the rows of that table is not known"
+            f"{ghost} becomes {real} without any change: no tool does this, and the task does not"
+            " know whether it has the rows of that table"
         )
     overtaken = [entry.sql for entry in life if entry.act is GhostAct.OVERTAKEN]
     if overtaken:
         raise OnlineDdlError(
             f"{ghost} becomes {real}, which was changed while the ghost was there"
-            f" ({overtaken[0][:200]}): what it comes to have is not known. {way_out}"
+            f" ({overtaken[0][:200]}): the resulting structure is unknown. {way_out}"
         )
     return life
 

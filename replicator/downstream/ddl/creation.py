@@ -110,7 +110,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     there = await listed(target, name)
     if there is not None and there.view:
         raise TargetNotCreatedError(
-            f"{name} is a view on the target: rows can't be written to it",
+            f"{name} is a view on the target: the task can't write rows to it",
             code=0,
             statement="",
             remedies=(
@@ -152,7 +152,7 @@ async def creation_statements(
         made = target_table(pattern.create_sql, name.schema, name.table, collations)
     except ValueError as error:
         raise TargetNotCreatedError(
-            f"how to make {name} can't be told from {pattern.name}: {error}",
+            f"how to create {name} can't be told from {pattern.name}: {error}",
             code=0,
             statement=pattern.create_sql,
             remedies=(_by_hand(name),),
@@ -169,9 +169,9 @@ def _check_keys(name: TableName, pattern: Pattern, made: CreateTarget) -> None:
     for wanted, found in made.collations:
         if wanted in pattern.key_collations and ignores_spaces(found) > ignores_spaces(wanted):
             raise TargetNotCreatedError(
-                f"a unique key of {pattern.name} tells texts apart by the spaces at their end"
-                f" ({wanted}), and the target has no collation of that charset that does: such rows"
-                " would replace one another",
+                f"a unique key of {pattern.name} distinguishes texts by trailing spaces"
+                f" ({wanted}), but the target has no collation of this charset that does: rows"
+                " that differ only in these would replace each other",
                 code=0,
                 statement=made.sql,
                 remedies=(
@@ -196,7 +196,7 @@ async def _run(target: Connection, name: TableName, statement: str) -> None:
             raise
         code = int(error.args[0])
         raise TargetNotCreatedError(
-            f"the target refused to make {name}: {error.args[-1]} ({code})\n"
+            f"the target refused to create {name}: {error.args[-1]} ({code})\n"
             f"  statement: {statement}",
             code=code,
             statement=statement,

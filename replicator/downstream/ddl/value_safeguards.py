@@ -128,8 +128,8 @@ async def refuse_implicit_timestamps(
     version = str((await connection.fetch("SELECT VERSION()"))[0][0])
     if kind_of(version) is ServerKind.TIDB:
         raise UnknownModeError(
-            "the statement ran with explicit_defaults_for_timestamp=0, where a TIMESTAMP that says"
-            f" neither NULL nor DEFAULT ({', '.join(names)}) is NOT NULL and has a default. A TiDB"
-            " makes another column of it: `binlog replace` by a statement that says both, as the"
-            " shard's SHOW CREATE TABLE has it"
+            "the statement ran with explicit_defaults_for_timestamp=0, where a TIMESTAMP with"
+            f" neither NULL nor DEFAULT ({', '.join(names)}) is NOT NULL and has a default. TiDB"
+            " would create a different column: `binlog replace` it with a statement that has"
+            " both, as in the shard's SHOW CREATE TABLE"
         )

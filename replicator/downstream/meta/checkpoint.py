@@ -8,7 +8,7 @@ where the old one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any, NoReturn
@@ -223,17 +223,8 @@ class MetaStore:
         stored = await self.connection.fetch(
             f"SELECT MAX(key_buckets) FROM {self.table(CHECKPOINT_TABLE)}"
         )
-        watermarks = self.table(WATERMARK_TABLE)
-        ahead = await self.connection.fetch(
-            f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
-            " ON f.source = p.source AND f.target_schema = p.target_schema"
-            " AND f.target_table = p.target_table AND f.bucket = %s"
-            " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
-            " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
-            " > (f.version, f.transaction_key, f.ordinal))",
-            (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
-        )
-        kept = stored[0][0] if ahead[0][0] else None
+        ahead = await self._ahead()
+        kept = stored[0][0] if ahead else None
         self.buckets = wanted if kept is None else int(kept)
         # Of all sources, also those that the task no longer has: watermarks of one number only.
         async with self.saving() as transaction:
@@ -241,6 +232,25 @@ class MetaStore:
                 f"UPDATE {self.table(CHECKPOINT_TABLE)} SET key_buckets = %s", (self.buckets,)
             )
         return self.buckets
+
+    async def unfinished(self, sources: Collection[str]) -> frozenset[TableName]:
+        """The targets of which some buckets are ahead of others in rows of one of these sources."""
+        return frozenset(target for source, target in await self._ahead() if source in sources)
+
+    async def _ahead(self) -> list[tuple[str, TableName]]:
+        """The sources and targets of which a bucket is ahead of the low watermark."""
+        watermarks = self.table(WATERMARK_TABLE)
+        found = await self.connection.fetch(
+            "SELECT DISTINCT p.source, p.target_schema, p.target_table"
+            f" FROM {watermarks} p LEFT JOIN {watermarks} f"
+            " ON f.source = p.source AND f.target_schema = p.target_schema"
+            " AND f.target_table = p.target_table AND f.bucket = %s"
+            " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
+            " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
+            " > (f.version, f.transaction_key, f.ordinal))",
+            (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
+        )
+        return [(source, TableName(schema, table)) for source, schema, table in found]
 
     async def watermarks(self) -> dict[BucketKey, Watermark]:
         """What each bucket of each target has, of all sources."""

@@ -34,14 +34,18 @@ class OutOfPatienceError(Exception):
 
 
 @contextmanager
-def transaction(address: DatabaseAddress, *harmless: type[Exception]) -> Iterator[Session]:
+def transaction(
+    address: DatabaseAddress, *harmless: type[Exception], patient: bool = False
+) -> Iterator[Session]:
     """A transaction on this thread's session, to be committed by the block.
+
+    ``patient``: it may wait for what a source sends.
 
     After ``harmless`` exceptions it is rolled back and the session stays; after all others the
     session is dropped. Raises the driver's error.
     """
     try:
-        session = session_for(address)
+        session = session_for(address, patient=patient)
         session.run(b"BEGIN")
         yield session
     except harmless:

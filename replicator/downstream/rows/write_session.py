@@ -42,12 +42,16 @@ LOAD_PACKET = 1 << 20
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
-ABANDONED_SECONDS = 600
+ABANDONED_SECONDS = 20
 """After how long a server ends a session that is silent: one whose client has gone without a word
-would keep its rows locked for the eight hours of its default."""
+would keep its rows locked for the eight hours of its default. Another host can take the task over
+when the lease has run out; by then these locks are to be gone."""
+
+PATIENT_SECONDS = 600
+"""The same, of a session that may be silent for as long as a source takes to answer."""
 
 LOAD_PAUSE_SECONDS = 120
-"""How long a server waits for more of a load, which comes as fast as a source can be read."""
+"""How long a server waits for more of a load that comes as fast as a source can be read."""
 
 LOCK_SECONDS = 10
 """How long a server lets a statement wait for rows, or for a table, that another session has
@@ -57,7 +61,6 @@ locked. By default that is a minute for rows, and a day or a year for a table (t
 _DEFAULTS = {
     "foreign_key_checks": "0",
     "unique_checks": "1",
-    "net_read_timeout": str(LOAD_PAUSE_SECONDS),
     "innodb_lock_wait_timeout": str(LOCK_SECONDS),
     "lock_wait_timeout": str(LOCK_SECONDS),
 }
@@ -67,7 +70,6 @@ _REQUIRED = {
     "sql_select_limit": NO_SELECT_LIMIT,
     # Only a note tells of a number that is rounded, or of spaces that are cut off.
     "sql_notes": "1",
-    "wait_timeout": str(ABANDONED_SECONDS),
 }
 
 MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
@@ -78,20 +80,38 @@ KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
 class Session(BlockingSession):
     """One connection, set up for writing rows. Not for use by several threads at once."""
 
-    def __init__(self, address: DatabaseAddress) -> None:
-        """Connect. Raises the driver's error when the server can't be reached or refuses."""
+    def __init__(self, address: DatabaseAddress, *, patient: bool = True) -> None:
+        """Connect. Raises the driver's error when the server can't be reached or refuses.
+
+        ``patient``: the server waits for what a source has still to send; otherwise for what is in
+        memory here.
+        """
         self.max_packet = 1 << 20
         self.takes_typed_rows = False
         """Whether a prepared statement may come with many rows at once."""
         self.used_at = time.monotonic()
-        settings = {name: _setting(value) for name, value in address.session}
+        self._patient = patient
+        silence = PATIENT_SECONDS if patient else ABANDONED_SECONDS
+        pause = LOAD_PAUSE_SECONDS if patient else ABANDONED_SECONDS
+        settings = {
+            **_DEFAULTS,
+            "net_read_timeout": str(pause),
+            **{name: _setting(value) for name, value in address.session},
+            # Whatever else the task file sets, these decide how values are read and must hold.
+            **_REQUIRED,
+            "wait_timeout": str(silence),
+        }
         super().__init__(
             address,
-            # Whatever else the task file sets, these decide how values are read and must hold.
-            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}) + MARIADB_SETTINGS,
+            settings=set_session(settings) + MARIADB_SETTINGS,
             timeout=ANSWER_TIMEOUT,
             local_infile=True,
         )
+
+    def fits(self, *, patient: bool) -> bool:
+        """Whether the server is as ``patient`` with it, and has not ended it nearly for silence."""
+        silence = PATIENT_SECONDS if patient else ABANDONED_SECONDS
+        return patient is self._patient and time.monotonic() - self.used_at <= silence / 2
 
     def _prepare(self) -> None:
         found = self.rows(
@@ -124,7 +144,7 @@ class Session(BlockingSession):
     def end(self, thread: Thread) -> None:
         """End a thread that served a session of ours, so that it locks nothing any more.
 
-        Where this can't be done it ends by itself, in ABANDONED_SECONDS.
+        Where this can't be done the server ends it, when it has been silent for long enough.
         """
         with contextlib.suppress(pymysql.err.MySQLError):
             if thread.is_there(self.thread, self.rows(thread.state_sql.encode())):
@@ -199,18 +219,18 @@ _closed: dict[DatabaseAddress, list[Thread]] = {}
 _closing = threading.Lock()
 
 
-def session_for(address: DatabaseAddress) -> Session:
-    """This thread's session with a server, opened when there is none.
+def session_for(address: DatabaseAddress, *, patient: bool = False) -> Session:
+    """This thread's session with a server, opened when there is none that is ``patient``, or not.
 
     It is not tried out first: a caller must be able to bear the loss of the connection at any
     moment anyway. Raises the driver's error.
     """
     session = _own.open.get(address)
-    if session is not None and time.monotonic() - session.used_at > ABANDONED_SECONDS / 2:
+    if session is not None and not session.fits(patient=patient):
         forget_session(address)
         session = None
     if session is None:
-        session = Session(address)
+        session = Session(address, patient=patient)
         with _closing:
             before = _closed.pop(address, [])
         for thread in before:

@@ -90,7 +90,7 @@ async def _set_timestamp_defaults(connection: Connection, wanted: bool) -> None:
     except pymysql.err.MySQLError as error:
         raise UnknownModeError(
             f"the statement ran with explicit_defaults_for_timestamp={int(wanted)}, which the"
-            f" target does not take for a session: {error.args[-1]}"
+            f" target refuses for a session: {error.args[-1]}"
         ) from error
 
 

@@ -237,9 +237,9 @@ def _refuse_cascades(part: _Part, entries: RowBlock, settings: ApplySettings) ->
         if after >= 0 and not _moves(part, plan, entries.lines[before], entries.lines[after]):
             continue
         raise CascadeInSafeModeError(
-            f"a row of {plan.member} was deleted, or its key changed, while rows were copied or in"
-            " safe mode: foreign keys acted on rows that refer to it, some of which may have been"
-            " copied before that, and some after it",
+            f"a row of {plan.member} was deleted, or its key changed, during the copy or in safe"
+            " mode. Foreign keys changed rows that refer to it, and the task may have copied"
+            " these rows before or after that",
             plan.member,
             entries.keys[before],
         )

@@ -1,8 +1,8 @@
 """Tables that no key cuts into ranges, compared whole: their rows meet by digests, in Spark.
 
 Spark sorts on disk where rows are many, and what differs stays there: memory does not grow with the
-tables, nor with what differs. A row that differs may be on its way, so the tables are read again,
-and only what stayed counts.
+tables, nor with what differs. A row that differs may be on its way. Few rows with a key are looked
+up by it then; else the tables are read again, and only what stayed counts.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _CHANGING = """
 SELECT n.* FROM {now} n LEFT SEMI JOIN {former} f ON n.key = f.key
 LEFT ANTI JOIN {stayed} s ON n.key = s.key
 """
+_KEYS = "SELECT DISTINCT key FROM {changing} ORDER BY key"
 _KINDS = """
 SELECT COALESCE(SUM(missing - LEAST(missing, extra)), 0) AS missing,
        COALESCE(SUM(extra - LEAST(missing, extra)), 0) AS extra,
@@ -113,6 +114,12 @@ class DigestComparer:
         if not settled and self._stayed is not None:
             left = self._keep(left.unionByName(self._stayed))
         self._former = left
+
+    def keys(self) -> tuple[bytes, ...]:
+        """The keys of the rows that may be on their way; the target must have a key."""
+        assert self._changing is not None, "nothing was read"
+        rows = self._session.sql(_KEYS, changing=self._changing).toArrow().to_pylist()
+        return tuple(row["key"] for row in rows)
 
     def differences(self) -> Iterator[RowDifference]:
         """The rows that stayed as they were, by their keys."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
+from replicator.downstream.rows.key_lookup import key_conditions
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
@@ -39,8 +39,8 @@ from replicator.pipeline.copy.copy_plan import (
     plan_copy,
     same_type,
 )
-from replicator.pipeline.plans.planning import fill_field, filled_column, target_column
-from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts, own_key
+from replicator.pipeline.plans.planning import fill_field, target_column
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
@@ -53,16 +53,6 @@ _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
 
 UNSUMMED = 1 << 62
 """The checksum of a row that has none: larger than the sum of all others of a range."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A column of the target's key as one table has it: ``column`` by its name there, with what is
-    mapped of it; or (``constant``) the field that all rows of the table have."""
-
-    column: TargetColumn
-    mapped: MappedColumn | None = None
-    constant: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +89,6 @@ class ComparedTable:
                 fields[place] = escape(transcoder(*codecs)(field_value(fields[place]) or b""))
         return b"\t".join(fields)
 
-    def own_key(self, line: bytes) -> KeyFields | None:
-        """The columns and fields that the row with a key of the target has here.
-
-        None where no row of this table can have this key.
-        """
-        found = []
-        for part, field in zip(self.key, line.split(b"\t"), strict=True):
-            if part.constant is not None:
-                if part.constant != field:
-                    return None
-            elif part.mapped is not None:
-                value = part.mapped.original(int(field))
-                if value is None:
-                    return None
-                found.append((part.column, b"%d" % value))
-            else:
-                found.append((part.column, field))
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlan:
@@ -146,6 +117,11 @@ class ComparisonPlan:
     left_out: tuple[ColumnLeftOut, ...] = ()
     structure: tuple[str, ...] = ()
     filled: bool = False
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The folded names of the key's columns."""
+        return tuple(folded(self.columns[place].name) for place in self.key)
 
     @property
     def ranged(self) -> bool:
@@ -199,7 +175,7 @@ def plan_comparison(
     tables = [
         replace(
             _table(copy, structure, names, cut, extra, rules, fills),
-            key=_key(of_key, target, structure, rules, fills),
+            key=key_parts(of_key, target, rules, _lacking(fills, structure)),
         )
         for copy, structure, rules in (
             (itself, target, MemberColumns()),
@@ -227,25 +203,9 @@ def plan_comparison(
     )
 
 
-def _key(
-    columns: Sequence[Column],
-    target: Table,
-    structure: Table,
-    rules: MemberColumns,
-    fills: Mapping[str, bytes],
-) -> tuple[KeyPart, ...]:
-    filled = (filled_column("", target, made) for made in rules.extracted)
-    constants = {folded(column.name): escape(value) for column, value in filled}
-    constants |= {name: field for name, field in fills.items() if structure.column(name) is None}
-    mapped = rules.mapped
-    return tuple(
-        KeyPart(
-            target_column(column),
-            mapped if mapped and folded(mapped.name) == folded(column.name) else None,
-            constants.get(folded(column.name)),
-        )
-        for column in columns
-    )
+def _lacking(fills: Mapping[str, bytes], structure: Table) -> dict[str, bytes]:
+    """The fields of those columns that a table lacks."""
+    return {name: field for name, field in fills.items() if structure.column(name) is None}
 
 
 def _copy_of(
@@ -446,7 +406,7 @@ def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
     """Select the compared columns of the rows with these keys of the target, so many at a time."""
-    own = (key for line in keys if (key := table.own_key(line)) is not None)
+    own = (key for line in keys if (key := own_key(table.key, line)) is not None)
     head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
     tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
     for condition in key_conditions(own, per_query):

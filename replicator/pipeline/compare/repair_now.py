@@ -24,7 +24,7 @@ from replicator.downstream.rows.transaction import until_done
 from replicator.downstream.rows.watermark_table import lock_all_buckets
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
-from replicator.pipeline.compare.compare_plan import ComparisonPlan, KeyPart
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
     Sessions,
@@ -33,6 +33,7 @@ from replicator.pipeline.compare.compare_rows import (
 )
 from replicator.pipeline.compare.doubts import Doubt, RowDifference, differences_of
 from replicator.pipeline.compare.repair_sql import equal_to, repair_statements
+from replicator.pipeline.copy.key_conflicts import KeyPart
 
 PATIENCE = 60.0
 """Seconds to wait for transactions that write to the target."""

@@ -47,7 +47,7 @@ class ChangedTooMuchError(Exception):
 
 def untraced(trace: Traced) -> ChangedTooMuchError:
     """Say which statement the trace of a shard ends at."""
-    reason = f"a statement can't be followed: {trace.trouble}"
+    reason = f"the task does not understand a statement: {trace.trouble}"
     return ChangedTooMuchError(reason, key_dropped=trace.key_dropped is not None)
 
 
@@ -77,13 +77,15 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
     if trace.trouble:
         raise untraced(trace)
     if former.transactional != present.transactional:
-        raise ChangedTooMuchError("it has a storage engine of another kind")
+        raise ChangedTooMuchError("its storage engine has changed to one of another kind")
     columns: dict[str, Column | None] = {}
     for name, found_as in trace.columns.items():
         columns[name] = None if found_as is None else present.column(found_as)
         if found_as is not None and columns[name] is None:
             raise ChangedTooMuchError(
-                f"its column {name} is gone, and no statement tells of it", told=False
+                f"its column {name} does not exist any more, and the binlog has no statement that"
+                " drops it",
+                told=False,
             )
     key_name = _check_keys(former, present, columns, target)
     keys = (*former.keys, *target.keys)
@@ -150,7 +152,7 @@ def _check_keys(
         )
         if dropped or found is None:
             raise ChangedTooMuchError(
-                f"its unique key {key.name} ({', '.join(key.columns)}) is another one by now"
+                f"its unique key {key.name} ({', '.join(key.columns)}) has changed"
             )
         if key is former.row_key:
             key_name = found.name
@@ -233,8 +235,8 @@ def _length(column: Column) -> int:
 
 def _another_type(former: Column, now: Column) -> ChangedTooMuchError:
     return ChangedTooMuchError(
-        f"its column {former.name} was {_described(former)} and is {_described(now)} now: what its"
-        " values were can't be told from what they are"
+        f"its column {former.name} was {_described(former)} and is {_described(now)} now: its"
+        " former values do not follow from the present ones"
     )
 
 

@@ -237,7 +237,7 @@ def _copy(
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError
     attempts.source = ""
-    with transaction(settings.target, *harmless) as session:
+    with transaction(settings.target, *harmless, patient=True) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         if copy.gone_at is not None:
@@ -283,8 +283,14 @@ def _copy(
         reach(Failpoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(Failpoint.CHUNK_COMMITTED)
-    done = ChunkOutcome(chunk, CopyOutcome.DONE, counter.rows, counter.size)
-    return replace(done, replaced=replaced, ignored=ignored)
+    return ChunkOutcome(
+        chunk,
+        CopyOutcome.DONE,
+        rows=counter.rows,
+        size=counter.size,
+        replaced=replaced,
+        ignored=ignored,
+    )
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
@@ -368,7 +374,7 @@ def _key(end: BinlogEnd | None) -> int:
 def check_structure(stream: SourceStream, copy: TableCopy) -> None:
     """The snapshot that was read keeps the table from being changed until it ends."""
     if stream.fingerprint(copy.name) != copy.fingerprint:
-        raise ShardChangedError(f"{copy} was changed since the copy was planned")
+        raise ShardChangedError(f"{copy} has changed since the copy was planned")
 
 
 def _check_room(

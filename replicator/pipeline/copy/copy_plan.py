@@ -183,8 +183,7 @@ def plan_copy(
     if changed is not None:
         if not keyed and not changed.same:
             raise ChangedTooMuchError(
-                "its target tells rows apart by no key, so that what has changed since does not"
-                " come again by the binlog"
+                "its target has no key, so the binlog can't correct rows that have changed since"
             )
         key = tuple(replace(column, name=changed.names[folded(column.name)]) for column in key)
         key_name = changed.key_name if key else ""
@@ -253,8 +252,8 @@ def _transcodes(
         column = structure.columns[index]
         if not column.sql_type.stored:
             raise PlanError(
-                f"{member}: column {column.name} has the type {column.type}, which is not known."
-                " Leave the table out (block-allow-list), or change the column's type"
+                f"{member}: column {column.name} has the type {column.type}, which the task does"
+                " not know. Leave the table out (block-allow-list), or change the column's type"
             )
         if changed is not None and changed.expressions[folded(column.name)] is None:
             continue

@@ -1,20 +1,78 @@
-"""Which other shard has the key of a row that the target refused as a duplicate."""
+"""The keys of a target's rows in its shards, and the shard that already has the key of a row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
 
+from replicator.downstream.rows.key_lookup import KeyFields
 from replicator.downstream.rows.literals import field_value, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy.copy_plan import TableCopy
 from replicator.pipeline.copy.source_stream import SourceStream
-from replicator.routing.columns.column_mapping import VALUE_LIMIT
+from replicator.pipeline.plans.planning import filled_column, target_column
+from replicator.routing.columns.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.structure.structure import Table, UniqueKey
+from replicator.rows.values.fields import escape
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A column of the target's key as one table has it: ``column`` by its name there, with what is
+    mapped of it; or (``constant``) the field that all rows of the table have."""
+
+    column: TargetColumn
+    mapped: MappedColumn | None = None
+    constant: bytes | None = None
+
+
+def key_parts(
+    columns: Sequence[Column],
+    target: Table,
+    rules: MemberColumns,
+    fills: Mapping[str, bytes] = MappingProxyType({}),
+) -> tuple[KeyPart, ...]:
+    """The columns of a target's key in a shard with these rules. Raises PlanError.
+
+    ``fills``: by folded name, the fields of columns that the shard lacks.
+    """
+    filled = (filled_column("", target, made) for made in rules.extracted)
+    constants = {folded(column.name): escape(value) for column, value in filled} | {**fills}
+    mapped = rules.mapped
+    return tuple(
+        KeyPart(
+            target_column(column),
+            mapped if mapped and folded(mapped.name) == folded(column.name) else None,
+            constants.get(folded(column.name)),
+        )
+        for column in columns
+    )
+
+
+def own_key(parts: Sequence[KeyPart], line: bytes) -> KeyFields | None:
+    """The columns and fields that the row with a key of the target has in a table.
+
+    None where no row of the table can have this key.
+    """
+    found = []
+    for part, field in zip(parts, line.split(b"\t"), strict=True):
+        if part.constant is not None:
+            if part.constant != field:
+                return None
+        elif part.mapped is not None:
+            value = part.mapped.original(int(field))
+            if value is None:
+                return None
+            found.append((part.column, b"%d" % value))
+        else:
+            found.append((part.column, field))
+    return found
 
 
 def find_holders(

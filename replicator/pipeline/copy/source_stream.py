@@ -105,8 +105,8 @@ class SourceStream(BlockingSession):
         found = ServerIdentity.told(texts)
         if not self._server.is_same(found):
             raise OtherServerError(
-                f"{self._address} is another server now, with {found}; what was read before is of"
-                f" the one with {self._server}, which may be ahead of it, or behind"
+                f"{self._address} is another server now, with {found}; the rows read before are"
+                f" from the one with {self._server}, which may be ahead of it, or behind"
             )
 
     def fingerprint(self, table: bytes) -> str:

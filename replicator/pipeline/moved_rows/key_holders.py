@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.downstream.rows.key_lookup import KeyQuery, key_queries
-from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.names import folded
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.copy_chunk import check_structure, source_snapshot
 from replicator.pipeline.copy.copy_plan import TableCopy
 from replicator.pipeline.copy.copy_reading import converted
-from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.pipeline.copy.key_conflicts import KeyPart, own_key
 
 LOOKS, LOOK_PAUSE = 100, 0.1
 """How often a snapshot is taken until it shows what was applied, and the seconds in between: a
@@ -29,15 +27,14 @@ class TooOldError(Exception):
 class KeyHolder:
     """A shard to look in: how it is read, and the place (key) of its binlog that was applied.
 
-    ``server``: the one that wrote that binlog. ``extracted``: by their folded names, the fields
-    that its rows have in columns of the target which the shard does not have.
+    ``server``: the one that wrote that binlog. ``key``: the target's key here, in its order.
     """
 
     copy: TableCopy
     address: DatabaseAddress
     server: ServerIdentity
     applied: int
-    extracted: tuple[tuple[str, bytes], ...] = ()
+    key: tuple[KeyPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +53,12 @@ class HeldKeys:
     read_at: int
 
 
-def rows_held(
-    holder: KeyHolder, key_columns: Sequence[TargetColumn], lines: Sequence[bytes]
-) -> HeldRows:
+def rows_held(holder: KeyHolder, lines: Sequence[bytes]) -> HeldRows:
     """The rows of a shard with these keys (key lines of the target), which are numbered from 0.
 
     Raises ShardChangedError, TooOldError, OtherServerError or the driver's error.
     """
-    copy, queries = holder.copy, _queries(holder, key_columns, lines)
+    copy, queries = holder.copy, _queries(holder, lines)
     for _ in range(LOOKS):
         with source_snapshot(holder.address, copy, True, holder.server) as (stream, read_at):
             if read_at >= holder.applied:
@@ -80,14 +75,12 @@ def rows_held(
     raise TooOldError(str(copy))
 
 
-def keys_held(
-    holder: KeyHolder, key_columns: Sequence[TargetColumn], lines: Sequence[bytes]
-) -> HeldKeys:
+def keys_held(holder: KeyHolder, lines: Sequence[bytes]) -> HeldKeys:
     """Which of these keys a shard has rows of: as `rows_held`, without the rows.
 
     The shard need not have the structure that was planned for, as long as it has the key's columns.
     """
-    copy, queries = holder.copy, _queries(holder, key_columns, lines)
+    copy, queries = holder.copy, _queries(holder, lines)
     for _ in range(LOOKS):
         with source_snapshot(holder.address, copy, True, holder.server) as (stream, read_at):
             if read_at >= holder.applied:
@@ -100,47 +93,9 @@ def keys_held(
     raise TooOldError(str(copy))
 
 
-def own_key(
-    extracted: Mapping[str, bytes],
-    mapped: MappedColumn | None,
-    key_columns: Sequence[TargetColumn],
-    line: bytes,
-) -> list[tuple[TargetColumn, bytes]] | None:
-    """What the columns of a shard are in the row that has a key of the target.
-
-    ``extracted`` as in `KeyHolder`, ``mapped``: the column whose values are mapped. None where, by
-    what is made of its columns, no row of the shard can have this key.
-    """
-    found: list[tuple[TargetColumn, bytes]] = []
-    for column, field in zip(key_columns, line.split(b"\t"), strict=True):
-        name = folded(column.name)
-        if name in extracted:
-            if extracted[name] != field:
-                return None
-        elif mapped is not None and name == folded(mapped.name):
-            value = mapped.original(int(field))
-            if value is None:
-                return None
-            found.append((column, b"%d" % value))
-        else:
-            found.append((column, field))
-    return found
-
-
-def _queries(
-    holder: KeyHolder, key_columns: Sequence[TargetColumn], lines: Sequence[bytes]
-) -> list[KeyQuery]:
-    return list(key_queries(_own_keys(holder, key_columns, lines)))
-
-
-def _own_keys(
-    holder: KeyHolder, key_columns: Sequence[TargetColumn], lines: Sequence[bytes]
-) -> Iterator[tuple[int, list[tuple[TargetColumn, bytes]]]]:
-    extracted = dict(holder.extracted)
-    for number, line in enumerate(lines):
-        key = own_key(extracted, holder.copy.mapped, key_columns, line)
-        if key is not None:
-            yield number, key
+def _queries(holder: KeyHolder, lines: Sequence[bytes]) -> list[KeyQuery]:
+    keys = ((number, own_key(holder.key, line)) for number, line in enumerate(lines))
+    return list(key_queries((number, key) for number, key in keys if key is not None))
 
 
 def _select(copy: TableCopy, selected: bytes, query: KeyQuery) -> bytes:

@@ -70,7 +70,7 @@ def repair(
     rows: dict[int, tuple[KeyHolder, bytes]] = {}
     places: dict[str, int] = {}
     for holder in holders if missing else ():
-        held = rows_held(holder, key_columns, missing)
+        held = rows_held(holder, missing)
         source = holder.copy.source
         places[source] = max(held.read_at, places.get(source, 0))
         for number, line in held.rows.items():

@@ -66,7 +66,7 @@ def survey(
         lines = [key.line for key in noted]
         having: list[list[KeyHolder]] = [[] for _ in noted]
         for holder in holders:
-            held = keys_held(holder, key_columns, lines)
+            held = keys_held(holder, lines)
             source = holder.copy.source
             result.read_at[source] = max(held.read_at, result.read_at.get(source, 0))
             for number in held.keys:

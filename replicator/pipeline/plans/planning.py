@@ -170,9 +170,9 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
         field = fill_field(member, column)
         if field is None:
             raise UnfitTargetError(
-                f"{member} has no column {column.name}, and its rows can't be found on the target"
-                f" by the value that they get there ({column.fill}): {target.schema}.{target.name}"
-                " has no key. Give it a primary key, or the shard the column"
+                f"{member} has no column {column.name}, and {target.schema}.{target.name} has no"
+                " key: the task can't find rows of the shard by the value that they get there"
+                f" ({column.fill}). Give the target a primary key, or give the shard the column"
             )
         yield column, field
 
@@ -221,9 +221,9 @@ def _until(member: str, structure: Table) -> int | None:
     index = names.index(folded(period.end))
     if structure.columns[index].base_type != "timestamp":
         raise PlanError(
-            f"{member} keeps its former rows by transactions ({period.end} is"
-            f" {structure.columns[index].type}): which row is the present one can't be told."
-            " Leave the table out (block-allow-list), or give it a period of timestamp(6)"
+            f"{member} is versioned by transactions ({period.end} is"
+            f" {structure.columns[index].type}): the task can't tell which row is the current"
+            " one. Leave the table out (block-allow-list), or give it a period of timestamp(6)"
         )
     return index
 
@@ -232,10 +232,10 @@ def _check_structure(member: str, structure: Table, table_map: TableMap) -> None
     detail = misfit(member, structure, table_map)
     if detail:
         raise MisfitError(
-            f"{member}: the structure known for this table does not fit its row events: {detail}."
-            " The table was changed in a way that the task has not seen (a DDL that was skipped or"
-            " ran with sql_log_bin=0, or a start position older than the table's present"
-            " structure). Nothing was written"
+            f"{member}: the known structure of this table does not fit its row events: {detail}."
+            " The task has not seen a change of the table (a DDL was skipped or ran with"
+            " sql_log_bin=0, or the start position is before the table's present structure). It"
+            " has written nothing"
         )
 
 
@@ -289,8 +289,8 @@ def match_columns(
             if column.generated:
                 continue
             raise UnfitTargetError(
-                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}:"
-                " its values would be lost. Add the column to the target, or drop it from the"
+                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}."
+                " Its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
         if counterpart.generated or counterpart.withheld:
@@ -345,9 +345,9 @@ def _check_values(member: str, column: Column, counterpart: Column, target: Tabl
             if ours == theirs:
                 way_out = "Give the column another type in the shards and the target"
             raise UnfitTargetError(
-                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}: {found.why},"
-                f" and the server would not say so. {way_out}. Or leave the table out"
-                " (block-allow-list)"
+                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}:"
+                f" {found.why}, and the server would not report it. {way_out}. Or leave the table"
+                " out (block-allow-list)"
             )
 
 

@@ -106,13 +106,13 @@ def turned_away(error: BaseException) -> ClusterError | None:
         return None
     if "secret key must be specified" in str(error):
         return ClusterError(
-            "this cluster's secret is not known, and Spark does not go without one",
+            "spark.conf has no secret of this cluster, and Spark needs one",
             "set spark.authenticate: true and one spark.authenticate.secret at the master and all"
             " workers, and give spark.conf, or spark-defaults.conf of this host, the same"
             " spark.authenticate.secret (docs/how-to/cluster.md)",
-            "only in a network that is closed to all others: spark.conf: spark.authenticate:"
-            ' "false"; anybody who reaches the cluster then reads the accounts and the rows, and'
-            " runs programs as its user",
+            'only in a closed network: spark.conf: spark.authenticate: "false"; anybody who'
+            " reaches the cluster then reads the accounts and the rows, and runs programs as its"
+            " user",
             lasting=True,
         )
     return _not_wanted() if "stopped SparkContext" in str(error) else None
@@ -120,12 +120,12 @@ def turned_away(error: BaseException) -> ClusterError | None:
 
 def _not_wanted() -> ClusterError:
     return ClusterError(
-        "the cluster has not taken the application, or has ended it at once",
+        "the cluster has not accepted the application, or has ended it at once",
         "spark.conf must have the same spark.authenticate.secret and spark.network settings as"
         " the master and the workers; where these have no spark.authenticate, set it there, or"
         ' spark.authenticate: "false" in spark.conf (docs/how-to/cluster.md)',
-        "see in the logs of master and workers why: Spark of another version than here, executors"
-        " that do not start, or that can't reach spark.driver.host",
+        "look for the reason in the logs of master and workers: Spark of another version than"
+        " here, executors that do not start, or that can't reach spark.driver.host",
         lasting=False,
     )
 
@@ -137,9 +137,9 @@ def cut_off(error: BaseException) -> ClusterError | None:
         return None
     return ClusterError(
         f"{told[1]}, though Spark reaches it",
-        "let the executors through to this host: batches go to them by a port of their own, which"
-        " spark.replicator.port in spark.conf can fix (docs/how-to/cluster.md)",
-        "where the address is not one of this machine (a container, a NAT), set"
+        "let the executors connect to this host: batches use a separate port, which"
+        " spark.replicator.port in spark.conf sets (docs/how-to/cluster.md)",
+        "if the address does not belong to this machine (a container, a NAT), set"
         " spark.driver.bindAddress: 0.0.0.0",
         lasting=True,
     )
@@ -198,8 +198,8 @@ def _await_executors(context: SparkContext) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"the cluster gave no executor within {seconds} s",
-                "see on the cluster's page whether workers are alive, and have cores and memory"
-                " to spare: spark.cores.max, spark.executor.cores and spark.executor.memory in"
+                "look on the cluster's page whether workers are alive and have free cores and"
+                " memory: spark.cores.max, spark.executor.cores and spark.executor.memory in"
                 " spark.conf ask for less",
                 "executors that end at once can't reach this process: spark.driver.host must name"
                 " an address of this host that the workers reach (docs/how-to/cluster.md)",

@@ -1,11 +1,14 @@
-"""Looks at keys in Spark tasks: the rows that the shards and the target have of them."""
+"""Looks at keys in Spark tasks: the rows that the shards and the target have of them.
+
+Rows are compared as `replicator compare` does it (`replicator.pipeline.compare.compare_plan`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pymysql.err import MySQLError
@@ -13,7 +16,7 @@ from pyspark import SparkContext
 from pyspark.serializers import NoOpSerializer
 
 from replicator.mysql.errors import error_text
-from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
     Sessions,
@@ -22,10 +25,11 @@ from replicator.pipeline.compare.compare_rows import (
     rows_with_keys,
     unequal_groups,
 )
+from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.doubts import RowDifference, differences_of
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import sealed, unsealed
-from replicator.pipeline.validation.validation_plan import ValidationPlan
+from replicator.schema.structure.structure import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class KeyAnswer:
 
 def look_at_keys(
     spark: SparkContext,
-    plans: Sequence[ValidationPlan],
+    plans: Sequence[ComparisonPlan],
     requests: Sequence[KeyRequest],
     servers: CompareServers,
     tasks: int,
@@ -81,10 +85,10 @@ def _look(requests: Iterable[KeyRequest]) -> Iterator[bytes]:
 
 
 def look_at_request(
-    plan: ValidationPlan, request: KeyRequest, sessions: Sessions, per_query: int
+    plan: ComparisonPlan, request: KeyRequest, sessions: Sessions, per_query: int
 ) -> KeyAnswer:
     """Look at some keys. Failures of the servers are told in the answer."""
-    every = tuple(range(len(plan.comparison.shards)))
+    every = tuple(range(len(plan.shards)))
     shards = request.shards or every
     try:
         found = _differences(plan, request.lines, shards, sessions, per_query)
@@ -92,7 +96,7 @@ def look_at_request(
             # A row may have moved to another shard.
             keys = tuple({difference.key for difference in found})
             found = _differences(plan, keys, every, sessions, per_query)
-        ends = binlog_ends(plan.comparison, sessions) if found else ()
+        ends = binlog_ends(plan, sessions) if found else ()
     except MySQLError as error:
         sessions.close()
         return KeyAnswer(failure=error_text(error))
@@ -100,14 +104,14 @@ def look_at_request(
 
 
 def _differences(
-    plan: ValidationPlan,
+    plan: ComparisonPlan,
     lines: Sequence[bytes],
     shards: Sequence[int],
     sessions: Sessions,
     per_query: int,
 ) -> list[RowDifference]:
-    keys = _differing_keys(plan.comparison, lines, shards, sessions, per_query)
-    return _closely(plan.comparison, keys, shards, sessions, per_query) if keys else []
+    keys = _differing_keys(plan, lines, shards, sessions, per_query)
+    return _closely(plan, keys, shards, sessions, per_query) if keys else []
 
 
 def _differing_keys(
@@ -151,3 +155,42 @@ def _closely(
         for key, group in groups.items()
         for difference in differences_of(comparison, key, group)
     ]
+
+
+class NoKeyError(Exception):
+    """A target has no key by which its rows can be found."""
+
+
+def plan_validation(
+    target: Table, shards: Sequence[ComparedShard], *, values: bool
+) -> ComparisonPlan:
+    """How keys are looked at; ``values``: all columns are compared, not only those of the key.
+
+    Raises NoKeyError, and PlanError where the target can't hold the values of a shard.
+    """
+    comparison = plan_comparison(target, shards)
+    if not comparison.key:
+        raise NoKeyError(f"{target.schema}.{target.name} has no unique key without NULLs")
+    return comparison if values else _key_alone(comparison)
+
+
+def _key_alone(comparison: ComparisonPlan) -> ComparisonPlan:
+    """The comparison of the key's columns only."""
+    at = {place: number for number, place in enumerate(comparison.key)}
+
+    def cut(table: ComparedTable) -> ComparedTable:
+        return replace(
+            table,
+            selected=tuple(table.selected[place] for place in comparison.key),
+            transcodes=tuple((at[p], old, new) for p, old, new in table.transcodes if p in at),
+        )
+
+    return replace(
+        comparison,
+        target=cut(comparison.target),
+        shards=tuple(map(cut, comparison.shards)),
+        columns=tuple(comparison.columns[place] for place in comparison.key),
+        key=tuple(range(len(comparison.key))),
+        nullable=(),
+        forms=tuple((at[place], form) for place, form in comparison.forms if place in at),
+    )

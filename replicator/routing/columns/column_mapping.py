@@ -89,8 +89,8 @@ class ColumnMappings:
         if len(found) > 1:
             names = " and ".join(repr(rule.name) for rule in found)
             raise RouteError(
-                f"the table {schema}.{table} matches the column mappings {names}, and one of its"
-                " columns can be mapped by one only: make their schema-pattern or table-pattern"
+                f"the table {schema}.{table} matches the column mappings {names}, but only one"
+                " mapping can map one of its columns: make their schema-pattern or table-pattern"
                 " narrower in the task file."
             )
         (rule,) = found
@@ -121,7 +121,7 @@ class ColumnMappings:
         if not text.startswith(before) or re.fullmatch("[0-9]+", number) is None:
             raise RouteError(
                 f"the column mapping {rule.name!r} can't number {what}: {name!r} is neither"
-                f" {prefix!r} nor {before!r} with a number behind it, and without one its keys"
+                f" {prefix!r} nor {before!r} followed by a number, and without a number its keys"
                 " would be those of another table. Correct the arguments in the task file, or"
                 " leave the table out (schema-pattern, table-pattern)."
             )
@@ -131,9 +131,9 @@ class ColumnMappings:
 def _fitting(rule: MappingRule, what: str, number: int, bits: int) -> int:
     if number >= 1 << bits:
         raise RouteError(
-            f"the column mapping {rule.name!r} can't number {what}: {number} does not fit into the"
-            f" {bits} bits that there are for it (0 to {(1 << bits) - 1}). More shards are told"
-            " apart by an extracted column in the target's key (extract-table in `routes`)."
+            f"the column mapping {rule.name!r} can't number {what}: {number} does not fit into"
+            f" the {bits} bits for it (0 to {(1 << bits) - 1}). For more shards, use an extracted"
+            " column in the target's key (extract-table in `routes`)."
         )
     return number
 

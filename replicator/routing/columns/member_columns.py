@@ -60,10 +60,10 @@ def extracted(
         if match is None:
             raise RouteError(
                 f"the route {route!r} fills the column {extraction.column!r} from the"
-                f" {extraction.part} by {extraction.expression!r}, which is not found in {name!r}"
-                f" ({source}: {schema}.{table}): its rows could not be told from those of other"
-                f" shards. Correct {extraction.part}-regexp in the task file, or give the"
-                f" table a route of its own."
+                f" {extraction.part} by {extraction.expression!r}, which does not match {name!r}"
+                f" ({source}: {schema}.{table}): its rows could not be distinguished from those"
+                f" of other shards. Correct {extraction.part}-regexp in the task file, or give"
+                " the table a separate route."
             )
         value = "".join(group or "" for group in match.groups())
         found.append(ExtractedColumn(extraction.column, value))

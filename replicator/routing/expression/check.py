@@ -164,7 +164,7 @@ class ExpressionCheck:
         for side in (node.this, node.expression):
             other = type(side).__name__
             if other in _LOGIC and other != name and "Xor" in (name, other):
-                raise UnsupportedExpressionError("put parentheses around what stands beside XOR")
+                raise UnsupportedExpressionError("put parentheses around the operands of XOR")
         left, right = self._condition(node.this), self._condition(node.expression)
         call = Call(name.lower(), (left.call, right.call))
         return Checked(BOOLEAN, call, f"({left.sql} {name.upper()} {right.sql})")
@@ -236,7 +236,7 @@ class ExpressionCheck:
             raise UnsupportedExpressionError(value.type.why)
         if value.type.cased and not pattern.text.isascii():
             raise UnsupportedExpressionError(
-                "what LOWER and UPPER do is known only for letters of plain ASCII"
+                "LOWER and UPPER are supported only for plain ASCII letters"
             )
         given = bound_to_literal(pattern, collation)
         call = Call("like", (value.call,), (pattern.text, escape, collation.kind))
@@ -256,7 +256,7 @@ class ExpressionCheck:
             raise UnsupportedExpressionError("COLLATE takes a text column")
         if wanted is None or wanted.charset != own.charset:
             raise UnsupportedExpressionError(
-                f"{node.expression.name} is not a collation of {own.charset} that is known here;"
+                f"{node.expression.name} is not a collation of {own.charset} that the task knows;"
                 f" {own.charset}_bin is"
             )
         kind = ValueType(Kind.TEXT, collation=wanted)
@@ -315,7 +315,7 @@ class ExpressionCheck:
     def _substring(self, node: Any) -> Checked:
         counts = [node.args[key] for key in ("start", "length") if node.args.get(key) is not None]
         if node.args.get("start") is None:
-            raise UnsupportedExpressionError("SUBSTRING takes a text, a place and a length")
+            raise UnsupportedExpressionError("SUBSTRING takes a text, a position and a length")
         return functions.part("SUBSTRING", self._value(node.this), *map(self._value, counts))
 
     def _concat(self, node: Any) -> Checked:

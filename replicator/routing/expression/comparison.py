@@ -72,7 +72,7 @@ def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
     if not typed:
         if any(value.text is not None for value in values):
             raise UnsupportedExpressionError(
-                "which of two texts is the greater one needs a column's collation"
+                "to order two texts, one of them must be a column, whose collation counts"
             )
         return Comparable(tuple(values))
     if all(value.type.number for value in typed):
@@ -112,8 +112,8 @@ def bound(value: Checked, collation: Collation) -> Checked:
         encoded = value.text.encode(collation.codec)
     except UnicodeEncodeError as error:
         raise UnsupportedExpressionError(
-            f"{value.text!r} does not exist in the charset {collation.charset}, so it is equal to"
-            " no value of the column"
+            f"{value.text!r} has characters that do not exist in the charset {collation.charset},"
+            " so it is equal to no value of the column"
         ) from error
     sql = f"_{collation.charset} x'{encoded.hex()}'"
     return replace(value, type=ValueType(Kind.TEXT, collation=collation), sql=sql, text=None)
@@ -125,9 +125,9 @@ def bound_to_literal(value: Checked, collation: Collation) -> Checked:
     """
     if collation.kind and value.text is not None and not _PRINTABLE.match(value.text):
         raise UnsupportedExpressionError(
-            f"what {collation.name} takes for equal to {value.text!r} is not known here: only texts"
-            " of plain ASCII, without control characters, can be compared by it. Compare the"
-            f" characters themselves: … COLLATE {collation.charset}_bin"
+            f"the task does not know which texts {collation.name} takes for equal to"
+            f" {value.text!r}: it compares only plain ASCII without control characters. Compare"
+            f" the characters themselves: … COLLATE {collation.charset}_bin"
         )
     return bound(value, collation)
 
@@ -141,8 +141,8 @@ def _numbers(values: Sequence[Checked], typed: Sequence[Checked]) -> tuple[Check
         return on_one_scale(numeric)
     if len(values) > 2 and (len(doubles) < len(typed) and doubles[0] is not values[0]):
         raise UnsupportedExpressionError(
-            "a DOUBLE among exact numbers: which of them would be rounded first differs between"
-            " servers. Write several comparisons"
+            "a DOUBLE and exact numbers together: servers round them differently. Write several"
+            " comparisons"
         )
     return tuple(map(as_double, numeric))
 
@@ -156,7 +156,7 @@ def check_signs(numeric: Sequence[Checked], where: str) -> None:
     signs = {v.type.unsigned for v in whole if v.number is None or v.type.unsigned}
     if len(signs) > 1 or (True in signs and negative):
         raise UnsupportedExpressionError(
-            f"signed numbers beside unsigned ones in {where}: servers differ in what is equal then."
+            f"signed and unsigned numbers together in {where}: servers compare them differently."
             " Write several comparisons"
         )
 
@@ -184,13 +184,14 @@ def _texts(values: Sequence[Checked], typed: Sequence[Checked], *, ordered: bool
         )
     if collation.kind and ordered:
         raise UnsupportedExpressionError(
-            f"the order of texts by {collation.name} is not known here, only which are equal to a"
-            f" text of plain ASCII. Order by characters: … COLLATE {collation.charset}_bin"
+            f"the order of texts by {collation.name} is unknown to the task, which only compares"
+            " for equality with plain ASCII. Order by characters: … COLLATE"
+            f" {collation.charset}_bin"
         )
     if len(typed) > 1 and (collation.kind or any(value.type.cased for value in typed)):
         raise UnsupportedExpressionError(
-            f"by {collation.name}, and behind LOWER and UPPER, a text can be compared with one of"
-            f" plain ASCII, in quotes, and no other. Compare the characters: … COLLATE"
+            f"by {collation.name}, and after LOWER and UPPER, a text can be compared only with a"
+            " plain ASCII text in quotes. Compare the characters: … COLLATE"
             f" {collation.charset}_bin"
         )
     cased = any(value.type.cased for value in typed)
@@ -198,7 +199,7 @@ def _texts(values: Sequence[Checked], typed: Sequence[Checked], *, ordered: bool
     for value in values:
         if cased and value.text is not None and not value.text.isascii():
             raise UnsupportedExpressionError(
-                "what LOWER and UPPER do is known here only for letters of plain ASCII"
+                "LOWER and UPPER are supported only for plain ASCII letters"
             )
         one = bound_to_literal(value, collation)
         keyed.append(replace(one, call=_text_key(one.call, collation, ordered=ordered)))
@@ -232,9 +233,7 @@ def _moments(values: Sequence[Checked], kinds: set[Kind]) -> tuple[Checked, ...]
         found.append(one)
         mixed = mixed or (one.type.kind not in kinds and one.type.kind is not Kind.NULL)
     if mixed and len(values) > 2 and Kind.DATE in kinds:
-        raise UnsupportedExpressionError(
-            "dates beside moments with a time: write several comparisons"
-        )
+        raise UnsupportedExpressionError("dates and datetimes together: write several comparisons")
     return tuple(map(_at_midnight, found)) if mixed else tuple(found)
 
 
@@ -254,8 +253,8 @@ def _in_utc(value: Checked) -> Checked:
         else:
             return _moment(moment.isoformat(" ", "microseconds"))
     raise UnsupportedExpressionError(
-        f"what moment {value.text!r} is depends on a time zone: write it with its offset,"
-        " 'YYYY-MM-DD hh:mm:ss+00:00'"
+        f"{value.text!r} depends on a time zone: write it with its offset, 'YYYY-MM-DD"
+        " hh:mm:ss+00:00'"
     )
 
 
@@ -269,9 +268,7 @@ def _time(value: Checked) -> Checked:
         number = whole * 1_000_000 + int(f"{fraction or '':0<6}")
         call = Call("number", (), (-number if sign else number,))
         return Checked(ValueType(Kind.TIME), call, f"TIME'{value.text}'")
-    raise UnsupportedExpressionError(
-        f"{value.text!r} is no time as they are compared here: '[-]hh:mm:ss[.f]'"
-    )
+    raise UnsupportedExpressionError(f"{value.text!r} is not a time in the form '[-]hh:mm:ss[.f]'")
 
 
 def _at_midnight(value: Checked) -> Checked:
@@ -296,6 +293,6 @@ def _moment(text: str) -> Checked:
     except ValueError:
         pass
     raise UnsupportedExpressionError(
-        f"{text!r} is no date or moment as they are compared here: 'YYYY-MM-DD' or 'YYYY-MM-DD"
-        " hh:mm:ss', with up to six digits behind the seconds, and one that exists"
+        f"{text!r} is not a valid date or datetime in the form 'YYYY-MM-DD' or 'YYYY-MM-DD"
+        " hh:mm:ss', with up to six digits after the seconds"
     )

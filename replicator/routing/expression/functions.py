@@ -126,8 +126,8 @@ def cased(name: str, value: Checked) -> Checked:
         )
     if collation.kind in (UNICODE_520, UNICODE_900):
         raise UnsupportedExpressionError(
-            f"some servers cut texts off at some letters here; {collation.name} does not count case"
-            f" anyway, so leave {name} out"
+            f"some servers cut texts at some letters; {collation.name} ignores case anyway, so"
+            f" leave out {name}"
         )
     call = Call(name.lower(), (value.call,))
     return Checked(replace(value.type, cased=True), call, f"{name}({value.sql})")
@@ -169,7 +169,7 @@ def trimmed(value: Checked, side: str, removed: Checked | None) -> Checked:
     what = " "
     if removed is not None:
         if not removed.text or not removed.text.isascii():
-            raise UnsupportedExpressionError("TRIM takes away a text of plain ASCII, in quotes")
+            raise UnsupportedExpressionError("TRIM removes a plain ASCII text, in quotes")
         what = removed.text
     literal = f"_{collation.charset} x'{what.encode(collation.codec).hex()}'"
     call = Call("trim", (value.call,), (side, what))

@@ -185,8 +185,8 @@ def _limits(unsigned: bool) -> tuple[int, int]:
 def _check_digits(kind: ValueType) -> None:
     if kind.whole + kind.scale > _MOST_DIGITS or kind.scale > _MOST_SCALE:
         raise UnsupportedExpressionError(
-            f"the number may have {kind.whole + kind.scale} digits, {kind.scale} of them behind the"
-            f" point: servers keep {_MOST_DIGITS} and {_MOST_SCALE}"
+            f"the number may have {kind.whole + kind.scale} digits, {kind.scale} of them after"
+            f" the point: servers keep {_MOST_DIGITS} and {_MOST_SCALE}"
         )
 
 

@@ -43,7 +43,7 @@ class ExpressionText:
                 ):
                     raise self._error(f"`{token.text}`: {why}", token.start)
             if not tokens:
-                raise ExpressionError("there is nothing in the expression")
+                raise ExpressionError("the expression is empty")
             parsed = sqlglot.parse(text, read="mysql")
         except ParseError as error:
             detail = error.errors[0] if error.errors else {}

@@ -151,8 +151,8 @@ def effects_of(
     found = _effects_of(statement, route, members)
     if found and statement.error and statement.kind is not StatementKind.DROP_TABLE:
         raise DdlError(
-            f"the statement ended with error {statement.error} at the source and was logged all the"
-            " same: what it has done there up to then is not known"
+            f"the statement ended with error {statement.error} at the source and was logged all"
+            " the same: the task does not know what it did before the error"
         )
     return found
 
@@ -212,7 +212,7 @@ def _effects_of(
             " binlog_format=ROW, so its rows are not in the binlog"
         )
     if kind in (StatementKind.UNKNOWN, StatementKind.XA):
-        raise DdlError(f"a statement that is not understood ({statement.detail})")
+        raise DdlError(f"the task does not understand the statement ({statement.detail})")
     if statement.temporary or kind in _PASSED_OVER:
         return ()
     if kind in (StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE):
@@ -257,8 +257,8 @@ def _table_effects(statement: ParsedStatement, route: Route) -> Iterator[Effect]
         statement = dropping_split_off(statement)
     if under := [name for name in merged_tables(statement) if route(name) is not None]:
         raise DdlError(
-            f"a MERGE table is made over {under[0]}: what is written through it would not be logged"
-            " as that table's, and be missing"
+            f"a MERGE table is made over {under[0]}: rows that are written through it are not"
+            " logged for that table, and would be missing"
         )
     for reference in statement.named(TableRole.SUBJECT):
         name = _name(reference)
@@ -266,7 +266,10 @@ def _table_effects(statement: ParsedStatement, route: Route) -> Iterator[Effect]
         if target is None or kind is None:
             continue
         if statement.named(TableRole.EXCHANGED):
-            raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+            raise DdlError(
+                f"{name} exchanges a partition with another table: this moves rows"
+                " without logging them"
+            )
         if turns_sequence(statement):
             raise DdlError(f"{name} becomes a sequence, or a table that was one")
         if merges_tables(statement):
@@ -276,15 +279,16 @@ def _table_effects(statement: ParsedStatement, route: Route) -> Iterator[Effect]
             )
         if statement.as_select:
             raise DdlError(
-                f"{name} is made by a query, which was logged as a statement: the session that ran"
-                " it did not use binlog_format=ROW, so its rows are not in the binlog, and on the"
-                " target the query would read other tables"
+                f"{name} is created by a query, which was logged as a statement: its session did"
+                " not use binlog_format=ROW, so its rows are not in the binlog, and on the target"
+                " the query would read other tables"
             )
         if engine := foreign_engine(statement):
             raise DdlError(
-                f"{name} gets another place for its rows: its {foreign_rows(engine)}. `binlog"
-                " replace` by the same with ENGINE=InnoDB where its rows are in this binlog; else"
-                " leave the table out (block-allow-list)"
+                f"{name} gets an engine that may keep its rows elsewhere: its"
+                f" {foreign_rows(engine)}. If this binlog has its rows, `binlog replace` it with"
+                " the same statement and ENGINE=InnoDB; otherwise leave the table out"
+                " (block-allow-list)"
             )
         if statement.imports_rows:
             raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
@@ -330,8 +334,8 @@ def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
         left, gained = route(name), route(renamed)
         if left is None and gained is not None:
             raise DdlError(
-                f"{name}, which is not replicated, is renamed to {renamed}, which is:"
-                " the rows that it holds already are not known here"
+                f"{name}, which is not replicated, is renamed to {renamed}, which is: the task"
+                " does not know the rows that it already has"
             )
         if left is not None:
             moved.append(_RenamedShard(name, renamed, left, gained))

@@ -47,9 +47,9 @@ def derived_alter(before: Table, after: Table, name: TableName) -> str:
     """
     old, new = _taken_apart(before.create_sql), _taken_apart(after.create_sql)
     if old.others != new.others:
-        raise NotDerivableError("its constraints, or those of its ghost table, are other ones")
+        raise NotDerivableError("its constraints differ from those of its ghost table")
     if old.rest != new.rest:
-        raise NotDerivableError("its partitions or the like are other ones than its ghost table's")
+        raise NotDerivableError("its partitions or the like differ from those of its ghost table")
     gone, added = _dropped_keys(old, new), _added_keys(old, new)
     actions = [*gone, *_charset(old, new), *_columns(old, new), *added, *_options(old, new)]
     return f"ALTER TABLE {name.quoted} {', '.join(actions)}" if actions else ""
@@ -68,12 +68,12 @@ def _columns(old: _Parts, new: _Parts) -> Iterator[str]:
     added = [name for name in new.columns if folded(name) not in former]
     if dropped and added:
         raise NotDerivableError(
-            f"column {dropped[0]} goes and {added[0]} comes: whether it is the same by a new name"
-            " is not known"
+            f"column {dropped[0]} disappears and {added[0]} appears: it may be the same column,"
+            " renamed"
         )
     stay = [name for name in former if name in names]
     if stay != [folded(name) for name in new.columns if folded(name) in former]:
-        raise NotDerivableError("its columns have another order than those of its ghost table")
+        raise NotDerivableError("its columns are in another order than those of its ghost table")
     yield from (f"DROP COLUMN {quote(name)}" for name in dropped)
     place = " FIRST"
     last = [*new.columns][-1]
@@ -104,7 +104,7 @@ def _charset(old: _Parts, new: _Parts) -> Iterator[str]:
         return
     texts = [*old.columns.values(), *new.columns.values()]
     if any(token.keyword in _OWN for text in texts for token in tokenise(text)):
-        raise NotDerivableError("its charset is another one than that of its ghost table")
+        raise NotDerivableError("its charset differs from that of its ghost table")
     collate = f" COLLATE {wanted['COLLATE']}" if wanted["COLLATE"] else ""
     yield f"CONVERT TO CHARACTER SET {wanted['CHARSET']}{collate}"
 
@@ -123,7 +123,7 @@ def _taken_apart(create_sql: str) -> _Parts:
     tokens = tokenise(create_sql)
     opening = next((n for n, token in enumerate(tokens) if token.text == "("), None)
     if opening is None:
-        raise NotDerivableError("its structure was not understood")
+        raise NotDerivableError("the task does not understand its structure")
     columns: dict[str, str] = {}
     keys: dict[str, str] = {}
     others: list[str] = []

@@ -59,7 +59,9 @@ def overridden_effects(
         if action is OverrideAction.SKIP:
             return ()
         if action is OverrideAction.INJECT:
-            raise DdlError(f"{error}; statements before it do not help: replace it") from error
+            raise DdlError(
+                f"{error}; statements before it (`inject`) do not help: replace it"
+            ) from error
         return tuple(map(effects, given))
     if action is OverrideAction.SKIP:
         return (tuple(replace(effect, instead=()) for effect in own),)
@@ -110,18 +112,20 @@ def _sql(
 ) -> Iterator[str]:
     """The given statements as they are executed on the target of a statement."""
     if not original.sql:
-        raise DdlError("the statement is not executed on the target, nor is anything before it")
+        raise DdlError(
+            "the target does not execute this statement, so nothing can be executed before it"
+        )
     for statement in given:
         found = effects(statement)
         if statement.discards_rows:
             raise DdlError(
-                "the operator's statement takes rows away, also those of other shards"
+                "the given statement would remove rows of other shards, too"
                 f" ({statement.sql[:200]!r})"
             )
         fitting = [e for e in found if e.kind in _EXECUTED and e.target == original.target]
         if not found or len(fitting) != len(found):
             raise DdlError(
-                "the operator's statement does not change the table"
-                f" {original.table} ({statement.sql[:200]!r})"
+                f"the given statement does not change the table {original.table}"
+                f" ({statement.sql[:200]!r})"
             )
         yield from (effect.sql for effect in fitting)

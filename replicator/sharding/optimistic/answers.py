@@ -28,60 +28,18 @@ from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
     definitions,
-    join,
     joined_names,
     shape_of,
     still_rounded,
 )
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    OpenStatement,
+    Standing,
+    joined,
+)
 from replicator.watermark import Place
-
-
-class Action(StrEnum):
-    """The operator's answer to an open statement."""
-
-    EXEC = "exec"
-    """It counts, and changes the target."""
-    SKIP = "skip"
-    """The target stays as it is; its member goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStatement:
-    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
-
-    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
-    members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again.
-    """
-
-    at: Place
-    text: str
-    sql: str
-    objection: Objection
-    reason: str
-    structure: Table | None
-    timestamp: int = 0
-    granted: bool = False
-    action: Action | None = None
-    released: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A member: its taken structure (None where it is unknown), and exceptions.
-
-    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
-    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
-    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
-    as the operator has said.
-    """
-
-    taken: Table | None
-    stale: frozenset[str] = frozenset()
-    rounded: frozenset[str] = frozenset()
-    ceded: frozenset[str] = frozenset()
-    open: OpenStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +52,6 @@ class Release(Generic[Name]):
     number: int
     at: Place
     members: tuple[tuple[Name, Place], ...]
-
-
-class Objection(StrEnum):
-    """Why a statement is open; this decides which answers the operator has."""
-
-    NAME = "name"
-    """It renames a column, or drops and adds it: its rows would have no column."""
-    TYPE = "type"
-    """Its column and that of others have no type in common, or their values are converted."""
-    FILL = "fill"
-    """Its rows get another value in a new column than those on the target."""
-    STALE = "stale"
-    """It adds a column again, or makes it wider again, of which the target still has the shard's
-    former values."""
-    ROWS = "rows"
-    """Its rows could not be distinguished from those of others, or its effect is unknown."""
-    REFUSED = "refused"
-    """The target has refused the change."""
 
 
 class StatementAnswer(StrEnum):
@@ -195,20 +135,6 @@ class TargetState(Generic[Name]):
         return answer(self, change).answer is StatementAnswer.TAKEN
 
 
-def joined(standings: Iterable[Standing]) -> Shape | None:
-    """The join of taken structures. Raises NoJoinError."""
-    shapes: dict[object, Shape] = {}
-    for standing in standings:
-        if standing.taken is None:
-            continue
-        shape = shape_of(standing.taken)
-        if standing.ceded:
-            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
-            shape = replace(shape, columns=columns)
-        shapes[shape.sense] = shape
-    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
-
-
 class _OpenError(Exception):
     """The statement can't be taken; the text says why."""
 
@@ -283,7 +209,7 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises _OpenError."""
     if change.after is None:
-        raise _OpenError(Objection.ROWS, "what the statement makes of the shard is not known")
+        raise _OpenError(Objection.ROWS, "the effect of the statement on the shard is unknown")
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = tuple(
@@ -360,8 +286,8 @@ def _judged(
 def _without_key(columns: Iterable[str]) -> _OpenError:
     return _OpenError(
         Objection.ROWS,
-        "the target has no key, so its rows are told apart by all of their columns: by what the"
-        f" shard has, or lacks, in {', '.join(sorted(columns))} they can't be told from others",
+        "the target has no key, so all columns identify its rows, and with the values that the"
+        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
     )
 
 
@@ -476,10 +402,10 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
     if touched.renamed:
         names = ", ".join(sorted(touched.renamed))
         return _OpenError(
-            Objection.NAME, f"it gives {names} another name, and other shards have not done that"
+            Objection.NAME, f"it renames {names}, and other shards have not done this"
         )
     if anew := touched.dropped & touched.added:
-        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it anew")
+        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again")
     if former.taken is None or change.before is None:
         return None
     for column in change.after.columns:
@@ -487,13 +413,14 @@ def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
         if old is None:
             continue
         if old.generated != column.generated:
-            why = f"it makes {column.name} a computed column, or no longer one"
+            why = f"it makes {column.name} a generated column, or no longer one"
             return _OpenError(Objection.ROWS, why)
-        if not comparable(old, column):
+        # What it has ceded was converted on the target already, to what others have.
+        if folded(column.name) not in former.ceded and not comparable(old, column):
             return _OpenError(
                 Objection.TYPE,
-                f"it converts the values of {column.name} ({old.type} to {column.type}) in a way"
-                " that those of other shards are not",
+                f"it converts the values of {column.name} ({old.type} to {column.type})"
+                " differently from those of other shards",
                 [folded(column.name)],
             )
     return None
@@ -531,9 +458,9 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
         return None
     return _OpenError(
         Objection.STALE,
-        f"it makes {column.name} wider again ({old.type} to {column.type}), after it has changed"
-        " values on their way into the narrower type: its older rows on the target still have their"
-        " former values there",
+        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
+        " type has changed its values: its older rows on the target still have the values before"
+        " that",
         [name],
     )
 
@@ -545,8 +472,8 @@ def _other_fill(
     if name in former.stale and not column.generated:
         return _OpenError(
             Objection.STALE,
-            f"it adds {column.name} again, which it has dropped while other shards have it: its"
-            " older rows on the target still have their former values there",
+            f"it adds {column.name} again, which it had dropped while other shards still have it:"
+            " its older rows on the target still have their former values",
             [name],
         )
     if column.auto_increment:
@@ -559,14 +486,14 @@ def _other_fill(
     if fill.constant and recorded.constant:
         return _OpenError(
             Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, and on the target they have got"
+            f"its rows get {fill.sql} in {column.name}, but on the target they have"
             f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
     return _OpenError(
         Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they got {theirs}",
+        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
         [name],
     )
 

@@ -16,18 +16,21 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import folded
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
     Release,
-    Standing,
     StatementAnswer,
     TargetState,
-    joined,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import still_rounded
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    Standing,
+    joined,
+    with_holders,
+)
 from replicator.watermark import Place
 
 
@@ -127,6 +130,7 @@ class TargetHistory(Generic[Name]):
                 for name in entry.granted:
                     members[name] = _released(members[name])
         self._note_refusal(entry)
+        members = dict(zip(members, with_holders([*members.values()]), strict=True))
         self.state = TargetState(_unrounded(_unstaled(members)), fills)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:

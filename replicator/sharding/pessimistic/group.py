@@ -314,10 +314,20 @@ class Group(Generic[Name, Event]):
             and all(state.version > self.known for state in self.members.values())
         )
 
-    @property
-    def missing(self) -> tuple[Name, ...]:
-        """The members that lack the item after `known`."""
-        return tuple(sorted(n for n, state in self.members.items() if state.version <= self.known))
+    def missing(self, item: Item[Name, Event]) -> tuple[Name, ...]:
+        """The members that lack the item after `known`, which is this one.
+
+        Of connected ones only that of the item's target, which is to bring it, if it is there.
+        """
+        lacking = {n: state for n, state in self.members.items() if state.version <= self.known}
+        bringing = {s.connected for s in lacking.values() if s.target == item.target}
+        return tuple(
+            sorted(
+                name
+                for name, state in lacking.items()
+                if state.target == item.target or state.connected not in bringing
+            )
+        )
 
     @property
     def rows_held(self) -> int:

@@ -192,7 +192,7 @@ class TargetLock(Generic[Name, Event]):
         """
         name = f"the lock on item {self.version + 1} of {self.target}"
         if self.pending is not None:
-            raise UnlockError(f"{name} is being resolved already: wait until it is done")
+            raise UnlockError(f"{name} is already being resolved: wait until it is done")
         away = [s for s in self.sources if s not in self.groups]
         late = [s for s, group in self.groups.items() if group.known < self.version]
         having = [source for source in self.sources if self.candidates(source)]
@@ -200,7 +200,7 @@ class TargetLock(Generic[Name, Event]):
             raise UnlockError(f"there is no lock on {self.target}")
         if away or late:
             raise UnlockError(
-                f"{name} cannot be unlocked while sources restart, or are blocked"
+                f"{name} can't be unlocked while sources restart or are blocked"
                 f" ({', '.join(away + late)}): try again when they run"
             )
         chosen = owner or self.owner or having[0]
@@ -211,9 +211,8 @@ class TargetLock(Generic[Name, Event]):
         item = self._chosen(name, chosen, owner, member, skip=skip)
         if item.discards_rows and not skip and not self.agreed:
             raise UnlockError(
-                f"{name} takes rows away, also those of shards that have not run it"
-                f" ({item.text!r}): run it on them, or unlock it with --action skip: the target"
-                " then keeps the rows"
+                f"{name} removes rows, also those of shards that have not run it ({item.text!r}):"
+                " run it on them, or unlock it with --action skip: the target then keeps the rows"
             )
         resolved = ResolvedItem(item.text, unlocked=True, skipped=skip, target=item.target)
         return self._decide(chosen, item, resolved, resume, forced=True)
@@ -358,7 +357,9 @@ class TargetLock(Generic[Name, Event]):
             item=items[0],
             owner=self.owner,
             ready=tuple(source for source in self.sources if self.ready(source)),
-            missing={s: group.missing for s, group in self.groups.items() if group.missing},
+            missing={
+                s: found for s, group in self.groups.items() if (found := group.missing(items[0]))
+            },
             rows_held=sum(group.rows_held for group in self.groups.values()),
             conflict=self.conflict(),
             resolving=self.pending is not None,

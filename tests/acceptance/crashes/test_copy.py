@@ -108,3 +108,42 @@ def test_what_is_recorded_is_not_read_again(
     assert 32_000 - copied <= sent < 32_000 - copied + rows
     assert copied_rows(shards) == 32_000
     shards.assert_equal()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Failpoint.TARGET_EMPTIED, Failpoint.CHUNK_COMMITTED])
+def test_a_copy_that_the_operator_asked_for_goes_on(
+    point: Failpoint,
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards.change()
+    path = write_task(tmp_path, copy_task(shards))
+    with task_process(path, tmp_path) as task:
+        task.until_applied(database_name, shards.sources)
+        stop(task, database_name)
+    target_server.execute(f"INSERT INTO {database_name}.t VALUES (-1, 'of no shard', 0)")
+    crash = {"REPLICATOR_CRASH_AT": f"{point.value}:2"}
+    with task_process(path, tmp_path, env=crash) as task:
+        task.until_state(database_name, "running")
+        with shards.changing():
+            asked = task.cli("recopy", database_name, "--source", "a", "--truncate")
+            assert asked.returncode == 0, asked.stderr
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+            task.until_alone()
+    with task_process(path, tmp_path) as task:
+        shards.change()
+
+        def copied() -> bool:
+            status = task.status(database_name)
+            copy = status.copy if status else None
+            return copy is not None and copy.state == "finished"
+
+        task.until(copied, "the end of the copy")
+        task.until_applied(database_name, shards.sources)
+        shards.assert_equal()
+        stop(task, database_name)

@@ -52,6 +52,7 @@ ELSEWHERE = {
     Failpoint.ANSWER_EXECUTED,
     Failpoint.RELEASE_DUE,
     Failpoint.RELEASE_SAVED,
+    Failpoint.UNLOCK_SAVED,
     Failpoint.SOURCE_RESTARTED,
     Failpoint.GHOST_READ,
     Failpoint.GHOST_RECORDED,

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from replicator.failpoints import Failpoint
+from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_shard_ddl import Walk
+from tests.acceptance.crashes.test_unlock import open_lock
+from tests.conftest import StartServer
 from tests.support.tasks.processes import PATIENCE, task_process
 from tests.support.tasks.task_files import write_task
 
@@ -48,5 +51,59 @@ def test_killed_at_every_step_of_an_answer(
                 task.until_logged("task.running")
             walk.change(change)
             assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: walk.difference() == "", "equality")
+
+
+def test_a_key_changes_while_a_killed_task_has_part_of_another_source(
+    start_server: StartServer,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """Its rows get other buckets by the new key: they are read again before it changes."""
+    away = start_server(MariaDBServer)
+    shards = [("a", away, "t1"), ("b", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name, "(id INT PRIMARY KEY, v INT NOT NULL)")
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    change = "DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"
+    crash = {"REPLICATOR_CRASH_AT": Failpoint.BATCH_APPLIED.value}
+    with task_process(path, tmp_path, env=crash) as task:
+        task.until_logged("task.running")
+        rows = ", ".join(f"({number * 100}, {number % 7})" for number in range(1, 201))
+        away.execute(f"INSERT INTO {database_name}.t1 VALUES {rows}")
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    away.stop()
+    mariadb_source.execute(f"ALTER TABLE {database_name}.t2 {change}")
+    with task_process(path, tmp_path) as task:
+        task.until_logged("ddl.put-off")
+        away.start()
+        away.execute(f"ALTER TABLE {database_name}.t1 {change}")
+        walk.rows()
+        task.until(lambda: walk.difference() == "", "equality")
+
+
+@pytest.mark.parametrize("step", [Failpoint.UNLOCK_SAVED, Failpoint.RELEASE_SAVED])
+def test_killed_in_the_middle_of_an_unlock(
+    step: Failpoint,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name)
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        task.until_logged("task.running")
+        for table, kind in (("t1", "INT"), ("t2", "VARCHAR(9)")):
+            mariadb_source.execute(f"ALTER TABLE {walk.db}.{table} ADD c {kind}")
+            walk.rows()
+        lock = open_lock(task, walk.db)
+        task.cli("unlock-ddl-lock", walk.db, lock, "--action", "exec")
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    mariadb_source.execute(f"ALTER TABLE {walk.db}.t1 MODIFY c VARCHAR(9)")
+    walk.rows()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")

@@ -36,13 +36,16 @@ class Walk:
     """Shards that change their structure one after the other, with rows in between."""
 
     def __init__(
-        self, shards: list[tuple[str, DatabaseServer, str]], target: DatabaseServer, db: str
+        self,
+        shards: list[tuple[str, DatabaseServer, str]],
+        target: DatabaseServer,
+        db: str,
+        table: str = "(id INT PRIMARY KEY, v INT)",
     ) -> None:
         self.shards = shards
         self.target = target
         self.db = db
         self._key = count(1)
-        table = "(id INT PRIMARY KEY, v INT)"
         target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {table}")
         for server in {id(server): server for _, server, _ in shards}.values():
             server.execute(f"CREATE DATABASE {db}")

@@ -191,7 +191,7 @@ def too_much(_: Path) -> dict[str, str]:
         (without_client, "No module named 'pymysql'", "spark.archives"),
         (of_another_version, "different version: 3.10", "spark.pyspark.python"),
         (without_python, "no Python at", "spark.pyspark.python"),
-        (of_another_secret, "not taken the application", "spark.authenticate.secret"),
+        (of_another_secret, "not accepted the application", "spark.authenticate.secret"),
         (too_much, "gave no executor within 3 s", "spark.executor.memory"),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
         error = task.until_state(shards.database, "paused").error
         assert error is not None
         assert error.event == "spark.executors"
-        assert "secret is not known" in error.message
+        assert "has no secret of this cluster" in error.message
         assert any("spark.authenticate.secret" in text for text in error.remedies)
         stop(task, shards.database, code=1)
 

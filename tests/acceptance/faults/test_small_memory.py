@@ -1,4 +1,4 @@
-"""A container of 1 GiB catches up with a million rows, with the defaults that follow from it."""
+"""A container of 1 GiB catches up with a million rows of 16 shards, with the defaults for it."""
 
 from __future__ import annotations
 
@@ -11,36 +11,33 @@ from replicator.memory import MIB
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.memory_limit import memory_limit
 from tests.support.tasks.processes import PATIENCE, task_process
-from tests.support.tasks.task_files import start_of, task_dict, write_task
+from tests.support.tasks.task_files import task_dict, write_task
 
 pytestmark = pytest.mark.slow
 
-ROWS, ROWS_OF_ONE = 1_000_000, 100
+ROWS, ROWS_OF_ONE, SHARDS = 1_000_000, 100, 8
+"""``SHARDS`` at each of two sources."""
 COLUMNS = "(id BIGINT PRIMARY KEY, name VARCHAR(60), n INT)"
+SUM = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS('|', id, name, n))) FROM {}"
 
 
 def test_a_gibibyte_is_enough_for_a_million_rows(
     mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    source, target, name = mariadb_source, target_server, database_name
-    for server, table in ((source, "t_1"), (target, "t")):
-        server.execute(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.{table} {COLUMNS}")
-    values = task_dict(name, {"a": source}, target, schema=name, target_schema=name)
-    values["routes"] = {
-        "t": {
-            "schema-pattern": name,
-            "table-pattern": "t_*",
-            "target-schema": name,
-            "target-table": "t",
-        }
-    }
-    values["mysql-instances"][0]["route-rules"] = ["t"]
-    values["mysql-instances"][0]["meta"] = start_of(source)
-    values.pop("writer", None)
-    _fill(source, name)
+    target, name = target_server, database_name
+    sources = {"a": mariadb_source, "b": mariadb_source_full}
+    target.execute(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t {COLUMNS}")
+    for source in sources.values():
+        source.execute(f"CREATE DATABASE {name}")
+        tables = [f"CREATE TABLE t_{n} {COLUMNS}" for n in range(SHARDS)]
+        source.execute(*tables, database=name)
+    values = task_dict(name, sources, target, schema=name, target_schema=name, table_pattern="t_*")
+    for number, source in enumerate(sources.values()):
+        _fill(source, name, number)
     path = write_task(tmp_path, values)
     with ExitStack() as stack:
         try:
@@ -53,24 +50,27 @@ def test_a_gibibyte_is_enough_for_a_million_rows(
         (settings,) = [e for e in task.events() if e["event"] == "memory.settings"]
         assert (settings["available_mib"], settings["batch_mib"]) == (1024, 8)
         assert settings["java_heap"] == "512m"
-        task.until_applied(name, {"a": source})
+        task.until_applied(name, sources)
         assert limit.kills == 0
         assert limit.peak <= 1024 * MIB
         assert task.cli("stop", name).returncode == 0
         assert task.process.wait(PATIENCE) == 0
-    counts = [
-        server.execute(f"SELECT COUNT(*), SUM(CRC32(CONCAT_WS('|', id, name, n))) FROM {table}")
-        for server, table in ((source, f"{name}.t_1"), (target, f"{name}.t"))
+    shards = [
+        source.execute(SUM.format(f"{name}.t_{n}"))[0]
+        for source in sources.values()
+        for n in range(SHARDS)
     ]
-    assert counts[0] == counts[1]
-    assert counts[0][0][0] == ROWS
+    ((rows, checksum),) = target.execute(SUM.format(f"{name}.t"))
+    assert rows == sum(count for count, _ in shards) == ROWS
+    assert checksum == sum(part for _, part in shards)
 
 
-def _fill(source: DatabaseServer, name: str) -> None:
+def _fill(source: DatabaseServer, name: str, number: int) -> None:
     sql = (
-        "INSERT INTO t_1 SELECT seq + {first}, REPEAT('x', seq % 60), seq"
+        "INSERT INTO t_{shard} SELECT seq + {first}, REPEAT('x', seq % 60), seq"
         f" FROM seq_1_to_{ROWS_OF_ONE}"
     )
+    half = ROWS // 2
     with source.connect(database=name) as connection, connection.cursor() as cursor:
-        for first in range(0, ROWS, ROWS_OF_ONE):
-            cursor.execute(sql.format(first=first))
+        for first in range(number * half, (number + 1) * half, ROWS_OF_ONE):
+            cursor.execute(sql.format(first=first, shard=first // ROWS_OF_ONE % SHARDS))

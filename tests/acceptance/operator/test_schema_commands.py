@@ -154,7 +154,7 @@ def check_refusals(told: Told) -> None:
     for words, expected in (
         (("--table", "no.such", "--from-source"), "no shard no.such"),
         ((*table, "--source", "b", "--from-source"), "of source b"),
-        ((*table, "--sql", "DROP TABLE t1"), "one CREATE TABLE with columns is wanted"),
+        ((*table, "--sql", "DROP TABLE t1"), "one CREATE TABLE with columns is needed"),
         ((*table, "--sql", "CREATE TABLE t1 (a INT); DROP TABLE t1"), "more than one statement"),
         ((*table, "--sql", "CREATE TABLE t1 LIKE t2"), "one CREATE TABLE with columns"),
         ((*table, "--sql", "CREATE TABLE t1 (a NONSENSE)"), "NONSENSE"),

@@ -195,6 +195,24 @@ def test_a_terminal_that_goes_away_ends_the_task_in_order(
     assert [e for e in found if e["level"] == "error" or e["event"] == "task.restart"] == []
 
 
+@pytest.mark.remedy("spark.not-started", "resume")
+@pytest.mark.slow
+def test_a_task_whose_spark_does_not_start_goes_on_once_its_host_has_what_it_needs(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name, values, logs = shards.database, copy_task(shards), tmp_path / "spark-events"
+    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{logs}"}
+    values["spark"] = {"master": "local[2]", "conf": conf}
+    with task_process(write_task(tmp_path, values), tmp_path) as task:
+        task.until_state(name, "paused")
+        assert "spark.not-started" in {event["event"] for event in task.events()}
+        logs.mkdir()
+        assert task.cli("resume", name).returncode == 0
+        task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()
+
+
 @pytest.mark.remedy("spark.not-started", "run")
 def test_a_task_whose_spark_does_not_start_runs_when_its_settings_are_corrected(
     shards: Shards, tmp_path: Path

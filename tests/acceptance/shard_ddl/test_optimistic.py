@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
-from tests.support.tasks.running import fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 TWO = "(id INT PRIMARY KEY, b INT)"
@@ -167,6 +167,10 @@ async def test_rows_of_a_narrower_shard_get_their_fill_and_keep_the_rest(
         estate.ddl("A1", "ADD c INT NOT NULL DEFAULT 7", "ALTER c SET DEFAULT 8")
         await flows(estate, "B1", "{}, 2")
         estate.run("B1", "UPDATE {t} SET b = b + 10")
+        with anyio.fail_after(PATIENCE):
+            while not (told := [*estate.running.coordination.differences().values()]):
+                await anyio.sleep(LOOK_SECONDS)
+        assert [*told[0].members.values()] == [("lacks column c (its new rows get 7)",)]
         estate.ddl("B1", "ADD c INT NOT NULL DEFAULT 7", "ALTER c SET DEFAULT 8")
         await flows(estate, "B1", "{}, 3, DEFAULT")
         await estate.settled()
@@ -258,4 +262,40 @@ async def test_a_held_shard_gets_another_name(estate: ShardedEstate) -> None:
         await flows(estate, "B1", "{}, 1")
         estate.server("A1").execute(f"RENAME TABLE {new} TO {old}")
         await flows(estate, "A1", "{}, 1")
+        await estate.settled()
+
+
+@pytest.mark.remedy("rows.duplicate", "run")
+async def test_a_row_leaves_a_held_shard(mariadb_estate: ShardedEstate) -> None:
+    """Its deletion is held, its new row is not: safe mode keeps the row."""
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("A1", "A2", "B1", table=TWO)
+
+    async def follow() -> None:
+        async with estate.merging():
+            estate.insert("A1", "101, 1")
+            await estate.caught_up()
+            estate.ddl("A1", "CHANGE b c INT")
+            one, two = estate.name("A1"), estate.name("A2")
+            estate.insert("A1", "102, 2")
+            moved = f"INSERT INTO {two} SELECT id, c FROM {one} WHERE id = 102"
+            away = f"DELETE FROM {one} WHERE id = 102"
+            estate.server("A1").execute("BEGIN", moved, away, "COMMIT")
+            await flows(estate, "A2", "{}, 3")
+            estate.run("A1", "DELETE FROM {t}")
+            await estate.caught_up()
+            estate.insert("B1", "101, 3")
+            await anyio.sleep_forever()
+
+    fault = await fault_of(follow())
+    assert fault.event == "rows.duplicate"
+    assert f"the lock {estate.db}.t" in fault.remedies[0]
+    syncers = estate.task["syncers"]
+    assert isinstance(syncers, dict)
+    syncers["sync"]["safe-mode"] = True
+    async with estate.merging():
+        await estate.caught_up()
+        for shard in ("A2", "B1"):
+            estate.ddl(shard, "CHANGE b c INT")
         await estate.settled()

@@ -99,7 +99,7 @@ def test_a_binlog_that_was_begun_anew_is_not_read(kind: str, start_server: Start
     assert here(server).binlog.key > end.binlog.key
     for place in starts(end):
         with (
-            pytest.raises(OtherBinlogError, match="begun anew"),
+            pytest.raises(OtherBinlogError, match="binlog was reset"),
             following(server, place, "s", expected=identity_of(server)),
         ):
             pass

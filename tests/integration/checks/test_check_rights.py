@@ -152,7 +152,7 @@ def test_what_is_left_out_is_told() -> None:
     console = Console(width=200)
     with console.capture() as shown:
         console.print(render_checks([], ["all"]))
-    assert "nobody knows whether the task can run" in shown.get()
+    assert "whether the task can run is unknown" in shown.get()
     assert "0 passed" not in shown.get()
     with console.capture() as shown:
         console.print(render_checks([CheckResult("routes", "a", "passed", "ok")], ["version"]))

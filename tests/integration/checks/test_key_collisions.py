@@ -39,7 +39,7 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     assert result.state == "failed"
     db = estate.db
     assert f"3 (a: {db}.t1, a: {db}.t2)" in result.finding
-    assert result.finding.startswith("one value is there more than once")
+    assert result.finding.startswith("one value is found more than once")
     assert "partition id" in result.remedies[0]
     assert "extract-table" in result.remedies[1]
     assert "UPDATE" in result.remedies[2]
@@ -57,7 +57,7 @@ async def test_equal_values_that_rules_of_the_task_file_tell_apart(estate: Estat
     extract = {"table-regexp": "([0-9])", "target-column": "C"}
     merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
     result = only(await estate.look(routes={"merge": merge, "schema": route}))
-    assert "2 values are there more than once" in result.finding
+    assert "2 values are found more than once" in result.finding
     assert f"a: {estate.db}.t2, a: {estate.db}.t_2" in result.finding
     assert f"{estate.db}.t1" not in result.finding
     merge["extract-table"] = extract | {"table-regexp": "t(.*)"}
@@ -73,7 +73,7 @@ async def test_rows_that_a_filter_leaves_out_do_not_count(estate: Estate) -> Non
     task = estate.task(**named)
     task["mysql-instances"][0]["expression-filters"] = ["left"]
     result = only(await estate.look(**named, mysql_instances=task["mysql-instances"]))
-    assert result.finding.startswith("one value is there more than once")
+    assert result.finding.startswith("one value is found more than once")
     assert f"2 (a: {estate.db}.t1, a: {estate.db}.t2)" in result.finding
 
 

@@ -136,7 +136,7 @@ def test_all_values_of_shards_on_several_servers(
         assert own["state"] == "passed"
         assert "all 60,002 values of " in own["finding"]
         db = estate.db
-        assert unique["finding"].startswith("2 values are there more than once among the shards")
+        assert unique["finding"].startswith("2 values are found more than once among the shards")
         assert f"n45000 (a: {db}.t2, b: {db}.t1)" in unique["finding"]
         assert f"n7 (a: {db}.t1, b: {db}.t1)" in unique["finding"].replace("N7 ", "n7")
     finally:

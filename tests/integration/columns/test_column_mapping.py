@@ -237,7 +237,7 @@ async def test_shards_are_told_apart_by_an_extracted_column_instead(
             "ALTER TABLE x_1 DROP COLUMN id",
             "changes its column ID",
         ),
-        ("mysql_source", "pessimistic", "RENAME TABLE x_1 TO x_3", "another name"),
+        ("mysql_source", "pessimistic", "RENAME TABLE x_1 TO x_3", "RENAME changes the values"),
         ("mariadb_source", "", "CREATE TABLE x_256 LIKE x_2", "256 does not fit into the 8 bits"),
     ],
     indirect=["source"],

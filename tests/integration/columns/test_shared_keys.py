@@ -15,7 +15,8 @@ from replicator.pipeline.moved_rows import shared_keys
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 Logged = Sequence[MutableMapping[str, Any]]
@@ -87,6 +88,31 @@ async def test_rows_that_leave_their_old_shard_late_stay(
             )
             await equal(merging, generation)
     assert (many == 5) == any(entry["event"] == "moved.too-many" for entry in logged)
+
+
+@pytest.mark.slow
+@pytest.mark.remedy("rows.moved-unknown", "copy anew")
+@pytest.mark.not_on_tidb("it can't change a clustered key")
+async def test_a_target_whose_key_changes_while_keys_are_shared_is_copied_anew(
+    merging: Merging,
+) -> None:
+    merging.more |= {"copy": {}}
+    merging.create("x", "(id INT PRIMARY KEY, n INT NOT NULL)", with_target=False)
+    for n, server in enumerate(merging.sources.values()):
+        merging.on(server, f"INSERT INTO x_1 VALUES (1, {n}), ({n + 2}, 1)")
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            await merging.copied(generation)
+            for server in merging.sources.values():
+                changed = "ALTER TABLE x_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"
+                merging.on(server, changed)
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(run())
+    assert fault.event == "rows.moved-unknown"
+    await copy_all_anew(merging, "x")
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from actors.comparing import differing_rows
 from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.comparing.source_load import LoadGate, LoadLimit, load_limits
 from actors.comparing.target_run import ComparisonView
+from actors.comparing.task_progress import TaskProgress
 from actors.task_setup import address_of
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.compare import compare_digests
@@ -362,6 +363,34 @@ def writing(writer: Writer) -> Iterator[None]:
     finally:
         writer.ended = True
         thread.join()
+
+
+async def test_a_value_that_flips_where_no_key_makes_ranges_is_right(
+    estate: Estate, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target is a little behind at each look, and right at each."""
+    estate.shard("a", "t1", "k INT PRIMARY KEY, flag INT", "(1,0),(2,0)")
+    estate.into("c VARCHAR(9), k INT, flag INT, PRIMARY KEY (c, k)")
+    there = f"{estate.db}_all.t"
+    estate.target.execute(f"INSERT INTO {there} VALUES ('1',1,1),('1',2,0)")
+    looks = 0
+
+    async def applied(*_: object) -> bool:
+        nonlocal looks
+        looks += 1
+        shard = f"UPDATE {estate.db}.t1 SET flag={looks // 2} WHERE k=1"
+        estate.sources["a"].execute(f"CREATE TABLE {estate.db}.other{looks} (i INT)", shard)
+        estate.target.execute(f"UPDATE {there} SET flag={1 - looks // 2} WHERE k=1")
+        return True
+
+    monkeypatch.setattr(TaskProgress, "applied", applied)
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    extract = {"table-regexp": "t(.*)", "target-column": "c"}
+    merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
+    task = config.Task.model_validate(estate.task(routes={"merge": merge, "schema": route}))
+    result, *_ = [r for r in await compared(task, spark, CompareOptions()) if r.rows]
+    assert (result.differing, result.unsettled, result.failure) == (0, 0, "")
+    assert looks >= 2
 
 
 async def test_a_wrong_row_that_changes_all_the_time_is_found(

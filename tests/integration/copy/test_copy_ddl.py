@@ -247,6 +247,6 @@ async def test_what_no_statement_tells_of_stops_the_copy_and_says_why(
 
     fault = await fault_of(run())
     assert fault.event == "copy.shard-changed"
-    assert "its column n is gone, and no statement tells of it" in fault.message
+    assert "its column n does not exist any more" in fault.message
     merging.changed(mode="all")
     await copy_all_anew(merging, "x", dropped=True)

@@ -141,6 +141,37 @@ async def test_a_change_of_its_own_is_executed(merging: Merging) -> None:
     await goes_on(merging, "id, CAST(a AS CHAR)")
 
 
+@pytest.mark.remedy("ddl.history", "skip")
+async def test_an_executed_statement_that_is_replaced_again_counts_as_the_executed_one(
+    merging: Merging,
+) -> None:
+    """An open lock of another target holds the saved position back: the source is read again."""
+    merging.create("y", X)
+    await begin(merging, mode="pessimistic")
+    merging.shards("y", 2)
+    other = list(merging.sources.values())[1]
+    merging.do("ALTER TABLE x_1 ADD d INT", "CREATE TABLE y_2 (id INT PRIMARY KEY, a INT, e INT)")
+    merging.on(other, f"CREATE TABLE y_2 {X}")
+    created = await fault(merging, "ddl.create-differs")
+    await override(merging, created, OverrideAction.REPLACE, "ALTER TABLE y_2 ADD e INT")
+    merging.do("ALTER TABLE y_1 ADD e INT", "INSERT INTO y_2 VALUES (1, 1, 1)")
+    for shard in ("y_1", "y_2"):
+        merging.on(other, f"ALTER TABLE {shard} ADD e INT")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        await settles(lambda: merging.differences({"x": "id, a"}), {})
+    late = "ALTER TABLE y_2 ADD e INT, ADD f INT"
+    await override(merging, created, OverrideAction.REPLACE, late)
+    found = await fault(merging, "ddl.history")
+    await override(merging, found, OverrideAction.SKIP)
+    for server, shard in shards(merging):
+        if (server, shard) != (merging.source, "x_1"):
+            merging.on(server, f"ALTER TABLE {shard} ADD d INT")
+    merging.do("INSERT INTO y_2 VALUES (2, 2, 2)")
+    await goes_on(merging)
+    assert not merging.differences()
+
+
 @pytest.mark.remedy("ddl.nondeterministic-default", "skip")
 @MODES
 async def test_older_rows_are_given_the_values_that_their_shards_made(

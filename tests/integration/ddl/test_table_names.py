@@ -211,8 +211,8 @@ async def test_a_lock_is_forced_by_the_id_that_is_shown(
         [lock] = lock_statuses("orders", generation.running)
         assert lock.id == f"`{database_name}_a.b`.`c``d e`:1"
         assert [source.missing for source in lock.sources] == [(f"`{database_name}.y`.z",)]
-        [command] = [way for way in lock.remedies if "`: it is executed now" in way]
-        assert shlex.split(command[1:].split("`: it is")[0])[-1] == lock.id
+        [command] = [way for way in lock.remedies if "`: the target executes it now" in way]
+        assert shlex.split(command[1:].split("`: the target")[0])[-1] == lock.id
         wrong = {"lock": f"{database_name}_a.b.c`d e:1", "owner": "", "skip": False}
         assert not (await operator_commands.unlock(coordination, wrong)).ok
         reply = await operator_commands.unlock(coordination, wrong | {"lock": lock.id})

@@ -9,10 +9,13 @@ import pytest
 
 from actors.sharding.coordination import OpenLock
 from actors.task.generation import Generation
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.sharding.pessimistic.lock import DisputedError
-from tests.integration.merge.test_cascades import PARENT, create
+from tests.integration.merge.test_cascades import PARENT, create, extracted_family
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 CASCADES = "ON DELETE CASCADE ON UPDATE CASCADE"
@@ -58,6 +61,7 @@ def fill(merging: Merging) -> None:
 
 async def locks(merging: Merging, generation: Generation) -> list[OpenLock]:
     """The open locks, once everything is applied or held, and nothing is read again."""
+    await merging.copied(generation)
     with anyio.fail_after(PATIENCE):
         while True:
             await merging.caught_up(generation)
@@ -93,6 +97,8 @@ async def test_connected_tables_are_held_together(merging: Merging) -> None:
         on(merging, "b1", "UPDATE p_{0} SET id = {6} WHERE id = {2}")
         [lock] = await locks(merging, generation)
         assert lock.id == f"{merging.database}.p:1"
+        lacking = {s: [n.table for n in names] for s, names in lock.view.missing.items()}
+        assert lacking == {"a": ["p_2"], "b": ["p_1", "p_2"]}
         found = merging.on(merging.target, "SELECT id, p FROM c WHERE id < 300 ORDER BY id")
         assert [row[0] for row in found] == [101, 102, 103, 104, 202, 203, 204]
         assert merging.on(merging.target, "SELECT p FROM c WHERE id = 302") == ((306,),)
@@ -122,15 +128,21 @@ async def test_parents_and_children_that_change_in_turn(merging: Merging) -> Non
         for shard in ("b2", "a1", "b1"):
             on(merging, shard, *changes)
         on(merging, "a2", "DELETE FROM p_{0} WHERE id = {3}", *changes[:2])
+        # Other names: what foreign keys connect stays connected.
+        on(
+            merging,
+            "a1",
+            "RENAME TABLE c_1 TO c_8, p_1 TO p_8",
+            "INSERT INTO p_8 VALUES ({9}, 1, 1)",
+            "INSERT INTO c_8 VALUES ({9}, {9})",
+        )
         [lock] = await locks(merging, generation)
         assert (lock.view.target.table, lock.view.version) == ("p", 2)
         assert [name.table for name in lock.tied] == ["c"]
+    on(merging, "a1", "DELETE FROM p_8 WHERE id = {9}", "RENAME TABLE p_8 TO p_1, c_8 TO c_1")
+    async with merging.running() as generation:
         on(merging, "a2", *changes[2:])
         await settled(merging, generation)
-        assert generation.running is not None
-        # A key that is not the shard's own would be a duplicate, or have gone along.
-        on(merging, "b1", "DELETE FROM p_{0}")
-        await merging.check(generation)
 
 
 async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging) -> None:
@@ -171,3 +183,62 @@ async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging)
         on(merging, "b1", *child)
         on(merging, "b2", *parent)
         await settled(merging, generation)
+
+
+@pytest.mark.remedy("ddl.not-supported", "skip")
+async def test_shards_of_a_family_that_is_copied_come_and_go(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """Two shards with the same keys, which an extracted column keeps apart."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.mode = "all"
+    extracted_family(merging)
+    for shard in (1, 2):
+        merging.do(
+            f"INSERT INTO p_{shard} VALUES (1, 1), (2, 1), (3, 1)",
+            f"INSERT INTO c_{shard} VALUES (1, 1), (1, 2), (2, 1), (3, 1)",
+        )
+
+    def there(table: str, columns: str) -> list[tuple[object, ...]]:
+        found = merging.on(merging.target, f"SELECT `of`, {columns} FROM {table} ORDER BY 1, 2, 3")
+        return [(str(of), *row) for of, *row in found]
+
+    def of_second(table: str, columns: str) -> list[tuple[object, ...]]:
+        return [row for row in there(table, columns) if row[0] == "2"]
+
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(
+            "ALTER TABLE c_1 ADD COLUMN m INT DEFAULT 4",
+            "DELETE FROM p_1 WHERE id = 1",
+            "INSERT INTO p_1 VALUES (1, 9)",
+            "INSERT INTO c_1 VALUES (1, 7, 5)",
+            "UPDATE p_2 SET id = 9 WHERE id = 2",
+            "DELETE FROM p_1 WHERE id = 2",
+        )
+        assert len(await locks(merging, generation)) == 1
+        assert there("p", "id, v") == [
+            *(("1", n, 1) for n in (1, 2, 3)),
+            *(("2", n, 1) for n in (1, 3, 9)),
+        ]
+        assert of_second("c", "p, n") == [("2", *row) for row in ((1, 1), (1, 2), (3, 1), (9, 1))]
+    # It starts again while a lock is open, and a shard has lost the one that it is connected with.
+    merging.do("TRUNCATE TABLE c_2", "DROP TABLE c_2")
+    async with merging.running() as generation:
+        [lock] = await locks(merging, generation)
+        assert lock.view.missing == {"a": (TableName(merging.database, "p_2"),)}
+        merging.do("DROP TABLE p_2")
+        assert await locks(merging, generation) == []
+        assert there("p", "id, v")[:2] == [("1", 1, 9), ("1", 3, 1)]
+        first = [row for row in there("c", "p, n, m") if row[0] == "1"]
+        assert first == [("1", 1, 7, 5), ("1", 3, 1, 4)]
+        assert len(of_second("c", "p, n")) == 4
+    merging.do("CREATE TABLE p_5 LIKE p_1", "DELETE FROM p_1 WHERE id = 3")
+    found = await merging.fault()
+    assert found.event == "ddl.not-supported"
+    merging.do("DROP TABLE p_5")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        assert await locks(merging, generation) == []
+        assert [row for row in there("c", "p, n") if row[0] == "1"] == [("1", 1, 7)]

@@ -175,7 +175,7 @@ async def test_a_ghost_of_before_the_start_that_does_not_tell_its_change(
     merging.do(exchange)
     fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
-    assert "It was made before this task began to read" in fault.message
+    assert "It was created before this task began to read" in fault.message
     assert "column v goes and w comes" in fault.message
     assert isinstance(fault.about, DdlEvent)
     assert "replace" in fault.about.actions
@@ -201,7 +201,7 @@ async def test_a_ghost_of_before_the_start_beside_a_change_behind_it(
 
     fault = await fault_of(exchanged())
     assert fault.event == "ddl.not-supported"
-    assert "was made before the place that this task began to read at" in fault.message
+    assert "was created before the position at which this task began to read" in fault.message
 
 
 @MARIADB

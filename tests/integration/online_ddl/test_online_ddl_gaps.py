@@ -52,7 +52,7 @@ async def test_a_table_whose_ghost_has_not_come_yet(merging: Merging, mode: str)
     merging.do(DROP)
     found = await merging.fault()
     assert found.event == "ddl.not-supported"
-    assert "it is not known that the ghost takes its place next" in found.message
+    assert "does not show yet that the ghost takes its place" in found.message
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
     merging.do(FILL, "INSERT INTO x_1 VALUES (2, 'b', 9)")
     async with merging.running():
@@ -68,7 +68,7 @@ async def test_a_table_that_is_to_go_though_it_has_a_ghost(merging: Merging) -> 
         await merging.caught_up(generation)
     merging.do(DROP, "DROP TABLE _x_1_new", "ALTER TABLE x_2 ADD COLUMN d INT")
     found = await merging.fault()
-    assert "replace the statement by itself" in found.message
+    assert "the statement with the same statement" in found.message
     await override(merging, found, OverrideAction.REPLACE, "DROP TABLE x_1")
     async with merging.running() as generation:
         await merging.caught_up(generation)

@@ -132,3 +132,39 @@ async def test_a_replica_that_was_made_from_a_backup_takes_over(failing_over: Fa
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": new})
         it.assert_equal(new)
+
+
+@pytest.mark.slow
+@pytest.mark.remedy("source.other-order", "resume", "copy anew")
+@pytest.mark.parametrize("anew", [False, True], ids=["former server", "copied anew"])
+async def test_a_replica_with_another_order_is_left_or_copied_anew(
+    failing_over: FailingOver, *, anew: bool
+) -> None:
+    it = failing_over(MySQLServer)
+    pair, db = it.pair, it.database
+    pair.until_replicated()
+    pair.replica.execute("STOP REPLICA")
+    uuid = pair.primary.execute("SELECT @@server_uuid")[0][0]
+    async with running(it.task, it.spark) as generation:
+        pair.primary.execute(f"INSERT INTO {db}.t1 VALUES (1, 1)")
+        await caught_up(generation, {"a": pair.primary})
+    first = int(pair.executed(pair.primary).rpartition("-")[2])
+    pair.primary.execute(f"INSERT INTO {db}.t1 VALUES (2, 2)")
+    # The replica applies the second one first.
+    for key in (2, 1):
+        pair.replica.execute(
+            f"SET gtid_next = '{uuid}:{first + key - 1}'",
+            f"INSERT INTO {db}.t1 VALUES ({key}, {key})",
+            "SET gtid_next = AUTOMATIC",
+        )
+    pair.promote()
+    it.line.switch(pair.replica.port)
+    assert (await it.until_fault()).event == "source.other-order"
+    if anew:
+        it.number = 2
+        await it.copy_anew(pair.replica)
+        return
+    it.line.switch(pair.primary.port)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.primary})
+        it.assert_equal(pair.primary)

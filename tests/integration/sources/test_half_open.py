@@ -335,7 +335,7 @@ def test_a_load_that_waits_for_a_lock_is_left_alone(
 ) -> None:
     """Longer than a kernel waits elsewhere for what was sent to be taken."""
     server.execute("SET GLOBAL local_infile=1", f"INSERT INTO {table} VALUES (-1)")
-    session = Session(address)
+    session = Session(replace(address, session=(("innodb_lock_wait_timeout", "120"),)))
     rows = b"".join(b"%d\n" % n for n in range(-1, 2_000_000))
     schema, name = table.split(".")
     target = TargetTable(0, schema, name, 1, replace=True)

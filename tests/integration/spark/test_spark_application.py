@@ -44,7 +44,7 @@ def test_an_application_that_was_turned_away_late_is_told_like_one_that_was_at_o
     *_, examined, at_a_job = python(STOPPED)
     message, way, lasting = examined.split("|")
     assert message == at_a_job
-    assert "not taken the application" in message
+    assert "not accepted the application" in message
     assert "spark.authenticate.secret" in way
     assert lasting == "False"
 

@@ -69,8 +69,7 @@ class _Pair:
         self.going = {way: threading.Event() for way in Way}
         self.over = threading.Event()
         self.lost_answer: Trap | None = None
-        for event in self.going.values():
-            event.set()
+        self.go_on()
 
     def suffer(self, fault: Fault, way: Way) -> None:
         if fault is Fault.STALL_THIS_WAY:
@@ -84,10 +83,13 @@ class _Pair:
         else:
             self.close(reset=fault is Fault.RESET)
 
-    def close(self, *, reset: bool = False) -> None:
-        self.over.set()
+    def go_on(self) -> None:
         for event in self.going.values():
             event.set()
+
+    def close(self, *, reset: bool = False) -> None:
+        self.over.set()
+        self.go_on()
         for end in self.ends[Way.TO_SERVER]:
             with contextlib.suppress(OSError):
                 if reset:
@@ -105,6 +107,7 @@ class FaultyLine(Relay):
         """For every connection, while it is set."""
         self._traps: list[Trap] = []
         self._pairs: list[_Pair] = []
+        self._is_cut = False
         super().__init__(backend)
 
     def set(self, trap: Trap) -> Trap:
@@ -121,6 +124,20 @@ class FaultyLine(Relay):
             pair.suffer(fault, way)
         return len(pairs)
 
+    def cut(self) -> None:
+        """Pass nothing on, also of connections to come; `mend` lets all go on where it was."""
+        with self._lock:
+            self._is_cut = True
+        self.break_all(Fault.STALL)
+
+    def mend(self) -> None:
+        """Pass on what was sent while nothing passed, and what comes."""
+        with self._lock:
+            self._is_cut = False
+            pairs = list(self._pairs)
+        for pair in pairs:
+            pair.go_on()
+
     def switch(self, backend: int) -> None:
         """Pass new connections on to another server, and end those that are open."""
         with self._lock:
@@ -134,6 +151,8 @@ class FaultyLine(Relay):
 
     def _take(self, client: socket.socket, server: socket.socket) -> None:
         pair = _Pair(client, server)
+        if self._is_cut:
+            pair.suffer(Fault.STALL, Way.TO_SERVER)
         self._pairs.append(pair)
         self.accepted += 1
         self._start(partial(self._serve, pair))
@@ -157,10 +176,9 @@ class FaultyLine(Relay):
                 if rest:
                     sink.sendall(rest)
                     self._dawdle(len(rest))
-        if pair.going[way].is_set():
-            pair.close()
         # What has stalled does not pass on the end of a connection either.
-        pair.over.wait()
+        pair.going[way].wait()
+        pair.close()
 
     def _through(self, pair: _Pair, way: Way, data: bytes) -> bytes:
         """What gets through of data; springs the traps that are for it."""

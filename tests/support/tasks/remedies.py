@@ -27,12 +27,8 @@ BY_HAND = "by hand"
 """The remedy of a fault for which the table names none of these."""
 
 NOT_EXECUTED: dict[str, set[str]] = {
-    "ddl.history": {"skip"},
-    "rows.moved-unknown": {"copy anew"},
-    "source.other-order": {"copy anew", "resume"},
     "spark.executors": {"run"},
     "spark.failing": {"resume", "run"},
-    "spark.not-started": {"resume"},
     "task.unexpected": {"resume"},
 }
 """The remedies that no test executes yet. A test that executes one removes it from here; nothing

@@ -56,8 +56,8 @@ def test_tables_may_move_while_nothing_is_open() -> None:
     ("saved", "decided", "reason"),
     [
         (replace(SAVED, open_items=2), [], "2 schema changes"),
-        (SAVED, [replace(DECIDED, version=2)], "has not come to the newest"),
-        (SAVED, [replace(DECIDED, version=2, done=False)], "has not come to the newest"),
+        (SAVED, [replace(DECIDED, version=2)], "has not reached the newest"),
+        (SAVED, [replace(DECIDED, version=2, done=False)], "has not reached the newest"),
         (
             replace(SAVED, high_watermarks=((T, Watermark(1, 90, 1)),)),
             [DECIDED],

@@ -242,7 +242,7 @@ def test_statements_about_ruled_columns_are_refused(sql: str, words: str) -> Non
 def test_a_name_that_means_other_values_or_suits_no_rule_is_refused() -> None:
     refuse("RENAME TABLE t TO u", NO_COLUMN_RULES)
     refuse("RENAME TABLE t1 TO t2", rules_for("v"))
-    with pytest.raises(DdlError, match=r"s\.t1 and s\.u: a table gets another name"):
+    with pytest.raises(DdlError, match=r"s\.t1 and s\.u: the RENAME changes the values"):
         refuse("RENAME TABLE t1 TO u", rules_for("t1"))
     with pytest.raises(DdlError, match="can't number the table"):
         refuse("CREATE TABLE tx (a INT)", numbered())

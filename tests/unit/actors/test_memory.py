@@ -13,9 +13,11 @@ from replicator.memory import (
     MemoryDefaults,
     available_memory,
     batch_bytes,
+    granted_memory,
     largest_event,
     memory_defaults,
     set_largest_event,
+    set_memory,
     worker_environment,
 )
 from replicator.pipeline.spark.cluster import cluster_settings
@@ -112,6 +114,20 @@ def test_what_the_task_file_says_goes_before_the_defaults() -> None:
     assert driver_memory({"spark.driver.memory": "3g"}) == "3g"
     heap = memory_defaults(available_memory()).java_heap // MIB
     assert driver_memory({}) == f"{heap}m"
+
+
+def test_the_memory_of_the_task_file_decides_where_there_is_more() -> None:
+    try:
+        set_memory(GIB)
+        assert granted_memory() == min(GIB, available_memory())
+        assert batch_bytes(None) == memory_defaults(GIB).batch_bytes
+        assert driver_memory({}) == "512m"
+        assert largest_event() == 128 * MIB
+        set_memory(1 << 40)
+        assert granted_memory() == available_memory()
+    finally:
+        set_memory(None)
+    assert batch_bytes(None) == memory_defaults(available_memory()).batch_bytes
 
 
 def test_workers_learn_the_largest_event() -> None:

@@ -15,7 +15,6 @@ from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import lock_coordinator
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
-from actors.task_setup import columns_of
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
@@ -81,12 +80,11 @@ class Decided:
         nothing = cast(Any, None)
         self.coordinator = LockCoordinator(
             CoordinationTools(
-                columns_of({}),
+                {"a": cast(Any, None)},
                 cast(Any, Writer(self.runner, registry)),
                 nothing,
                 cast(Any, SimpleNamespace(connection=None)),
                 {"a": cast(Any, self.unit)},
-                ("a",),
                 frozenset(),
             ),
             nothing,

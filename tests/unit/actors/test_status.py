@@ -14,6 +14,8 @@ from replicator.status import (
     BinlogDistance,
     BlockedPart,
     CopyStatus,
+    DifferingShard,
+    DifferingTarget,
     Fault,
     HeldAtSource,
     LockClaim,
@@ -111,7 +113,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
-        "locks", "copy", "blocked", "validation", "trend",
+        "locks", "copy", "blocked", "validation", "trend", "differing", "standby_for",
     ]  # fmt: skip
     assert values["error"]["remedies"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
@@ -188,8 +190,15 @@ def test_the_view_of_a_lock() -> None:
 
 
 def test_locks_by_themselves() -> None:
-    values = json.loads(locks_json("orders", FULL.locks))
-    assert values == {"task": "orders", "locks": json.loads(FULL.to_json())["locks"]}
+    differing = DifferingTarget(
+        "d.t", (DifferingShard("a", "s.t1", ("lacks column c",)),), ("two defaults",)
+    )
+    values = json.loads(locks_json("orders", FULL.locks, [differing]))
+    assert values["locks"] == json.loads(FULL.to_json())["locks"]
+    [told] = values["differing"]
+    assert told["shards"] == [{"source": "a", "member": "s.t1", "differences": ["lacks column c"]}]
     out = io.StringIO()
-    Console(width=100, file=out).print(render_locks(()))
-    assert "no open locks" in out.getvalue()
+    Console(width=100, file=out).print(render_locks((), [differing]))
+    for expected in ("no open locks", "a: s.t1 lacks column c", "notice: two defaults"):
+        assert expected in out.getvalue()
+    assert "lacks column c" in rendered(replace(FULL, differing=(differing,)))

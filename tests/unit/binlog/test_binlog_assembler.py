@@ -203,7 +203,7 @@ def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
 def test_a_heartbeat_from_elsewhere_tells_of_missing_events() -> None:
     log = Binlog().transaction(1)
     del log.heartbeat().events[:4]
-    with pytest.raises(DamagedStreamError, match=f"stands at bin.000003:{log.offset}"):
+    with pytest.raises(DamagedStreamError, match=f"reports the position bin.000003:{log.offset}"):
         read(assembler(), log.events)
 
 
@@ -231,7 +231,7 @@ def test_by_gtid_a_heartbeat_that_goes_back_is_no_file_beyond_4_gib() -> None:
     earlier = log.events.pop()
     log.transaction(1).events.clear()
     log.heartbeat()
-    with pytest.raises(DamagedStreamError, match=r"stands at bin\.000003:1000,"):
+    with pytest.raises(DamagedStreamError, match=r"reports the position bin\.000003:1000,"):
         read(assembler(start=None, gtids=MySQLGtids()), [*named(), *log.events, earlier])
 
 

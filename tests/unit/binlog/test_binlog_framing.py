@@ -76,7 +76,7 @@ def test_packets_count_to_255_and_begin_anew() -> None:
 @pytest.mark.parametrize("order", [[1, 3], [1, 1], [2, 1], [1, 2, 2], [1, 2, 4]])
 def test_packets_out_of_order_are_refused(order: list[int]) -> None:
     sent = b"".join(numbered([b"\x00event"], number) for number in order)
-    with pytest.raises(DamagedStreamError, match=r"Packet \d came where packet \d was due"):
+    with pytest.raises(DamagedStreamError, match=r"Packet \d came where packet \d was expected"):
         fed(PacketBuffer(), sent)
     whole = numbered([b"\x00event"] * 3)
     assert len(fed(PacketBuffer(), whole)) == 3

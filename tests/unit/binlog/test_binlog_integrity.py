@@ -226,7 +226,7 @@ def test_without_end_positions_inside_the_last_one_tells() -> None:
     assert not error_of(log)
     # A whole statement.
     del log.events[1:4]
-    assert "missing, doubled or out of order" in error_of(log)
+    assert "missing, repeated or out of order" in error_of(log)
 
 
 def test_a_file_that_is_said_to_have_no_checksums_and_has_some() -> None:
@@ -258,7 +258,7 @@ def test_a_file_whose_end_is_missing_is_noticed_by_the_next_one() -> None:
     assert not error_of(broken_off(log, EventType.MARIADB_GTID_LIST, listed(1)), known)
     log = rows(Binlog().gtid(2))
     found = error_of(broken_off(log, EventType.MARIADB_GTID_LIST, listed(2)), known)
-    assert "its end is missing: 0-7-2 was in it" in found
+    assert "its last transactions are missing: 0-7-2 was in it" in found
     zero = "00000000-0000-0000-0000-000000000000"
     log = rows(mysql(Binlog(), 2).query("BEGIN"))
     next_file = EventType.PREVIOUS_GTIDS

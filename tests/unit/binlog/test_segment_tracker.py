@@ -216,3 +216,16 @@ def test_the_oldest_change_that_is_not_on_the_target(tracker: SegmentTracker) ->
     assert tracker.oldest == 101
     tracker.applied(tracker.take(1000, ()))
     assert tracker.oldest == 0
+
+
+def test_buckets_that_are_ahead_are_level_when_their_rows_are_applied_again() -> None:
+    ahead = {1: Watermark(0, 10, 1), 2: Watermark(0, 500, 1)}
+    found = SegmentTracker("a", 0, SourceState(position(4), {}), {}, high_watermarks=ahead)
+    assert not found.is_level(1)
+    assert found.is_level(3)
+    found.add_end(end(0, 1))
+    found.add_part(part(0, 1, 10))
+    found.applied(found.take(1000, ()))
+    assert found.is_level(1)
+    assert found.is_level(2), "what was read again has no rows of it"
+    assert found.low_watermarks[2] == ahead[2]

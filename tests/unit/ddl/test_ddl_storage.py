@@ -134,7 +134,7 @@ def test_a_table_that_is_made_by_a_query_is_refused() -> None:
         "CREATE TABLE t1 (a INT) AS (SELECT * FROM mysql.user)",
         "CREATE TABLE t1 TABLE mysql.user",
     ):
-        with pytest.raises(DdlError, match="made by a query"):
+        with pytest.raises(DdlError, match="created by a query"):
             executed(sql)
 
 

@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from scripts.runtime_lock import runtime_lock
+
 ROOT = Path(__file__).parents[3]
 LOCK = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
 PINNED = re.findall(
@@ -38,3 +40,22 @@ def test_pip_is_told_to_look_at_them() -> None:
     assert len(installs) == 3
     assert all("--require-hashes" in line for line in installs if "--requirement" in line)
     assert all("--no-build-isolation" in line or "back_end" in line for line in installs)
+
+
+def test_what_the_program_needs_is_the_same_in_both() -> None:
+    """`make lock` writes requirements.lock, from which the image of a container is built."""
+    assert (ROOT / "requirements.lock").read_text(encoding="utf-8") == runtime_lock()
+
+
+def test_the_image_takes_no_more_than_that_and_no_root() -> None:
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    *_, installs = [line for line in lines if "requirements.lock" in line]
+    pip = installs.split("&&")
+    assert all("--require-hashes" in step for step in pip if "--requirement" in step)
+    assert "--no-deps" in installs
+    instructions = [line.split()[0] for line in lines if re.match(r"[A-Z]+ ", line)]
+    stages = [line for line in lines if line.startswith("FROM")]
+    assert stages == ["FROM ${BASE} AS build", "FROM ${BASE}"]
+    assert instructions.index("USER") < instructions.index("ENTRYPOINT")
+    assert "USER replicator" in lines
+    assert 'ENTRYPOINT ["tini", "--", "replicator"]' in lines

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from replicator.events.reference import EVENTS
-from scripts.messages_reference import messages, page
+from scripts.messages_reference import CAUSES, messages, page
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "messages.md"
-MADE_ELSEWHERE = {
-    # From the outcome of a batch, with the executor's text.
-    *("rows.duplicate", "rows.undecodable", "rows.no-room", "rows.unfiltered"),
-    "rows.cascade-in-safe-mode",
-}
+MADE_ELSEWHERE = {"rows.duplicate", "rows.undecodable", "rows.no-room"}
+"""From the outcome of a batch, with the executor's text."""
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -25,3 +22,7 @@ def test_every_fault_has_a_message_there() -> None:
     listed = {message.event for message in messages()}
     assert {event.name for event in EVENTS if event.fault} - listed == MADE_ELSEWHERE
     assert all(message.text for message in messages())
+
+
+def test_the_errors_that_a_fault_passes_on_are_listed_with_it() -> None:
+    assert {message.event for message in messages() if message.cause} == set(CAUSES)

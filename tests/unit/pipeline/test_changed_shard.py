@@ -140,7 +140,7 @@ OTHER_KEY = (UniqueKey("PRIMARY", ("s",)),)
     [
         (table(ID, TEXT), table(ID, Column("s", "int(11)")), "was varchar"),
         (table(ID, TEXT), table(ID, replace(TEXT, charset="ascii")), "was varchar"),
-        (table(ID, TEXT), table(ID), "no statement tells"),
+        (table(ID, TEXT), table(ID), "no statement that drops it"),
         (table(ID, TEXT), table(ID, replace(TEXT, generated=True)), "generated"),
         (table(ID, TEXT), table(ID, TEXT, keys=OTHER_KEY), "unique key PRIMARY"),
         (table(ID, TEXT), table(ID, TEXT, keys=()), "unique key PRIMARY"),

@@ -6,46 +6,41 @@ import pytest
 
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
-from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.server.identity import ServerIdentity
-from replicator.pipeline.copy.copy_plan import plan_copy
-from replicator.pipeline.moved_rows.key_holders import KeyHolder, own_key
+from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts, own_key
 from replicator.routing.columns.column_mapping import MappedColumn
-from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.routing.columns.member_columns import ExtractedColumn, MemberColumns
+from replicator.schema.structure.structure import Column, Table
 
-SHARD = Table(
-    "s",
-    "t1",
-    (Column("Id", "bigint(20)", nullable=False), Column("v", "int(11)")),
-    (UniqueKey("PRIMARY", ("Id",)),),
-    "",
-)
 ID = TargetColumn("id", Literal.NUMBER)
 FROM = TargetColumn("From_Table", Literal.TEXT)
 UPPER = 5 << 44
-
-
-def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> KeyHolder:
-    rules = MemberColumns(mapped=None if upper is None else MappedColumn("ID", upper))
-    copy = plan_copy("a", SHARD, "", SHARD, 0, rules)
-    return KeyHolder(copy, DatabaseAddress("h", 1, "u", ""), ServerIdentity(1, ""), 0, extracted)
+MAPPED = KeyPart(ID, MappedColumn("ID", UPPER))
+MADE = KeyPart(FROM, constant=b"1")
 
 
 @pytest.mark.parametrize(
-    ("of", "columns", "line", "expected"),
+    ("parts", "line", "expected"),
     [
-        (holder(), (ID,), b"7", [b"7"]),
-        (holder(UPPER), (ID,), b"%d" % (UPPER | 7), [b"7"]),
-        (holder(UPPER), (ID,), b"%d" % (UPPER | (1 << 45) | 7), None),
-        (holder(UPPER), (ID,), b"7", None),
-        (holder(None, ("from_table", b"1")), (ID, FROM), b"7\t1", [b"7"]),
-        (holder(None, ("from_table", b"1")), (FROM, ID), b"2\t7", None),
-        (holder(None, ("from_table", b"1")), (FROM,), b"1", []),
+        ((KeyPart(ID),), b"7", [b"7"]),
+        ((MAPPED,), b"%d" % (UPPER | 7), [b"7"]),
+        ((MAPPED,), b"%d" % (UPPER | (1 << 45) | 7), None),
+        ((MAPPED,), b"7", None),
+        ((KeyPart(ID), MADE), b"7\t1", [b"7"]),
+        ((MADE, KeyPart(ID)), b"2\t7", None),
+        ((MADE,), b"1", []),
     ],
 )
 def test_the_key_that_a_shard_has(
-    of: KeyHolder, columns: tuple[TargetColumn, ...], line: bytes, expected: list[bytes] | None
+    parts: tuple[KeyPart, ...], line: bytes, expected: list[bytes] | None
 ) -> None:
-    found = own_key(dict(of.extracted), of.copy.mapped, columns, line)
+    found = own_key(parts, line)
     assert (None if found is None else [field for _, field in found]) == expected
+
+
+def test_the_columns_of_a_key_have_what_the_rules_make_of_them() -> None:
+    columns = Column("id", "bigint(20)"), Column("From_Table", "varchar(9)", "utf8mb4")
+    target = Table("s", "t", columns, (), "")
+    rules = MemberColumns((ExtractedColumn("from_table", "1"),), MappedColumn("ID", UPPER))
+    number, made = key_parts(columns, target, rules)
+    assert (number.mapped, number.constant) == (rules.mapped, None)
+    assert (made.mapped, made.constant) == (None, b"1")

@@ -77,5 +77,5 @@ def test_only_the_route_that_decides_about_a_table_extracts() -> None:
     ],
 )
 def test_a_name_without_a_match_is_refused(part: NamePart, expression: str, name: str) -> None:
-    with pytest.raises(RouteError, match=f"the {part} by .* is not found in '{name}'"):
+    with pytest.raises(RouteError, match=f"the {part} by .* does not match '{name}'"):
         value(part, expression, "mysql-٣", "test_1", "t")

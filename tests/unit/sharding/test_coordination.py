@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import typing
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from actors.actor import Mailbox
+from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import Coordination, CoordinationTools
 from actors.sharding.modes import SHARD_MODES
@@ -20,7 +22,6 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
-from actors.task_setup import columns_of
 from config.models import Task
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
@@ -48,17 +49,9 @@ def registry() -> SchemaRegistry:
     return SchemaRegistry()
 
 
-@pytest.fixture
-def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
-    """One source, which has not come yet; an item of its target was decided before the start."""
-    writer = SimpleNamespace(
-        registry=registry,
-        mailbox=Mailbox(10),
-        tracker=lambda _: SimpleNamespace(resume_at=0),
-        ddl=None,
-    )
-    unit = SimpleNamespace(
-        source="a",
+def _unit(source: str) -> Any:
+    return SimpleNamespace(
+        source=source,
         epoch=0,
         state=SimpleNamespace(position=None, groups={}),
         low_watermarks={},
@@ -67,21 +60,32 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
         running=True,
         restarting=False,
     )
-    nothing = cast(Any, None)
-    coordinator = LockCoordinator(
-        CoordinationTools(
-            columns_of({}),
-            cast(Any, writer),
-            nothing,
-            cast(Any, SimpleNamespace(connection=None)),
-            {"a": cast(Any, unit)},
-            ("a",),
-            frozenset(),
-        ),
-        nothing,
-        {TARGET: DECIDED},
+
+
+def _tools(registry: SchemaRegistry, unit: Any, *sources: str) -> CoordinationTools:
+    """What a task works with that has these sources, and reads the unit's."""
+    writer = SimpleNamespace(
+        registry=registry,
+        mailbox=Mailbox(10),
+        tracker=lambda _: SimpleNamespace(resume_at=0),
+        ddl=None,
     )
-    coordinator.make_group(cast(Any, unit), registry.target(TARGET))
+    return CoordinationTools(
+        dict.fromkeys(sources, cast(Any, None)),
+        cast(Any, writer),
+        cast(Any, None),
+        cast(Any, SimpleNamespace(connection=None)),
+        {unit.source: unit},
+        frozenset(),
+    )
+
+
+@pytest.fixture
+def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
+    """One source, which has not come yet; an item of its target was decided before the start."""
+    unit = _unit("a")
+    coordinator = LockCoordinator(_tools(registry, unit, "a"), cast(Any, None), {TARGET: DECIDED})
+    coordinator.make_group(unit, registry.target(TARGET))
     return coordinator
 
 
@@ -107,9 +111,29 @@ async def test_a_lock_that_can_not_be_forced_says_why(pessimistic: LockCoordinat
         tasks.start_soon(pessimistic.run)
         with pytest.raises(UnlockError, match=r"open locks: m\.t:1"):
             await pessimistic.unlock("m.x:1", owner="", skip=False)
-        with pytest.raises(UnlockError, match="is being resolved already"):
+        with pytest.raises(UnlockError, match="is already being resolved"):
             await pessimistic.unlock("m.t:1", owner="", skip=False)
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("sources", ["ab", "b"])
+def test_a_family_whose_sources_are_all_away_waits_for_them(
+    registry: SchemaRegistry, sources: str
+) -> None:
+    """Keys that are gone, while all sources are read, are a fault."""
+    past = {
+        TableName("m", table): LockHistory([ResolvedItem("x", target=f"m.{table}")], [version])
+        for table, version in (("p", 2), ("c", 1))
+    }
+    unit = _unit("b")
+    coordinator = LockCoordinator(_tools(registry, unit, *sources), cast(Any, None), past)
+    unit.group = partial(coordinator.make_group, unit)
+    if sources == "ab":
+        coordinator.began(unit)
+        assert coordinator.open_locks() == []
+    else:
+        with pytest.raises(FatalError, match="foreign keys do not tie"):
+            coordinator.began(unit)
 
 
 def test_a_lock_whose_statement_is_not_known_has_no_age(pessimistic: LockCoordinator) -> None:

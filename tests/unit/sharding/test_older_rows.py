@@ -15,7 +15,6 @@ from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic.group import PessimisticGroup
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
-from actors.task_setup import columns_of
 from actors.writing.batched_writer import BatchedWriter
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -80,12 +79,11 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
     pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
         CoordinationTools(
-            columns_of({}),
+            {"a": cast(Any, None)},
             cast(BatchedWriter, writer),
             cast(SchemaTracker, None),
             cast(MetaStore, SimpleNamespace(connection=None)),
             {"a": cast(Any, unit)},
-            ("a",),
             frozenset(),
         ),
         cast(DecisionStore, None),

@@ -78,7 +78,7 @@ def test_rows_that_are_not_shown_are_counted() -> None:
     console.print(render_comparison([result()], None))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "shop.orders: and 29 more different" in text
-    assert "2 rows wait behind a DDL lock" in text
+    assert "2 rows wait for a DDL lock" in text
 
 
 def test_the_bar_shows_how_far_it_is_and_why_it_pauses() -> None:

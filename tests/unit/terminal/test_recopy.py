@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +20,29 @@ STATUS = TaskStatus("orders", "running", now(), 1, copy=CopyStatus("finished"))
 LOCK = LockStatus("d.x:1", "d.x", 1, "ALTER", "a", "waiting", now())
 
 
-def wanted(status: TaskStatus, *names: str, mode: str = "all") -> frozenset[TableName]:
-    return recopy_wanted(status, mode, {"targets": list(names)}, {X, Y})
+KNOWN = {X: {"a", "b"}, Y: {"b"}}
+
+
+def wanted(
+    status: TaskStatus, *names: str, mode: str = "all", sources: Sequence[str] = ()
+) -> frozenset[TableName]:
+    arguments = {"targets": list(names), "sources": list(sources)}
+    return recopy_wanted(status, mode, arguments, KNOWN)
 
 
 def test_the_targets_that_are_named() -> None:
     assert wanted(STATUS, "d.x") == {X}
     assert wanted(replace(STATUS, locks=(LOCK,)), "d.y") == {Y}
+
+
+def test_the_targets_of_a_source() -> None:
+    assert wanted(STATUS, sources=["a"]) == {X}
+    assert wanted(STATUS, sources=["b"]) == {X, Y}
+    assert wanted(STATUS, "d.y", sources=["a"]) == {X, Y}
+    with pytest.raises(ValueError, match="no such source: c"):
+        wanted(STATUS, sources=["c"])
+    with pytest.raises(ValueError, match=r"a schema change of d\.x waits"):
+        wanted(replace(STATUS, locks=(LOCK,)), sources=["a"])
 
 
 @pytest.mark.parametrize(
@@ -52,8 +69,12 @@ def test_a_target_that_is_none_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [([], "name the targets"), (["--target", "d.x"], "this empties d.x")],
-    ids=["no target", "no truncate"],
+    [
+        ([], "name the targets"),
+        (["--target", "d.x"], "this empties d.x and"),
+        (["--source", "a"], "this empties all targets with shards of a and"),
+    ],
+    ids=["no target", "no truncate", "no truncate of a source"],
 )
 def test_the_command_asks_for_what_it_needs(task: Task, options: list[str], told: str) -> None:
     code, _, err = invoke("recopy", "orders", *options)

@@ -232,6 +232,44 @@ def test_a_lock_that_is_open_waits_to_the_end_and_one_that_is_unlocked_says_so()
     assert (waiting.outcome, waiting.longest_wait(end)) == ("waits for shards", 300.0)
 
 
+def test_a_statement_of_the_optimistic_mode_waits_until_its_shard_is_released() -> None:
+    def opened(at: float, source: str) -> bytes:
+        shard = {"source": source, "member": "d.t1", "target": "d.t", "reason": "no type fits"}
+        return line(at, "ddl.open", "warning", **shard, statement="ALTER TABLE t1 MODIFY a INT")
+
+    def released(at: float, source: str) -> bytes:
+        given = {"source": source, "target": "d.t", "version": 1, "members": ["d.t1"]}
+        return line(at, "lock.released", **given)
+
+    lines = [opened(0, "a"), opened(30, "b"), opened(40, "b"), released(100, "b")]
+    end = BEGIN + timedelta(seconds=400)
+    (change,) = made_of([*lines, line(400, "task.progress")])[0].changes
+    assert (change.outcome, change.longest_wait(end)) == ("open: no type fits", 400.0)
+    (change,) = made_of([*lines, released(200, "a"), line(400, "task.progress")])[0].changes
+    assert (change.outcome, change.longest_wait(end)) == ("resolved", 200.0)
+    again = [*lines, released(200, "a"), opened(300, "a"), line(400, "task.progress")]
+    (change,) = made_of(again)[0].changes
+    assert [wait.seconds for wait in change.waits] == [200.0, 70.0, None]
+
+
+def test_a_process_that_stands_by_tells_whom_it_takes_over_from() -> None:
+    report, _ = made_of(
+        [
+            line(0, "task.step", step="programs"),
+            line(5, "task.standby", host="db1", process=7),
+            line(900, "task.takeover", former="process 7 on host db1"),
+            line(902, "task.running"),
+        ]
+    )
+    told = [moment.text for moment in report.moments]
+    assert told == [
+        "a process starts",
+        "stands by: process 7 on host db1 runs the task",
+        "takes over from process 7 on host db1",
+        "the task runs, 2.0 s after its start",
+    ]
+
+
 def test_a_long_log_takes_little_memory() -> None:
     def lines() -> Iterator[bytes]:
         for n in range(20_000):

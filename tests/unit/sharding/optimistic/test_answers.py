@@ -7,15 +7,13 @@ from dataclasses import replace
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import (
-    Action,
     Change,
     JoinVerdict,
-    Objection,
-    Standing,
     StatementAnswer,
     answer,
     left_open,
 )
+from replicator.sharding.optimistic.differences import differences_of
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -23,6 +21,7 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 
@@ -204,3 +203,39 @@ def test_rows_that_were_held_begin_at_the_open_statement_by_a_new_name_too() -> 
     found.take(HistoryEntry(EntryKind.RENAMED, "A1", renamed=(("A1", "A9"),)))
     assert begin_of(found.release("A"), "A9") == Place(5, 0)
     assert begin_of(found.release("A"), "A2") == Place(9, 1)
+
+
+def test_what_a_column_is_that_its_holder_drops_while_others_have_ceded_it() -> None:
+    found = history_of("A", "B", "C")
+    bring(found, "B", (B, ("e", "int", "")), added="e")
+    bring(found, "A", (B, ("e", "varchar(9)", "")), Action.EXEC, added="e")
+    assert found.state.members["B"].ceded == {"e"}
+    assert found.state.members["C"].ceded == frozenset()
+    dropped = bring(found, "A", (B,), dropped="e")
+    assert dropped.after is not None
+    assert dropped.after.columns["e"].column.type == "int"
+    assert found.state.members["B"].ceded == frozenset()
+
+
+def test_what_members_lack_and_where_they_disagree() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (("b", "int", " DEFAULT 1"), ("c", "int", " DEFAULT 2")), added="c")
+    told = differences_of(found.state)
+    assert told.members == {
+        "B": ("column b smallint on the target is int", "lacks column c (its new rows get 2)")
+    }
+    assert told.notices == ("the default of column b is 1 in A, and NULL in B",)
+    bring(found, "B", (("b", "int", " DEFAULT 1"), ("c", "int", " DEFAULT 2")), added="c")
+    assert not differences_of(found.state)
+
+
+def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    bring(found, "B", (B, ("c", "varchar(9)", "")), Action.EXEC, added="c")
+    other = bring(found, "A", (B, ("c", "datetime", "")), converted="c")
+    assert objection(other) is Objection.TYPE
+    alike = bring(found, "A", (B, ("c", "varchar(9)", "")), converted="c")
+    assert alike.answer is StatementAnswer.TAKEN
+    assert not alike.step
+    assert found.state.members["A"].ceded == frozenset()

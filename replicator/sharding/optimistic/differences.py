@@ -1,0 +1,92 @@
+"""What members of one target have otherwise than it, and where they disagree. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic
+
+from replicator.mysql.names import folded
+from replicator.sharding.items import Name
+from replicator.sharding.optimistic.answers import TargetState
+from replicator.sharding.optimistic.fills import fill_of
+from replicator.sharding.optimistic.shapes import Shape, described, shape_of
+from replicator.sharding.optimistic.standings import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Differences(Generic[Name]):
+    """``members``: of those that are not as the target, in what. ``notices``: what no row can tell
+    and no statement waits for, but two members have otherwise."""
+
+    members: Mapping[Name, tuple[str, ...]]
+    notices: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.members or self.notices)
+
+
+def differences_of(state: TargetState[Name]) -> Differences[Name]:
+    """In what the members of a target differ by the structures that were taken."""
+    shape = state.joined()
+    if shape is None:
+        return Differences({}, ())
+    found = {
+        name: tuple(_of_member(state, standing, shape))
+        for name, standing in sorted(state.members.items())
+    }
+    return Differences(
+        {name: texts for name, texts in found.items() if texts},
+        (*_defaults(state, shape), *_indexes(state)),
+    )
+
+
+def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> Iterator[str]:
+    if standing.taken is None:
+        return
+    mine = shape_of(standing.taken)
+    for name, wide in sorted(shape.columns.items()):
+        own = mine.columns.get(name)
+        if own is None:
+            fill = state.fills.get(name)
+            gets = f" (its new rows get {fill.sql})" if fill is not None and fill.constant else ""
+            kept = " and has dropped it: older rows keep their values" * (name in standing.stale)
+            yield f"lacks column {wide.column.name}{gets}{kept}"
+        elif own.sense != wide.sense:
+            there = _shown(wide.column.nullable, described(wide.column))
+            what = "is converted to" if name in standing.ceded else "on the target is"
+            here = _shown(own.column.nullable, described(own.column))
+            yield f"column {own.column.name} {here} {what} {there}"
+    for key in sorted(mine.keys - shape.keys, key=sorted):
+        yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
+    for name, _ in sorted(mine.indexes - shape.indexes):
+        yield f"has an index {name}, and the target lacks it"
+
+
+def _shown(nullable: bool, text: str) -> str:
+    return text if nullable else f"{text} NOT NULL"
+
+
+def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
+    for name in sorted(shape.columns):
+        found: dict[str, str] = {}
+        for member, standing in sorted(state.members.items()):
+            column = standing.taken.column(name) if standing.taken is not None else None
+            if standing.taken is not None and column is not None and not column.generated:
+                fill = fill_of(standing.taken, column)
+                found.setdefault(fill.text, f"{fill.sql} in {member}")
+        if len(found) > 1:
+            one, other, *_ = found.values()
+            yield f"the default of column {name} is {one}, and {other}"
+
+
+def _indexes(state: TargetState[Name]) -> Iterator[str]:
+    found: dict[str, dict[str, Name]] = {}
+    for member, standing in sorted(state.members.items()):
+        if standing.taken is not None:
+            for name, text in shape_of(standing.taken).indexes:
+                found.setdefault(folded(name), {}).setdefault(text, member)
+    for name, texts in sorted(found.items()):
+        if len(texts) > 1:
+            (one, first), (other, second), *_ = texts.items()
+            yield f"index {name} is `{one}` in {first}, and `{other}` in {second}"

@@ -1,0 +1,124 @@
+"""Members: their taken structures, what is special about them, and the join of all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn, join, shape_of
+from replicator.watermark import Place
+
+
+class Action(StrEnum):
+    """The operator's answer to an open statement."""
+
+    EXEC = "exec"
+    """It counts, and changes the target."""
+    SKIP = "skip"
+    """The target stays as it is; its member goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
+
+    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
+    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
+    members have made the statement, and the target has it. ``action``: the operator's answer.
+    ``released``: its rows may flow, and it is answered anew when it is read again.
+    """
+
+    at: Place
+    text: str
+    sql: str
+    objection: Objection
+    reason: str
+    structure: Table | None
+    timestamp: int = 0
+    granted: bool = False
+    action: Action | None = None
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A member: its taken structure (None where it is unknown), and exceptions.
+
+    ``stale``: columns that it has dropped while others have them; its older rows keep their values.
+    ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
+    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
+    as the operator has said.
+    """
+
+    taken: Table | None
+    stale: frozenset[str] = frozenset()
+    rounded: frozenset[str] = frozenset()
+    ceded: frozenset[str] = frozenset()
+    open: OpenStatement | None = None
+
+
+class Objection(StrEnum):
+    """Why a statement is open; this decides which answers the operator has."""
+
+    NAME = "name"
+    """It renames a column, or drops and adds it: its rows would have no column."""
+    TYPE = "type"
+    """Its column and that of others have no type in common, or their values are converted."""
+    FILL = "fill"
+    """Its rows get another value in a new column than those on the target."""
+    STALE = "stale"
+    """It adds a column again, or makes it wider again, of which the target still has the shard's
+    former values."""
+    ROWS = "rows"
+    """Its rows could not be distinguished from those of others, or its effect is unknown."""
+    REFUSED = "refused"
+    """The target has refused the change."""
+
+
+def joined(standings: Iterable[Standing]) -> Shape | None:
+    """The join of taken structures; None where none is known. Raises NoJoinError."""
+    return _joined(with_holders([*standings]))
+
+
+def _joined(standings: Iterable[Standing]) -> Shape | None:
+    shapes: dict[object, Shape] = {}
+    for standing in standings:
+        if standing.taken is None:
+            continue
+        shape = shape_of(standing.taken)
+        if standing.ceded:
+            columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
+            shape = replace(shape, columns=columns)
+        shapes[shape.sense] = shape
+    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
+
+
+def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
+    """Standings that have ceded a column only where another member has it as the target does.
+
+    Where that one has dropped it or left, the column is that of those that still have it, as far as
+    there is a join of theirs.
+    """
+    given = frozenset().union(*(standing.ceded for standing in standings))
+    if not given:
+        return standings
+    columns = [_columns(standing) for standing in standings]
+    found = [replace(s, ceded=s.ceded & c.keys()) for s, c in zip(standings, columns, strict=True)]
+    for name in sorted(given):
+        having = [n for n, own in enumerate(columns) if name in own]
+        if any(name not in found[n].ceded for n in having):
+            continue
+        for number in sorted(having, key=lambda n: repr(columns[n][name].sense)):
+            taken_back = [*found]
+            taken_back[number] = replace(found[number], ceded=found[number].ceded - {name})
+            with suppress(NoJoinError):
+                _joined(taken_back)
+                found = taken_back
+    return found
+
+
+def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
+    return {} if standing.taken is None else shape_of(standing.taken).columns
