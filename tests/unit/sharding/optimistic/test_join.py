@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replicator.schema.structure.structure import Column
@@ -130,6 +130,9 @@ def test_the_order_of_the_members_does_not_matter(found: list[Shape], random: ob
 
 @given(shapes(), shapes(), shapes())
 def test_joins_of_joins_are_the_join_of_all(one: Shape, two: Shape, three: Shape) -> None:
+    # A join of some does not show whose primary keys it has united, which counts where another
+    # member has none. The task joins all members at once.
+    assume(len({shape.primary is None for shape in (one, two, three)}) == 1)
     first = _joined([one, two])
     nested = _joined([first, three]) if first is not None else None
     if nested is not None:
