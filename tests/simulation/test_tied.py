@@ -8,7 +8,7 @@ from tests.simulation.mutants import TIED_MUTANTS, mutated
 from tests.simulation.runs import run
 from tests.simulation.tied_estate import make_tied_estate
 
-SEEDS = 200
+SEEDS = 100
 MANY_SEEDS = 2000
 MUTANT_SEEDS = 300
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from actors.sharding.coordination import OpenLock
+from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.task.generation import Generation
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
@@ -66,10 +67,12 @@ async def locks(merging: Merging, generation: Generation) -> list[OpenLock]:
         while True:
             await merging.caught_up(generation)
             assert generation.running is not None
-            found = [*generation.running.coordination.open_locks()]
+            coordination = generation.running.coordination
+            assert isinstance(coordination, LockCoordinator)
+            going = any(lock.agreed or lock.pending for lock in coordination.locks.values())
             units = generation.running.units.values()
-            if not any(u.restarting for u in units) and not any(o.view.resolving for o in found):
-                return found
+            if not (len(coordination.mailbox) or going or any(u.restarting for u in units)):
+                return coordination.open_locks()
             await anyio.sleep(LOOK_SECONDS)
 
 
