@@ -411,6 +411,7 @@ class StatementReader:
             {effect.table: effect.target},
             "a table that was never copied is changed",
             f"source {self._source}, at {statement.position}: {statement.sql[:500]}",
+            self.scope_of(effect.statement),
         )
 
     def _note(self, effects: tuple[Effect, ...]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, of_source
+from actors.faults import FatalError, Parts, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -28,12 +28,16 @@ def uncopied_rows(source: str, tables: Mapping[TableName, TableName], place: obj
 
 
 def uncopied_members(
-    source: str, tables: Mapping[TableName, TableName], met: str, where: str
+    source: str,
+    tables: Mapping[TableName, TableName],
+    met: str,
+    where: str,
+    scope: Parts | None = None,
 ) -> FatalError:
     """The fault for tables that were not copied, each with its target.
 
-    ``met`` says how they were found. It blocks the source until the operator says what to do with
-    the tables.
+    ``met`` says how they were found. It blocks their targets, or the ``scope`` of the statement
+    that changes them, until the operator says what to do with the tables.
     """
     names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))
@@ -48,7 +52,7 @@ def uncopied_members(
         " it, or the routes or the block-allow-list were different then. The rows that it had"
         " then are not on the target",
         where=where,
-        scope=of_source(source),
+        scope=scope or of_target(*tables.values()),
         remedies=(
             f"to copy it together with all others: let the account see it ({schemas} `replicator"
             " check` shows what it can't see); then `replicator stop`, `replicator remove`"
@@ -60,8 +64,8 @@ def uncopied_members(
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
             "if the target already has all rows that the table had before the event that the task"
-            " reads next: let the account see it, `replicator schema set TASK --source"
-            f" {quoted(source)} --table {quoted(str(names[0]))} --from-source`, then `replicator"
-            " resume TASK`",
+            " reads next: let the account see it, `replicator pause TASK`, `replicator schema set"
+            f" TASK --source {quoted(source)} --table {quoted(str(names[0]))} --from-source`, then"
+            " `replicator resume TASK`",
         ),
     )

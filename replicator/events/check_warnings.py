@@ -69,7 +69,7 @@ CHECK_WARNINGS = (
         ),
         (
             "look at this one: only the server knows whether such a table exists. A table that "
-            "gets rows later blocks its source (`member.not-copied`). A table that exists and "
+            "gets rows later blocks its target (`member.not-copied`). A table that exists and "
             "never gets rows again is missing on the target"
         ),
     ),

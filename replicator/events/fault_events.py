@@ -284,7 +284,7 @@ SOURCE_FAULTS = (
     ),
     fault(
         "member.not-copied",
-        "source",
+        "target",
         "A replicated shard existed at the full copy, and the task did not copy it",
         "The account could not see it, or routes and allow lists were different then. Its older "
         "rows are not on the target; everything that the task read before this event is.",
@@ -292,8 +292,8 @@ SOURCE_FAULTS = (
         "Or let the account see it, `stop`, [`remove`](../how-to/move-backup-remove.md"
         "#remove-a-task), empty the targets, then `run`.",
         "Or leave it out (`block-allow-list`), `stop`, then `run`.",
-        "If it is empty: DROP and CREATE it again. If its rows are on the target already: `schema "
-        "set` with `--from-source`.",
+        "If it is empty: DROP and CREATE it again, then resume. If its rows are on the target "
+        "already: `pause`, `schema set` with `--from-source`, then resume.",
     ),
 )
 

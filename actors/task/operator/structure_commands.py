@@ -32,7 +32,7 @@ from replicator.pipeline.plans.planning import PlanError, misfit
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import ScratchTableError, is_like, structure_after
-from replicator.schema.structure.inspection import available_collations, read_table
+from replicator.schema.structure.inspection import available_collations, list_tables, read_table
 from replicator.schema.structure.structure import Table
 
 
@@ -105,7 +105,8 @@ async def declare_structure(
     async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
         try:
-            member = _one(_members(saved.registry, unread, arguments))
+            member = None if unread else await _uncopied(task, saved.registry, arguments)
+            member = member or _one(_members(saved.registry, unread, arguments))
             structure = await _structure(task, meta.connection, saved.registry, member, arguments)
             concerned = unread is not None and unread.member == member
             since = unread.at if unread and concerned else saved.key(member.source)
@@ -170,6 +171,31 @@ def _members(
             f" {shown}{' …' if len(known) > 20 else ''}"
         )
     return found
+
+
+async def _uncopied(
+    task: Task, registry: SchemaRegistry, arguments: Mapping[str, Any]
+) -> Member | None:
+    """The table of a source that is meant, if it is routed and no member: it was not copied.
+
+    It gets a number in the registry. Raises the errors of the server.
+    """
+    source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
+    setup = next((s for s in source_setups(task) if s.source == source), None)
+    known = {str(registry.member(number).name) for number in registry.members_in(source)}
+    if setup is None or not table or table in known:
+        return None
+    upstream = Connection(setup.address)
+    try:
+        named = [name for name in await list_tables(upstream) if str(name) == table]
+    finally:
+        upstream.close()
+    routed = setup.router.route(named[0].schema, named[0].table) if named else None
+    if routed is None:
+        return None
+    member = Member(source, named[0])
+    registry.leave(registry.join(member, TableName(routed.schema, routed.table)))
+    return member
 
 
 def _one(members: list[Member]) -> Member:

@@ -95,6 +95,7 @@ def test_a_shard_is_copied_afterwards_while_its_rows_change(
         apart.mkdir()
         with task_process(write_task(tmp_path, only), apart) as copying, shards.changing():
             assert copying.process.wait(PATIENCE) == 0, copying.tail()
+        task.cli("pause", name)
         done = task.cli(*(name if word == "TASK" else word for word in typed))
         assert done.returncode == 0, done
         assert task.cli("stop", name).returncode == 0

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from actors.control.arguments import OnChangedRules
+from actors.faults import of_target
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.running import NOTHING
 from tests.support.tasks.task_files import endpoint
 
 USER = "'half'@'127.0.0.1'"
@@ -115,9 +118,11 @@ async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode:
     assert rows(merging) == [1, 2, 3, 4, 10]
 
 
+@pytest.mark.remedy("member.not-copied", "resume")
 @ON_MARIADB
 async def test_a_shard_that_an_incremental_task_takes_in_later(merging: Merging) -> None:
     make(merging)
+    merging.create("y", "(id INT PRIMARY KEY)")
     lists = {"only": {"do-dbs": [merging.database]}}
     without = {"only": {**lists["only"], "ignore-tables": [{"db-name": "*", "tbl-name": "x_3"}]}}
     merging.more = {"block-allow-list": without}
@@ -126,9 +131,22 @@ async def test_a_shard_that_an_incremental_task_takes_in_later(merging: Merging)
         await merging.caught_up(generation)
     merging.more["block-allow-list"] = lists
     merging.changed(mode="incremental")
+    merging.do("INSERT INTO x_1 VALUES (11, 'new')")
     found = await merging.fault()
     assert found.event == "member.not-copied"
     assert f": {merging.database}.x_3." in found.message
+    assert found.scope == of_target(TableName(merging.database, "x"))
+    merging.blocked = found.scope
+    async with merging.running() as generation:
+        merging.do("INSERT INTO y_1 VALUES (1)")
+        await merging.caught_up(generation)
+        assert not merging.differences(but=("x",))
+    assert rows(merging) == []
+    merging.blocked = NOTHING
+    merging.do("DROP TABLE x_3", "CREATE TABLE x_3 LIKE x_1", "INSERT INTO x_3 VALUES (10, 'new')")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    assert rows(merging) == [10, 11]
 
 
 @ON_MARIADB
