@@ -234,7 +234,7 @@ async def test_rounded_values_and_a_fill_of_a_shard_that_has_left(estate: Sharde
         await flows(estate, "A1", "{}, 1.2345")
         estate.ddl("A1", "MODIFY b DECIMAL(5,2)", "MODIFY b DECIMAL(12,4)")
         [lock] = await opened(estate, "A1")
-        assert "former values" in lock.reason
+        assert "the values before that" in lock.reason
         estate.run("A1", "DROP TABLE {t}")
         await flows(estate, "B1", "{}, 2")
         estate.ddl("A2", "ADD x INT DEFAULT 0")

@@ -187,7 +187,7 @@ async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it
     assert fault.event == "copy.shard-changed"
     assert fault.scope == of_target(TableName(merging.database, "x"))
     (way,) = (way for way in fault.remedies if "TRUNCATE TABLE" in way)
-    await anyio.to_thread.run_sync(merging.on, merging.target, way.partition(",")[0])
+    await anyio.to_thread.run_sync(merging.on, merging.target, way.partition(" on the target")[0])
     async with merging.running() as generation:
         await equal(merging, generation)
         await on(merging.source, merging, ["UPDATE x_1 SET n = 7 WHERE id = 1100"])

@@ -176,7 +176,7 @@ async def test_a_ghost_of_before_the_start_that_does_not_tell_its_change(
     fault = await merging.fault()
     assert fault.event == "ddl.not-supported"
     assert "It was created before this task began to read" in fault.message
-    assert "column v goes and w comes" in fault.message
+    assert "column v disappears and w appears" in fault.message
     assert isinstance(fault.about, DdlEvent)
     assert "replace" in fault.about.actions
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)

@@ -100,7 +100,7 @@ async def test_an_exchange_of_before_the_first_look_that_does_not_tell_its_chang
     )
     found = await merging.fault()
     assert found.event == "ddl.not-supported"
-    assert "column v goes and w comes" in found.message
+    assert "column v disappears and w appears" in found.message
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
     change = "ALTER TABLE x_1 CHANGE v w VARCHAR(9)"
     await override(merging, found, OverrideAction.REPLACE, change)

@@ -66,7 +66,7 @@ async def test_a_copy_that_is_recorded_without_a_checkpoint_is_not_taken_for_don
     merging.target.execute(f"DELETE FROM {meta(merging, 'checkpoint')}")
     found = await merging.fault()
     assert found.event == "task.leftovers"
-    assert "rows of a were copied" in found.message
+    assert "its rows were copied" in found.message
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
     await copy_all_anew(merging, "x")
 
