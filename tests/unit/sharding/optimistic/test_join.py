@@ -135,7 +135,7 @@ def shapes_with_one_key(draw: st.DrawFn) -> Shape:
     key = Column("a", draw(st.sampled_from(_PLAIN)), nullable=False)
     return replace(
         shape,
-        columns=shape.columns | {"a": ShapeColumn(key)},
+        columns={**shape.columns, "a": ShapeColumn(key)},
         primary=frozenset({"a"}),
         unique=frozenset(),
     )
