@@ -1,139 +1,103 @@
-"""A terminal of a given size, with a program in it, and what stands on its screen.
-
-It understands what Rich writes to a terminal (ECMA-48): text, the cursor up and to the left, erased
-lines; colours and the like are passed over. Anything else is an error of the test.
-"""
+"""A real terminal of a given size (tmux) with a program in it: its screen, and keys to press."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import re
-import select
-import signal
-import struct
+import shutil
 import subprocess
-import termios
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import join, quote
+from uuid import uuid4
 
-from rich.cells import cell_len
+import pytest
 
 PATIENCE = 120.0
-_SEQUENCE = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])")
-_PASSED_OVER = frozenset("mhl")
+LOOK_SECONDS = 0.05
+needs_tmux = pytest.mark.skipif(
+    shutil.which("tmux") is None, reason="there is no tmux: `make setup` installs it where it can"
+)
+
+_SETTINGS = """
+set -g status off
+set -g remain-on-exit on
+set -g remain-on-exit-format ""
+set -g history-limit 100000
+set -g default-terminal screen-256color
+set -s escape-time 0
+"""
 
 
-class Screen:
-    """What stands on a screen of so many columns and lines."""
+class Terminal:
+    """A terminal, which stays as it is when its program has ended."""
 
-    def __init__(self, columns: int, lines: int) -> None:
-        self.columns, self.lines = columns, lines
-        self.gone: list[str] = []
-        """The lines that have left it at the top."""
-        self._rows = [""] * lines
-        self._row = self._column = 0
+    def __init__(self, env: Mapping[str, str], ended: Path) -> None:
+        self._socket, self._env, self._ended = f"replicator-{uuid4().hex}", env, ended
+
+    def tmux(self, *words: str) -> str:
+        """What a command of tmux says."""
+        return subprocess.run(
+            ["tmux", "-u", "-L", self._socket, *words],
+            env=self._env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        ).stdout
 
     @property
     def rows(self) -> list[str]:
-        """Its lines, without what is blank at their ends."""
-        return [row.rstrip() for row in self._rows]
+        """The lines of its screen."""
+        return self.tmux("capture-pane", "-p").splitlines()
 
     @property
     def all(self) -> list[str]:
-        """All that was written, also what has left it."""
-        return [row.rstrip() for row in (*self.gone, *self._rows)]
+        """All that was written, also what has left the screen at the top."""
+        return self.tmux("capture-pane", "-p", "-S", "-").splitlines()
 
-    def feed(self, text: str) -> None:
-        """Write to it; ``text`` ends between two sequences."""
-        place = 0
-        while place < len(text):
-            if text[place] == "\x1b":
-                found = _SEQUENCE.match(text, place)
-                assert found, f"not understood: {text[place : place + 20]!r}"
-                self._obey(found[2], found[3])
-                place = found.end()
-                continue
-            self._put(text[place])
-            place += 1
+    @property
+    def gone(self) -> int:
+        """How many lines have left it."""
+        return int(self.tmux("display-message", "-p", "#{history_size}"))
 
-    def _put(self, letter: str) -> None:
-        if letter == "\r":
-            self._column = 0
-        elif letter == "\n":
-            self._next_line()
-        else:
-            if self._column >= self.columns:
-                self._next_line()
-                self._column = 0
-            row = self._rows[self._row].ljust(self._column)
-            self._rows[self._row] = row[: self._column] + letter + row[self._column + 1 :]
-            self._column += cell_len(letter)
+    def press(self, *keys: str) -> None:
+        """Press keys, named as tmux does."""
+        self.tmux("send-keys", *keys)
 
-    def _next_line(self) -> None:
-        self._row += 1
-        if self._row == self.lines:
-            self.gone.append(self._rows.pop(0))
-            self._rows.append("")
-            self._row -= 1
+    def until(self, *texts: str) -> str:
+        """Wait until all these stand on the screen; the screen then."""
+        deadline = time.monotonic() + PATIENCE
+        while any(text not in (shown := "\n".join(self.rows)) for text in texts):
+            assert time.monotonic() < deadline, f"not {texts}:\n{shown}"
+            time.sleep(LOOK_SECONDS)
+        return shown
 
-    def _obey(self, argument: str, command: str) -> None:
-        if command == "A":
-            self._row = max(self._row - int(argument or 1), 0)
-        elif command == "K":
-            row = self._rows[self._row]
-            self._rows[self._row] = "" if argument == "2" else row[: self._column]
-        else:
-            assert command in _PASSED_OVER, f"not understood: {argument}{command}"
+    def until_end(self) -> int:
+        """Wait for the program's end; its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self.tmux("display-message", "-p", "#{pane_dead}") != "1\n":
+            assert time.monotonic() < deadline, "\n".join(self.rows)
+            time.sleep(LOOK_SECONDS)
+        return int(self._ended.read_text())
 
 
-def screen_of(
-    arguments: Sequence[str],
-    env: Mapping[str, str],
-    size: tuple[int, int],
-    until: Callable[[Screen], bool] | None = None,
-) -> Screen:
-    """Run a program in a terminal of so many columns and lines, to its end; or until the screen
-    looks so, and then end it by SIGINT."""
-    columns, lines = size
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    plain = {k: v for k, v in env.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
-    process = subprocess.Popen(
-        arguments,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**plain, "TERM": "xterm-256color"},
-        start_new_session=True,
+@contextmanager
+def terminal(
+    arguments: Sequence[str], env: Mapping[str, str], size: tuple[int, int], folder: Path
+) -> Iterator[Terminal]:
+    """A terminal of so many columns and lines, in which this program has been started."""
+    settings, ended = folder / "tmux.conf", folder / "tmux.ended"
+    settings.write_text(_SETTINGS)
+    plain = {k: v for k, v in env.items() if k not in ("COLUMNS", "LINES", "NO_COLOR", "TMUX")}
+    opened = Terminal({**plain, "LC_ALL": "C.UTF-8"}, ended)
+    columns, lines = map(str, size)
+    opened.tmux(
+        *("-f", str(settings), "new-session", "-d", "-x", columns, "-y", lines),
+        # What tmux itself says of the end of a program may lack its exit code.
+        *("-c", str(Path.cwd()), f"{join(arguments)}; echo $? > {quote(str(ended))}"),
     )
-    os.close(theirs)
-    screen, deadline = Screen(columns, lines), time.monotonic() + PATIENCE
     try:
-        for text in _output(ours, deadline):
-            screen.feed(text)
-            if until is not None and until(screen):
-                process.send_signal(signal.SIGINT)
-                break
+        yield opened
     finally:
-        os.close(ours)
-        process.wait(PATIENCE)
-    return screen
-
-
-def _output(descriptor: int, deadline: float) -> Iterator[str]:
-    """What is written, whole sequences and letters at a time."""
-    left = b""
-    while True:
-        readable, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
-        assert readable, "the screen did not come to look so"
-        try:
-            left += os.read(descriptor, 65536)
-        except OSError:
-            # So Linux tells that the other end is closed.
-            yield left.decode()
-            return
-        # No sequence goes on in the next line.
-        whole, newline, left = left.rpartition(b"\n")
-        yield (whole + newline).decode()
+        opened.tmux("kill-server")
