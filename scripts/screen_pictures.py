@@ -36,13 +36,10 @@ SIZE = (80, 24)
 _AT = "mysql-bin.000123:{}"
 _SINCE = now() - timedelta(hours=3, minutes=5, seconds=30)
 _FAULT = Fault(
-    "target.duplicate_key",
-    "two shards have the key (7) of the unique key PRIMARY: shop.orders of eu-01 and of eu-02",
+    "rows.duplicate",
+    "a row of shop.orders_07 has a key that a row of another shard has on the target",
     f"source eu-02, target shop.orders, position {_AT.format(90_211)}",
-    (
-        "change the row on one of the shards, then `replicator resume orders --target shop.orders`",
-        "keep the target's row: `replicator skip orders --source eu-02`",
-    ),
+    ("change the row on one of the shards, then `replicator resume orders --target shop.orders`",),
     _SINCE,
 )
 _LOCK = LockStatus(
@@ -76,7 +73,13 @@ TASK = TaskStatus(
     writer=WriterStatus("applying", 5120, 1_870_000, 4200.0, 0.18, 81_000, 0.9),
     locks=(_LOCK,),
     blocked=(
-        BlockedPart("target", "shop.orders", _SINCE, _FAULT, held=(HeldAtSource("eu-02", 17),)),
+        BlockedPart(
+            "target",
+            "shop.orders",
+            _SINCE,
+            _FAULT,
+            held=(HeldAtSource("eu-02", 17, _AT.format(90_002)),),
+        ),
     ),
     trend=Trend(
         20.0,
@@ -92,12 +95,16 @@ _LIGHT = TerminalTheme(
 )
 THEMES = {"light": _LIGHT, "dark": DIMMED_MONOKAI}
 # Rich's own format loads its letters from a network.
-_FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+_FORMAT = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
-.{unique_id}-matrix {{ font-family: monospace; font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-matrix {{ font: {char_height}px/{line_height}px monospace; }}
 {styles}
 </style>
-<defs><clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
 {lines}
 </defs>
 {chrome}
@@ -114,7 +121,9 @@ _FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="ht
 def picture(name: str, theme: str) -> str:
     """The text of an SVG: a view in a colour scheme. Times of day in it are always the same."""
     columns, lines = SIZE
-    console = Console(width=columns, height=lines, file=io.StringIO(), record=True)
+    console = Console(
+        width=columns, height=lines, file=io.StringIO(), record=True, force_terminal=True
+    )
     console.print(WatchScreen(TASK, VIEWS[name]))
     drawn = console.export_svg(
         title=f"replicator status {TASK.task} --watch",

@@ -171,9 +171,10 @@ def _opened(status: TaskStatus, kind: Kind, name: str) -> Iterator[RenderableTyp
         if (part.kind, part.name) == (kind, name):
             yield blocked_panel(part, elsewhere)
     for lock in status.locks:
-        if (kind == "lock" and lock.id == name) or (kind == "target" and lock.target == name):
+        awaited = any(source.source == name and not source.ready for source in lock.sources)
+        if kind == "lock" and lock.id == name:
             yield lock_panel(lock, elsewhere)
-        elif kind == "source" and any(s.source == name and not s.ready for s in lock.sources):
+        elif (kind == "target" and lock.target == name) or (kind == "source" and awaited):
             yield lock_line(lock)
     if kind == "source":
         yield from (_source_facts(source) for source in status.sources if source.source == name)
