@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
@@ -33,21 +33,21 @@ class NoJoinError(Exception):
         self.other = other
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShapeColumn:
     """A column of a shape. ``formula``: of a generated one, as its server writes it."""
 
     column: Column
     formula: str = ""
 
-    @property
+    @cached_property
     def sense(self) -> tuple[object, ...]:
         """All of it that a row can tell, the same for all servers."""
         column = self.column
         return kind(column), charset(column), column.nullable, column.generated, self.formula
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
 
@@ -59,7 +59,7 @@ class Shape:
     unique: frozenset[Key]
     indexes: frozenset[tuple[str, str]]
 
-    @property
+    @cached_property
     def sense(self) -> tuple[object, ...]:
         """What two shapes are compared by."""
         columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
