@@ -105,6 +105,15 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
 
     Kept, since it is asked for column by column, of which there may be thousands.
     """
+    return {
+        folded(item[0].name): item[1:]
+        for item in items_of(create_sql)
+        if item[0].kind is TokenKind.QUOTED
+    }
+
+
+def items_of(create_sql: str) -> Sequence[Sequence[Token]]:
+    """The definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
     tokens = tokenise(create_sql)
     start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
     depth, end = 0, start
@@ -112,11 +121,7 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:
             break
-    return {
-        folded(item[0].name): item[1:]
-        for item in split_at_commas(tokens[start + 1 : end])
-        if item[0].kind is TokenKind.QUOTED
-    }
+    return split_at_commas(tokens[start + 1 : end])
 
 
 def _text(token: Token) -> str:

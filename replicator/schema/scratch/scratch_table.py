@@ -217,7 +217,11 @@ async def _made(
             standing = stand_in(before, text)
         except NoStandInError:
             raise error from None
-        await connection.execute(renamed(standing.create_sql, scratch))
+        try:
+            await connection.execute(renamed(standing.create_sql, scratch))
+        except pymysql.err.MySQLError:
+            standing = stand_in(before, text, checks=False)
+            await connection.execute(renamed(standing.create_sql, scratch))
         return standing, _refusal(error).lasting
     return None, True
 

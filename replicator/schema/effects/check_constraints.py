@@ -1,0 +1,133 @@
+"""CHECK constraints, as far as rows can tell them: those that are enforced, by their expressions.
+
+A CHECK refuses rows, as a unique key does, so the target has one only while the rows of all shards
+keep it. Servers write one expression in several ways: with more brackets, texts with their charset,
+``!=`` for ``<>``. MariaDB leaves a CHECK in the definition of a column where it was written, MySQL
+and TiDB turn it into one of the table. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.effects.column_values import items_of
+from replicator.schema.structure.structure import Table
+
+_JSON = "json_valid "
+_INTRODUCERS = frozenset({"_utf8mb4", "_utf8mb3", "_utf8"})
+"""Charsets of texts, as servers add them to a text in the charset of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConstraint:
+    """An enforced CHECK. ``name`` is empty for one in the definition of a column, which is
+    ``column``. ``expression`` is its text, with brackets; it is compared by ``form``."""
+
+    name: str
+    column: str
+    expression: str
+    form: str
+
+
+@lru_cache(maxsize=4096)
+def check_constraints(table: Table) -> Sequence[CheckConstraint]:
+    """The enforced CHECK constraints of a table."""
+    if "CHECK" not in table.create_sql.upper():
+        return ()
+    found = []
+    for item in items_of(table.create_sql):
+        of_column = item[0].kind is TokenKind.QUOTED
+        if of_column or item[0].keyword in ("CONSTRAINT", "CHECK"):
+            clause = check_clause(item)
+            if clause and not _is_idle(item, clause):
+                text = table.create_sql[clause[1].start : clause[-1].end]
+                named = not of_column and item[0].keyword == "CONSTRAINT"
+                name, column = (item[1].name if named else ""), item[0].name if of_column else ""
+                found.append(CheckConstraint(name, column, text, form_of(text)))
+    return tuple(found)
+
+
+def check_clause(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The words CHECK ( … ) in a definition; none where it has none."""
+    depth, begin = 0, None
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if begin is None and depth == 0 and token.keyword == "CHECK":
+            begin = place
+        elif begin is not None and depth == 0:
+            return tokens[begin : place + 1]
+    return ()
+
+
+def check_text(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The CHECK of a definition as it goes behind it; empty where it has none."""
+    clause = check_clause(tokens)
+    return f" {create_sql[clause[0].start : clause[-1].end]}" if clause else ""
+
+
+def _is_idle(item: Sequence[Token], clause: Sequence[Token]) -> bool:
+    words = [token.keyword for token in item if token.start > clause[-1].start]
+    return words[:2] == ["NOT", "ENFORCED"]
+
+
+def without_check(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The text of these words of a definition, without its CHECK."""
+    clause = check_clause(tokens)
+    if not clause:
+        return create_sql[tokens[0].start : tokens[-1].end] if tokens else ""
+    pieces = [
+        [token for token in tokens if token.start < clause[0].start],
+        [token for token in tokens if token.start > clause[-1].start],
+    ]
+    return " ".join(create_sql[some[0].start : some[-1].end] for some in pieces if some)
+
+
+def json_column(form: str) -> str:
+    """The column that a CHECK says is JSON, as MariaDB has that type; empty for other ones."""
+    return form.removeprefix(_JSON) if form.startswith(_JSON) else ""
+
+
+@lru_cache(maxsize=4096)
+def form_of(expression: str) -> str:
+    """What the expression of a CHECK is compared by.
+
+    Equal forms have the same meaning; an expression that can't be parsed has its words as its form.
+    """
+    # Late: nothing waits for the parser where no table has a CHECK.
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = sqlglot.parse_one(expression, read="mysql")
+    except SqlglotError:
+        return " ".join(token.text for token in tokenise(expression))
+    form = _form(tree)
+    match form:
+        case ["anonymous", ("expressions", [["column", ("this", str(column))]]), ("this", name)]:
+            if str(name).lower() == _JSON.strip():
+                return f"{_JSON}{column}"
+    return repr(form)
+
+
+def _form(node: object) -> object:
+    """A tree as lists, in which brackets and the charsets of texts are left out."""
+    from sqlglot import expressions
+
+    if isinstance(node, list):
+        return [_form(one) for one in node]
+    if isinstance(node, expressions.Paren):
+        return _form(node.this)
+    if isinstance(node, expressions.Introducer) and str(node.this).lower() in _INTRODUCERS:
+        return _form(node.expression)
+    if isinstance(node, expressions.Identifier):
+        return folded(node.name)
+    if not isinstance(node, expressions.Expression):
+        return node
+    parts = {name: part for name, part in node.args.items() if part not in (None, False, [])}
+    negated = parts.pop("negate", False)
+    found = [node.key, *((name, _form(part)) for name, part in sorted(parts.items()))]
+    return ["not", ("this", found)] if negated else found
