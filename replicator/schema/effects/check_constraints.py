@@ -8,13 +8,13 @@ and TiDB turn it into one of the table. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
-from replicator.schema.effects.column_values import items_of
+from replicator.schema.effects.column_values import items_of, text_of, with_items
 from replicator.schema.structure.structure import Table
 
 _JSON = "json_valid "
@@ -40,13 +40,12 @@ def check_constraints(table: Table) -> Sequence[CheckConstraint]:
         return ()
     found = []
     for item in items_of(table.create_sql):
-        of_column = item[0].kind is TokenKind.QUOTED
-        if of_column or item[0].keyword in ("CONSTRAINT", "CHECK"):
+        column = _column_of(item)
+        if column or item[0].keyword == "CONSTRAINT":
             clause = check_clause(item)
             if clause and not _is_idle(item, clause):
                 text = table.create_sql[clause[1].start : clause[-1].end]
-                named = not of_column and item[0].keyword == "CONSTRAINT"
-                name, column = (item[1].name if named else ""), item[0].name if of_column else ""
+                name = "" if column else item[1].name
                 found.append(CheckConstraint(name, column, text, form_of(text)))
     return tuple(found)
 
@@ -78,12 +77,59 @@ def without_check(create_sql: str, tokens: Sequence[Token]) -> str:
     """The text of these words of a definition, without its CHECK."""
     clause = check_clause(tokens)
     if not clause:
-        return create_sql[tokens[0].start : tokens[-1].end] if tokens else ""
+        return text_of(create_sql, tokens)
     pieces = [
         [token for token in tokens if token.start < clause[0].start],
         [token for token in tokens if token.start > clause[-1].start],
     ]
-    return " ".join(create_sql[some[0].start : some[-1].end] for some in pieces if some)
+    return " ".join(text_of(create_sql, some) for some in pieces if some)
+
+
+def without_checks_of(create_sql: str, columns: Collection[str]) -> str:
+    """A CREATE statement without the CHECKs in the definitions of these columns, by folded name."""
+    for item in reversed(items_of(create_sql)):
+        if _column_of(item) in columns and (clause := check_clause(item)):
+            create_sql = create_sql[: clause[0].start].rstrip() + create_sql[clause[-1].end :]
+    return create_sql
+
+
+def with_column_checks(create_sql: str, before: str) -> str:
+    """A CREATE statement in which a CHECK stands in the definition of its column as in ``before``.
+
+    Other servers than MariaDB turn it into one of the table, which stays when its column changes.
+    """
+    items = items_of(create_sql)
+    wanted = {
+        form_of(before[clause[1].start : clause[-1].end]): name
+        for item in items_of(before)
+        if (name := _column_of(item)) and (clause := check_clause(item))
+    }
+    if not wanted:
+        return create_sql
+    unchecked = {_column_of(item) for item in items if not check_clause(item)} - {""}
+    moved: dict[str, str] = {}
+    kept = []
+    for item in items:
+        clause = check_clause(item) if item[0].keyword == "CONSTRAINT" else ()
+        text = create_sql[clause[1].start : clause[-1].end] if clause else ""
+        name = wanted.get(form_of(text), "") if text and not _is_idle(item, clause) else ""
+        if name in unchecked and name not in moved:
+            moved[name] = text
+        else:
+            kept.append(item)
+    return with_items(
+        create_sql,
+        [
+            text_of(create_sql, item)
+            + (f" CHECK {moved[name]}" if (name := _column_of(item)) in moved else "")
+            for item in kept
+        ],
+    )
+
+
+def _column_of(item: Sequence[Token]) -> str:
+    """The folded name of the column that is defined; empty for keys and constraints."""
+    return folded(item[0].name) if item[0].kind is TokenKind.QUOTED else ""
 
 
 def json_column(form: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
@@ -122,6 +123,27 @@ def items_of(create_sql: str) -> Sequence[Sequence[Token]]:
         if depth == 0:
             break
     return split_at_commas(tokens[start + 1 : end])
+
+
+def text_of(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The text of some words of a statement; an executable comment that begins in it ends there."""
+    if not tokens:
+        return ""
+    opened = False
+    for one, other in pairwise(tokens):
+        gap = create_sql[one.end : other.start]
+        if "/*" in gap or "*/" in gap:
+            opened = gap.rfind("/*") > gap.rfind("*/")
+    return create_sql[tokens[0].start : tokens[-1].end] + (" */" if opened else "")
+
+
+def with_items(create_sql: str, texts: Iterable[str]) -> str:
+    """A CREATE statement with these definitions in place of its own."""
+    items = items_of(create_sql)
+    end = items[-1][-1].end
+    # Behind the last one, an executable comment may end.
+    rest = create_sql[max(end, create_sql.find("\n)", end)) :]
+    return create_sql[: items[0][0].start] + ",\n  ".join(texts) + rest
 
 
 def _text(token: Token) -> str:

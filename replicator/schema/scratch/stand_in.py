@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.names import folded, quote
-from replicator.schema.effects.check_constraints import check_clause, check_text
-from replicator.schema.effects.column_values import definition_of, items_of, value_clause
+from replicator.schema.effects.check_constraints import check_clause, check_text, with_column_checks
+from replicator.schema.effects.column_values import definition_of, items_of, text_of, value_clause
 from replicator.schema.structure.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
@@ -97,6 +97,7 @@ def taken_over(
             )
         else:
             columns.append(replace(column, learned=True))
+    after = replace(after, create_sql=with_column_checks(after.create_sql, before.create_sql))
     if scratch is None:
         return replace(after, columns=tuple(columns))
     now = text_default(after.create_sql)
@@ -127,7 +128,7 @@ def create_table(
     lines += _keys(keys_of)
     if checks:
         lines += [
-            keys_of[item[0].start : item[-1].end]
+            text_of(keys_of, item)
             for item in items_of(keys_of)
             if item[0].keyword == "CONSTRAINT" and check_clause(item)
         ]

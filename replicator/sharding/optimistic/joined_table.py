@@ -8,7 +8,7 @@ from dataclasses import replace
 from replicator.ddl.parser.tokens import TokenKind
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.check_constraints import check_constraints, without_check
-from replicator.schema.effects.column_values import items_of
+from replicator.schema.effects.column_values import items_of, with_items
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.alters import (
     alter_table,
@@ -40,14 +40,11 @@ def joined_table(members: Sequence[Table]) -> Table:
         for check in check_constraints(first)
         if check.name and check.form in shape.checks
     ]
-    found = items_of(first.create_sql)
-    head = first.create_sql[: found[0][0].start]
-    tail = first.create_sql[found[-1][-1].end :]
     return replace(
         first,
         columns=tuple(column for column, _ in definitions),
         keys=tuple(key for key, _ in keys if key is not None),
-        create_sql=head + ",\n  ".join(items) + tail,
+        create_sql=with_items(first.create_sql, items),
     )
 
 

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
-from replicator.schema.effects.column_values import formula_atoms, items_of
+from replicator.schema.effects.column_values import formula_atoms, items_of, text_of
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses
 
@@ -231,7 +231,7 @@ def index_texts(table: Table) -> dict[str, str]:
     """The definitions of a table's indexes, unique ones included, by their folded names."""
     found = {}
     for item in items_of(table.create_sql):
-        text = table.create_sql[item[0].start : item[-1].end]
+        text = text_of(table.create_sql, item)
         if item[0].kind is TokenKind.QUOTED or item[0].keyword not in _INDEX_WORDS:
             continue
         if item[0].keyword == "PRIMARY":
