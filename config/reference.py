@@ -32,7 +32,7 @@ you can use an existing one as it is. The keys `sources`, `source-files`, `copy`
 `memory`, `metrics`, `spark` and `writer` are additions. Start from a file of `config/examples/`;
 `config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
-This page is generated (`python -m config.reference`); do not edit it.
+This page is made from the program (`python -m config.reference`); don't edit it.
 
 * **Sources** are listed under `sources`, or in files of their own that `source-files` names, or
   both. Each has the form of a DM source file.
