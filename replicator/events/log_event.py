@@ -61,21 +61,13 @@ class LogEvent:
         return frozenset({self.level, self.other_level or self.level})
 
 
-def info(
-    name: str,
-    meaning: str,
-    common: str = "",
-    /,
-    *,
-    other_level: Level | None = None,
-    **own: str,
-) -> LogEvent:
+def info(name: str, meaning: str, common: str = "", /, **own: str) -> LogEvent:
     """An event of the level info.
 
     ``common``: its fields that are in `COMMON_FIELDS`, with spaces between. ``own``: the meanings
     of its other fields. The functions below take the same.
     """
-    return LogEvent(name, "info", meaning, _fields(common, own), other_level=other_level)
+    return LogEvent(name, "info", meaning, _fields(common, own))
 
 
 def debug(name: str, meaning: str, common: str = "", /, **own: str) -> LogEvent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from replicator.events.log_event import debug, error, info, warning
 
 TASK_EVENTS = (
@@ -167,12 +169,14 @@ TASK_EVENTS = (
         "wrong option gets plain text only",
         "error where remedies",
     ),
-    info(
-        "spark.output",
-        "The JVM of Spark, or a Python process of it, writes a line, or the connection from it "
-        "breaks. Lines that every start writes have the level debug",
+    replace(
+        info(
+            "spark.output",
+            "The JVM of Spark, or a Python process of it, writes a line, or the connection from it "
+            "breaks. Lines that every start writes have the level debug",
+            text="the line",
+        ),
         other_level="debug",
-        text="the line",
     ),
     warning(
         "spark.unauthenticated",
