@@ -200,9 +200,9 @@ class JobRunner:
         return FatalError(
             _FAULTS[failed.outcome],
             failed.message,
+            *ways.get(failed.outcome, refused),
             where=self._where(failed, target),
             scope=of_target(target),
-            remedies=ways.get(failed.outcome, refused),
         )
 
 
