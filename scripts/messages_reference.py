@@ -125,14 +125,13 @@ def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
 
 def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:
     text, *others = call.args[1:]
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    told = keywords.get("remedies", ast.Tuple(others))
-    if isinstance(told, ast.Name | ast.Call):
-        name = told.func if isinstance(told, ast.Call) else told
-        told = scope.get(ast.unparse(name), told)
-    remedies = _parts(told, scope) if isinstance(told, ast.Tuple) else iter(())
+    remedies: ast.expr = ast.Tuple(others)
+    if len(others) == 1 and isinstance(others[0], ast.Starred):
+        made = others[0].value
+        remedies = scope.get(ast.unparse(made.func if isinstance(made, ast.Call) else made), made)
+    parts = tuple(_parts(remedies, scope)) if isinstance(remedies, ast.Tuple) else ()
     for event in _events(call.args[0]):
-        yield Message(event, _text(text, scope), tuple(remedies))
+        yield Message(event, _text(text, scope), parts)
 
 
 def _texts(statements: Iterable[ast.AST]) -> dict[str, ast.expr]:

@@ -155,9 +155,7 @@ class JobRunner:
 
         def row_fault(row_event: str, message: str, *remedies: str) -> FatalError:
             where = self._where(failed, target)
-            return FatalError(
-                row_event, message, where=where, scope=of_target(target), remedies=remedies
-            )
+            return FatalError(row_event, message, *remedies, where=where, scope=of_target(target))
 
         message, lock = failed.message, self.held_by(target)
         match failed.outcome:
