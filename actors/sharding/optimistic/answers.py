@@ -318,13 +318,11 @@ class OptimisticAnswers:
             "a schema change of a shard conflicts with the structures of the other shards, and"
             f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
             f"  statement: {opened.sql[:2000]}",
+            "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
+            " stop`, `replicator run`: the statement then waits for your answer, and only its"
+            " shard is held",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
-            remedies=(
-                "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
-                " stop`, `replicator run`: the statement then waits for your answer, and only its"
-                " shard is held",
-            ),
         )
 
     # The answer.

@@ -103,4 +103,3 @@ def dropped(estate: ShardedEstate, shard: str, column: str, kind: str) -> str:
         if "CONSTRAINT `t1_chk_" in line and f"((`{column}` " in line:
             return f"DROP CONSTRAINT {line.split('`')[1]}"
     return f"MODIFY {column} {kind}"
-
