@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +24,6 @@ from replicator.status import (
     SourceStatus,
     TargetStatus,
     TaskStatus,
-    Trend,
     WriterStatus,
     now,
 )
@@ -34,60 +33,66 @@ FOLDER = Path(__file__).parents[1] / "docs" / "assets"
 SIZE = (80, 24)
 
 _AT = "mysql-bin.000123:{}"
-_SINCE = now() - timedelta(hours=3, minutes=5, seconds=30)
-_FAULT = Fault(
-    "rows.duplicate",
-    "a row of shop.orders_07 has a key that a row of another shard has on the target",
-    f"source eu-02, target shop.orders, position {_AT.format(90_211)}",
-    ("change the row on one of the shards, then `replicator resume orders --target shop.orders`",),
-    _SINCE,
-)
-_LOCK = LockStatus(
-    "shop.customers:4",
-    "shop.customers",
-    4,
-    "ALTER TABLE `shop`.`customers` ADD COLUMN delivered_at DATETIME(6)",
-    "eu-01",
-    "waiting",
-    _SINCE,
-    120,
-    (
-        LockSource("eu-01", True, (), _AT.format(104_857)),
-        LockSource("eu-02", False, ("shop.customers_03", "shop.customers_04"), _AT.format(98_001)),
-    ),
-    remedies=("run the statement on the shards that lack it",),
-)
-TASK = TaskStatus(
-    "orders",
-    "running",
-    _SINCE,
-    4711,
-    sources=tuple(
-        SourceStatus(f"eu-0{n}", "reading", _AT.format(104_857), "", "", _AT.format(104_001), 0.4)
-        for n in (1, 2)
-    ),
-    targets=tuple(
-        TargetStatus(f"shop.{name}", 16, 3, rows, rows // 9, rows // 30, 0, rows / 400)
-        for name, rows in (("orders", 910_000), ("customers", 41_300), ("invoices", 730_000))
-    ),
-    writer=WriterStatus("applying", 5120, 1_870_000, 4200.0, 0.18, 81_000, 0.9),
-    locks=(_LOCK,),
-    blocked=(
-        BlockedPart(
-            "target",
-            "shop.orders",
-            _SINCE,
-            _FAULT,
-            held=(HeldAtSource("eu-02", 17, _AT.format(90_002)),),
+VIEWS = {"task": View(), "lock": View("lock", "shop.customers:4", opened=True)}
+
+
+def _fault(since: datetime) -> BlockedPart:
+    fault = Fault(
+        "rows.duplicate",
+        "a row of shop.orders_07 has a key that a row of another shard has on the target",
+        f"source eu-02, target shop.orders, position {_AT.format(90_211)}",
+        (
+            "change the row on one of the shards, then"
+            " `replicator resume orders --target shop.orders`",
         ),
-    ),
-    trend=Trend(
-        20.0,
-        tuple(float(n) for n in (30, 41, 40, 44, 52, 61, 60, 75, 70, 66, 58, 60, 42, 44, 42)),
-        tuple(n / 10 for n in (3, 3, 4, 3, 5, 4, 9, 14, 11, 6, 5, 4, 4, 3, 4)),
-    ),
-)
-VIEWS = {"task": View(), "lock": View("lock", _LOCK.id, opened=True)}
+        since,
+    )
+    held = HeldAtSource("eu-02", 17, _AT.format(90_002))
+    return BlockedPart("target", "shop.orders", since, fault, held=(held,))
+
+
+def _lock(since: datetime) -> LockStatus:
+    missing = ("shop.customers_03", "shop.customers_04")
+    return LockStatus(
+        "shop.customers:4",
+        "shop.customers",
+        4,
+        "ALTER TABLE `shop`.`customers` ADD COLUMN delivered_at DATETIME(6)",
+        "eu-01",
+        "waiting",
+        since,
+        120,
+        (
+            LockSource("eu-01", True, (), _AT.format(104_857)),
+            LockSource("eu-02", False, missing, _AT.format(98_001)),
+        ),
+        remedies=("run the statement on the shards that lack it",),
+    )
+
+
+def task() -> TaskStatus:
+    """A task with a fault and a lock, both three hours old."""
+    since = now() - timedelta(hours=3, minutes=5, seconds=30)
+    read, saved = _AT.format(104_857), _AT.format(104_001)
+    return TaskStatus(
+        "orders",
+        "running",
+        since,
+        4711,
+        sources=tuple(
+            SourceStatus(f"eu-0{n}", "reading", read, saved_position=saved, lag_seconds=0.4)
+            for n in (1, 2)
+        ),
+        targets=tuple(
+            TargetStatus(f"shop.{name}", 16, 3, rows, rows // 9, rows_per_second=rows / 400)
+            for name, rows in (("orders", 910_000), ("customers", 41_300), ("invoices", 730_000))
+        ),
+        writer=WriterStatus("applying", 5120, 1_870_000, 4200.0, 0.18, 81_000, 0.9),
+        locks=(_lock(since),),
+        blocked=(_fault(since),),
+    )
+
+
 _LIGHT = TerminalTheme(
     (255, 255, 255),
     (40, 40, 40),
@@ -124,9 +129,9 @@ def picture(name: str, theme: str) -> str:
     console = Console(
         width=columns, height=lines, file=io.StringIO(), record=True, force_terminal=True
     )
-    console.print(WatchScreen(TASK, VIEWS[name]))
+    console.print(WatchScreen(task(), VIEWS[name]))
     drawn = console.export_svg(
-        title=f"replicator status {TASK.task} --watch",
+        title="replicator status orders --watch",
         theme=THEMES[theme],
         code_format=_FORMAT,
         unique_id=f"watch-{name}-{theme}",
@@ -138,7 +143,7 @@ def main() -> None:
     """Write all of them, or show the screens."""
     for name, view in VIEWS.items():
         if "--show" in sys.argv[1:]:
-            Console().print(WatchScreen(TASK, view))
+            Console().print(WatchScreen(task(), view))
             continue
         for theme in THEMES:
             (FOLDER / f"watch-{name}-{theme}.svg").write_text(picture(name, theme))

@@ -30,7 +30,8 @@ def status(
     task: OptionalTaskName = None,
     as_json: AsJson = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh until Ctrl-C, or until the task ends.")
+        bool,
+        typer.Option("--watch", help="Refresh until the task ends. Keys open parts; q quits."),
     ] = False,
     tells_health: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 4 if something needs the operator.")

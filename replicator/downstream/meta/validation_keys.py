@@ -15,7 +15,7 @@ from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
 
 VALIDATION_KEY_TABLE = MetaTable(
-    "validation_keys",
+    "unvalidated",
     "number INT NOT NULL PRIMARY KEY, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, source VARCHAR(64) NOT NULL,"
     " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL,"

@@ -14,7 +14,7 @@ import pytest
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
 from tests.support.tasks.processes import TaskProcess, task_process
-from tests.support.tasks.terminal import Terminal, needs_tmux, terminal
+from tests.support.terminal import Terminal, needs_tmux, terminal
 
 pytestmark = [pytest.mark.slow, needs_tmux]
 

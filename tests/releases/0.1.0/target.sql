@@ -259,6 +259,156 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
+(1000001,'row',1),
+(1000002,'row',2),
+(1000003,'row',3),
+(1000004,'row',4),
+(1000005,'row',5),
+(1000006,'row',6),
+(1000007,'row',7),
+(1000008,'row',8),
+(1000009,'row',9),
+(1000010,'row',10),
+(1000011,'row',11),
+(1000012,'row',12),
+(1000013,'row',13),
+(1000014,'row',14),
+(1000015,'row',15),
+(1000016,'row',16),
+(1000017,'row',17),
+(1000018,'row',18),
+(1000019,'row',19),
+(1000020,'row',20),
+(1000021,'row',21),
+(1000022,'row',22),
+(1000023,'row',23),
+(1000024,'row',24),
+(1000025,'row',25),
+(1000026,'row',26),
+(1000027,'row',27),
+(1000028,'row',28),
+(1000029,'row',29),
+(1000030,'row',30),
+(1000031,'row',31),
+(1000032,'row',32),
+(1000033,'row',33),
+(1000034,'row',34),
+(1000035,'row',35),
+(1000036,'row',36),
+(1000037,'row',37),
+(1000038,'row',38),
+(1000039,'row',39),
+(1000040,'row',40),
+(1000041,'row',41),
+(1000042,'row',42),
+(1000043,'row',43),
+(1000044,'row',44),
+(1000045,'row',45),
+(1000046,'row',46),
+(1000047,'row',47),
+(1000048,'row',48),
+(1000049,'row',49),
+(1000050,'row',50),
+(1000051,'row',51),
+(1000052,'row',52),
+(1000053,'row',53),
+(1000054,'row',54),
+(1000055,'row',55),
+(1000056,'row',56),
+(1000057,'row',57),
+(1000058,'row',58),
+(1000059,'row',59),
+(1000060,'row',60),
+(1000061,'row',61),
+(1000062,'row',62),
+(1000063,'row',63),
+(1000064,'row',64),
+(1000065,'row',65),
+(1000066,'row',66),
+(1000067,'row',67),
+(1000068,'row',68),
+(1000069,'row',69),
+(1000070,'row',70),
+(1000071,'row',71),
+(1000072,'row',72),
+(1000073,'row',73),
+(1000074,'row',74),
+(1000075,'row',75),
+(1000076,'row',76),
+(1000077,'row',77),
+(1000078,'row',78),
+(1000079,'row',79),
+(1000080,'row',80),
+(1000081,'row',81),
+(1000082,'row',82),
+(1000083,'row',83),
+(1000084,'row',84),
+(1000085,'row',85),
+(1000086,'row',86),
+(1000087,'row',87),
+(1000088,'row',88),
+(1000089,'row',89),
+(1000090,'row',90),
+(1000091,'row',91),
+(1000092,'row',92),
+(1000093,'row',93),
+(1000094,'row',94),
+(1000095,'row',95),
+(1000096,'row',96),
+(1000097,'row',97),
+(1000098,'row',98),
+(1000099,'row',99),
+(1000100,'row',100),
+(1000101,'row',101),
+(1000102,'row',102),
+(1000103,'row',103),
+(1000104,'row',104),
+(1000105,'row',105),
+(1000106,'row',106),
+(1000107,'row',107),
+(1000108,'row',108),
+(1000109,'row',109),
+(1000110,'row',110),
+(1000111,'row',111),
+(1000112,'row',112),
+(1000113,'row',113),
+(1000114,'row',114),
+(1000115,'row',115),
+(1000116,'row',116),
+(1000117,'row',117),
+(1000118,'row',118),
+(1000119,'row',119),
+(1000120,'row',120),
+(1000121,'row',121),
+(1000122,'row',122),
+(1000123,'row',123),
+(1000124,'row',124),
+(1000125,'row',125),
+(1000126,'row',126),
+(1000127,'row',127),
+(1000128,'row',128),
+(1000129,'row',129),
+(1000130,'row',130),
+(1000131,'row',131),
+(1000132,'row',132),
+(1000133,'row',133),
+(1000134,'row',134),
+(1000135,'row',135),
+(1000136,'row',136),
+(1000137,'row',137),
+(1000138,'row',138),
+(1000139,'row',139),
+(1000140,'row',140),
+(1000141,'row',141),
+(1000142,'row',142),
+(1000143,'row',143),
+(1000144,'row',144),
+(1000145,'row',145),
+(1000146,'row',146),
+(1000147,'row',147),
+(1000148,'row',148),
+(1000149,'row',149),
+(1000150,'row',150),
 (2000001,'row',1),
 (2000002,'row',2),
 (2000003,'row',3),
@@ -508,7 +658,257 @@ INSERT INTO `orders` VALUES
 (2000247,'row',247),
 (2000248,'row',248),
 (2000249,'row',249),
-(2000250,'row',250);
+(2000250,'row',250),
+(2000251,'row',251),
+(2000252,'row',252),
+(2000253,'row',253),
+(2000254,'row',254),
+(2000255,'row',255),
+(2000256,'row',256),
+(2000257,'row',257),
+(2000258,'row',258),
+(2000259,'row',259),
+(2000260,'row',260),
+(2000261,'row',261),
+(2000262,'row',262),
+(2000263,'row',263),
+(2000264,'row',264),
+(2000265,'row',265),
+(2000266,'row',266),
+(2000267,'row',267),
+(2000268,'row',268),
+(2000269,'row',269),
+(2000270,'row',270),
+(2000271,'row',271),
+(2000272,'row',272),
+(2000273,'row',273),
+(2000274,'row',274),
+(2000275,'row',275),
+(2000276,'row',276),
+(2000277,'row',277),
+(2000278,'row',278),
+(2000279,'row',279),
+(2000280,'row',280),
+(2000281,'row',281),
+(2000282,'row',282),
+(2000283,'row',283),
+(2000284,'row',284),
+(2000285,'row',285),
+(2000286,'row',286),
+(2000287,'row',287),
+(2000288,'row',288),
+(2000289,'row',289),
+(2000290,'row',290),
+(2000291,'row',291),
+(2000292,'row',292),
+(2000293,'row',293),
+(2000294,'row',294),
+(2000295,'row',295),
+(2000296,'row',296),
+(2000297,'row',297),
+(2000298,'row',298),
+(2000299,'row',299),
+(2000300,'row',300),
+(2000301,'row',301),
+(2000302,'row',302),
+(2000303,'row',303),
+(2000304,'row',304),
+(2000305,'row',305),
+(2000306,'row',306),
+(2000307,'row',307),
+(2000308,'row',308),
+(2000309,'row',309),
+(2000310,'row',310),
+(2000311,'row',311),
+(2000312,'row',312),
+(2000313,'row',313),
+(2000314,'row',314),
+(2000315,'row',315),
+(2000316,'row',316),
+(2000317,'row',317),
+(2000318,'row',318),
+(2000319,'row',319),
+(2000320,'row',320),
+(2000321,'row',321),
+(2000322,'row',322),
+(2000323,'row',323),
+(2000324,'row',324),
+(2000325,'row',325),
+(2000326,'row',326),
+(2000327,'row',327),
+(2000328,'row',328),
+(2000329,'row',329),
+(2000330,'row',330),
+(2000331,'row',331),
+(2000332,'row',332),
+(2000333,'row',333),
+(2000334,'row',334),
+(2000335,'row',335),
+(2000336,'row',336),
+(2000337,'row',337),
+(2000338,'row',338),
+(2000339,'row',339),
+(2000340,'row',340),
+(2000341,'row',341),
+(2000342,'row',342),
+(2000343,'row',343),
+(2000344,'row',344),
+(2000345,'row',345),
+(2000346,'row',346),
+(2000347,'row',347),
+(2000348,'row',348),
+(2000349,'row',349),
+(2000350,'row',350),
+(2000351,'row',351),
+(2000352,'row',352),
+(2000353,'row',353),
+(2000354,'row',354),
+(2000355,'row',355),
+(2000356,'row',356),
+(2000357,'row',357),
+(2000358,'row',358),
+(2000359,'row',359),
+(2000360,'row',360),
+(2000361,'row',361),
+(2000362,'row',362),
+(2000363,'row',363),
+(2000364,'row',364),
+(2000365,'row',365),
+(2000366,'row',366),
+(2000367,'row',367),
+(2000368,'row',368),
+(2000369,'row',369),
+(2000370,'row',370),
+(2000371,'row',371),
+(2000372,'row',372),
+(2000373,'row',373),
+(2000374,'row',374),
+(2000375,'row',375),
+(2000376,'row',376),
+(2000377,'row',377),
+(2000378,'row',378),
+(2000379,'row',379),
+(2000380,'row',380),
+(2000381,'row',381),
+(2000382,'row',382),
+(2000383,'row',383),
+(2000384,'row',384),
+(2000385,'row',385),
+(2000386,'row',386),
+(2000387,'row',387),
+(2000388,'row',388),
+(2000389,'row',389),
+(2000390,'row',390),
+(2000391,'row',391),
+(2000392,'row',392),
+(2000393,'row',393),
+(2000394,'row',394),
+(2000395,'row',395),
+(2000396,'row',396),
+(2000397,'row',397),
+(2000398,'row',398),
+(2000399,'row',399),
+(2000400,'row',400),
+(2000401,'row',401),
+(2000402,'row',402),
+(2000403,'row',403),
+(2000404,'row',404),
+(2000405,'row',405),
+(2000406,'row',406),
+(2000407,'row',407),
+(2000408,'row',408),
+(2000409,'row',409),
+(2000410,'row',410),
+(2000411,'row',411),
+(2000412,'row',412),
+(2000413,'row',413),
+(2000414,'row',414),
+(2000415,'row',415),
+(2000416,'row',416),
+(2000417,'row',417),
+(2000418,'row',418),
+(2000419,'row',419),
+(2000420,'row',420),
+(2000421,'row',421),
+(2000422,'row',422),
+(2000423,'row',423),
+(2000424,'row',424),
+(2000425,'row',425),
+(2000426,'row',426),
+(2000427,'row',427),
+(2000428,'row',428),
+(2000429,'row',429),
+(2000430,'row',430),
+(2000431,'row',431),
+(2000432,'row',432),
+(2000433,'row',433),
+(2000434,'row',434),
+(2000435,'row',435),
+(2000436,'row',436),
+(2000437,'row',437),
+(2000438,'row',438),
+(2000439,'row',439),
+(2000440,'row',440),
+(2000441,'row',441),
+(2000442,'row',442),
+(2000443,'row',443),
+(2000444,'row',444),
+(2000445,'row',445),
+(2000446,'row',446),
+(2000447,'row',447),
+(2000448,'row',448),
+(2000449,'row',449),
+(2000450,'row',450),
+(2000451,'row',451),
+(2000452,'row',452),
+(2000453,'row',453),
+(2000454,'row',454),
+(2000455,'row',455),
+(2000456,'row',456),
+(2000457,'row',457),
+(2000458,'row',458),
+(2000459,'row',459),
+(2000460,'row',460),
+(2000461,'row',461),
+(2000462,'row',462),
+(2000463,'row',463),
+(2000464,'row',464),
+(2000465,'row',465),
+(2000466,'row',466),
+(2000467,'row',467),
+(2000468,'row',468),
+(2000469,'row',469),
+(2000470,'row',470),
+(2000471,'row',471),
+(2000472,'row',472),
+(2000473,'row',473),
+(2000474,'row',474),
+(2000475,'row',475),
+(2000476,'row',476),
+(2000477,'row',477),
+(2000478,'row',478),
+(2000479,'row',479),
+(2000480,'row',480),
+(2000481,'row',481),
+(2000482,'row',482),
+(2000483,'row',483),
+(2000484,'row',484),
+(2000485,'row',485),
+(2000486,'row',486),
+(2000487,'row',487),
+(2000488,'row',488),
+(2000489,'row',489),
+(2000490,'row',490),
+(2000491,'row',491),
+(2000492,'row',492),
+(2000493,'row',493),
+(2000494,'row',494),
+(2000495,'row',495),
+(2000496,'row',496),
+(2000497,'row',497),
+(2000498,'row',498),
+(2000499,'row',499),
+(2000500,'row',500);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -557,8 +957,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795650981,1484287532,'',4,'pessimistic',0,'2026-11-25 23:59:06'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795650984,2009481389,'',4,'pessimistic',0,'2026-11-25 23:59:07');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795663083,446635270,'',4,'pessimistic',0,'2026-11-26 03:20:53'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795663085,3959325116,'',4,'pessimistic',0,'2026-11-26 03:20:54');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -586,15 +986,24 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,1478631477017476253),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,1478631477017476253),
-('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,1478631477017476253),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,1478631477017476253);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,7554088126287659155),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,7554088126287659155),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,7554088126287659155),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,7554088126287659155),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',1,50,950,0,1099511706875,1099511706875,50,7554088126287659155),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',1,50,950,0,1099511706875,1099511706875,50,7554088126287659155),
+('a','c','orders_2',3,'[\"31303030313530\"]','[\"31303030323030\"]',0,0,0,0,0,0,0,7554088126287659155),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',7,'[\"32303030333530\"]','[\"32303030343030\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',8,'[\"32303030343030\"]','[\"32303030343530\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',9,'[\"32303030343530\"]','[\"32303030353030\"]',1,50,950,0,1099511673246,1099511673246,50,7554088126287659155),
+('b','c','orders_1',10,'[\"32303030353030\"]','[\"32303030353530\"]',0,0,0,0,0,0,0,7554088126287659155);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -731,10 +1140,10 @@ CREATE TABLE `copying_group` (
 LOCK TABLES `copying_group` WRITE;
 /*!40000 ALTER TABLE `copying_group` DISABLE KEYS */;
 INSERT INTO `copying_group` VALUES
-('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}');
+('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
 /*!40000 ALTER TABLE `copying_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_later_copy`;
@@ -774,7 +1183,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,1478631477017476253,19,'vm',9594,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1607268','2026-11-25 23:58:59.852170','2026-11-25 23:59:18.860903');
+(1,7554088126287659155,28,'vm',30780,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2816975','2026-11-26 03:20:45.408198','2026-11-26 03:21:13.028811');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -877,6 +1286,26 @@ LOCK TABLES `copying_tracked_key` WRITE;
 /*!40000 ALTER TABLE `copying_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_unvalidated` WRITE;
+/*!40000 ALTER TABLE `copying_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -949,8 +1378,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795650981,3963340975,'',4,'pessimistic',1,'2026-11-25 23:57:50'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795650984,808020670,'',4,'pessimistic',0,'2026-11-25 23:57:50');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795663083,627476989,'',4,'pessimistic',1,'2026-11-26 03:19:27'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795663085,4185140204,'',4,'pessimistic',0,'2026-11-26 03:19:27');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -978,21 +1407,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4937509437100374632),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4937509437100374632),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,4937509437100374632),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4937509437100374632),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,4937509437100374632),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,4937509437100374632),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4937509437100374632),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,4937509437100374632),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,4937509437100374632),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4937509437100374632);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1054,7 +1483,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795651050,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 23:57:45');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795663128,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-26 03:19:08');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1128,10 +1557,10 @@ CREATE TABLE `locked_group` (
 LOCK TABLES `locked_group` WRITE;
 /*!40000 ALTER TABLE `locked_group` DISABLE KEYS */;
 INSERT INTO `locked_group` VALUES
-('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[]}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[]}]]}'),
-('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}');
+('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
 /*!40000 ALTER TABLE `locked_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_later_copy`;
@@ -1171,7 +1600,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,5469705811340833959,52,'vm',5814,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1594759','2026-11-25 23:57:28.929600','2026-11-25 23:57:52.186177');
+(1,4937509437100374632,65,'vm',28929,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2804787','2026-11-26 03:18:38.299040','2026-11-26 03:19:28.814389');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1223,8 +1652,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795663148,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795663148,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_rules`;
@@ -1292,6 +1721,26 @@ INSERT INTO `locked_tracked_key` VALUES
 ('ml','orders',0x39BD41855F26B5AED7E9B1A3B6B8B88F2C62B530B1D7AE51339C509E4C9601BE,'[\"id\"]',0x31303030303033,1);
 /*!40000 ALTER TABLE `locked_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_unvalidated` WRITE;
+/*!40000 ALTER TABLE `locked_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1337,15 +1786,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
-('a','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
+('a','ml','orders',0,0,0,0,4937509437100374632,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,4937509437100374632,'0-4101-17','5339:1795663083:17769160:binlog.000001'),
+('a','ml','orders',2,0,0,0,4937509437100374632,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,4937509437100374632,'0-4101-17','5339:1795663083:17769160:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',1,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,5469705811340833959,'0-4102-7','2152:1795650984:808020670:binlog.000001');
+('b','ml','orders',0,0,0,0,4937509437100374632,NULL,NULL),
+('b','ml','orders',1,0,0,0,4937509437100374632,NULL,NULL),
+('b','ml','orders',2,0,0,0,4937509437100374632,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,4937509437100374632,'0-4102-7','2152:1795663085:4185140204:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1375,8 +1824,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795650981,2812454357,'',4,'',0,'2026-11-25 23:58:29'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795650984,1608101105,'',4,'',0,'2026-11-25 23:58:29');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795663083,1072625334,'',4,'',0,'2026-11-26 03:20:05'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795663085,3310090421,'',4,'',0,'2026-11-26 03:20:05');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1461,9 +1910,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-25 23:58:27'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 23:58:27'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-25 23:58:28');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column id\",\"column n\",\"column name\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-26 03:19:59'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-26 03:19:59'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-26 03:20:00');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1578,7 +2027,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,4966541048816559045,26,'vm',8505,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1603331','2026-11-25 23:58:21.041643','2026-11-25 23:58:31.470758');
+(1,6180798158711678879,29,'vm',30156,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2813044','2026-11-26 03:19:54.197850','2026-11-26 03:20:07.419396');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1688,6 +2137,26 @@ LOCK TABLES `uncoordinated_tracked_key` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_unvalidated` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1733,15 +2202,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,4966541048816559045,'0-4101-27','7316:1795650981:2812454357:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,4966541048816559045,'0-4101-25','6899:1795650981:1318303007:binlog.000001'),
-('a','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
-('a','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,6180798158711678879,'0-4101-27','7316:1795663083:1072625334:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,6180798158711678879,'0-4101-25','6899:1795663083:3556893019:binlog.000001'),
+('a','mu','orders',2,0,0,0,6180798158711678879,NULL,NULL),
+('a','mu','orders',3,0,0,0,6180798158711678879,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,4966541048816559045,'0-4102-12','3137:1795650984:336316303:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,4966541048816559045,'0-4102-13','3292:1795650984:1608101105:binlog.000001'),
-('b','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
-('b','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,6180798158711678879,'0-4102-12','3137:1795663085:2402053846:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,6180798158711678879,'0-4102-13','3292:1795663085:3310090421:binlog.000001'),
+('b','mu','orders',2,0,0,0,6180798158711678879,NULL,NULL),
+('b','mu','orders',3,0,0,0,6180798158711678879,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -68,7 +68,7 @@ def test_every_fault_raises_its_metric_and_its_alert() -> None:
     """As a task tells of it; the tests with the mark `remedy` do this with faults that they make
     on real servers."""
     for event in FAULT_EVENTS:
-        check_alert(FatalError(event.name, "no", where="a", remedies=("mend it",)))
+        check_alert(FatalError(event.name, "no", "mend it", where="a"))
 
 
 def test_every_fault_is_made_on_real_servers_or_it_is_said_why_not() -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.support.tasks.terminal import needs_tmux, terminal
+from tests.support.terminal import needs_tmux, terminal
 
 PROGRAM = """
 import os, sys

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from replicator.status import LockSource, TargetStatus, TaskStatus
 from replicator.terminal.watch import View, WatchScreen, after_key, keys_of
-from tests.support.tasks.terminal import needs_tmux, terminal
+from tests.support.terminal import needs_tmux, terminal
 from tests.unit.actors.test_status import FULL
 
 TARGETS = tuple(TargetStatus(f"shop.orders_{n}", 4, inserted=n) for n in range(60))
