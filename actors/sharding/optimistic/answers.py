@@ -37,7 +37,12 @@ from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
+from replicator.sharding.optimistic.alters import (
+    NoAlterError,
+    alter_table,
+    derived_alter,
+    tried_on_a_copy,
+)
 from replicator.sharding.optimistic.answers import (
     Change,
     JoinVerdict,
@@ -325,13 +330,11 @@ class OptimisticAnswers:
             "a schema change of a shard conflicts with the structures of the other shards, and"
             f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
             f"  statement: {opened.sql[:2000]}",
+            "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
+            " stop`, `replicator run`: the statement then waits for your answer, and only its"
+            " shard is held",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
-            remedies=(
-                "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
-                " stop`, `replicator run`: the statement then waits for your answer, and only its"
-                " shard is held",
-            ),
         )
 
     # The answer.
@@ -460,22 +463,24 @@ class OptimisticAnswers:
         try:
             assert verdict.before is not None
             assert verdict.after is not None
-            alter = derived_alter(
+            actions = derived_alter(
                 verdict.before,
                 verdict.after,
                 present,
                 [table for table in members if table is not None],
-                target,
                 verdict.converted,
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        if not alter:
+        if not actions:
             return verdict, ()
         # Texts of shards name the collations of their servers.
-        alter = with_available(alter, await available_collations(self._target))
-        parsed = classify(alter, default_schema=target.schema)
-        if await self._rehearsal.refused(target, [parsed], NO_CONTEXT):
+        available = await available_collations(self._target)
+        actions = [with_available(action, available) for action in actions]
+        alter = alter_table(target, actions)
+        tried = alter_table(target, tried_on_a_copy(actions))
+        parsed = [classify(tried, default_schema=target.schema)] if tried else []
+        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
             reason = f"the target refuses the change that would make it fit: {alter}"
             return left_open(state, put, Objection.REFUSED, reason), ()
         return verdict, (alter,)

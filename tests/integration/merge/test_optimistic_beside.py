@@ -136,7 +136,7 @@ async def test_statements_given_instead_resolve_an_open_one(
         [position] = re.findall(r"--binlog-pos (\S+)`", way)
         given = f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT (UNHEX('00FF'))"
         event = DdlEvent("a", BinlogPosition.parse(position), ("replace",))
-        fault = FatalError("", "", where="", remedies=(), about=event)
+        fault = FatalError("", "", where="", about=event)
         await override(merging, fault, OverrideAction.REPLACE, given)
     async with merging.running() as generation:
         await until(generation, lambda _: not merging.differences())
