@@ -86,8 +86,8 @@ class SourceUnit:
 
     A restart is how a source reads again what it held: the reader stops between two segments, the
     groups hand over what they have, the writer applies and saves it, and a new reader with new
-    groups starts from what is saved. ``coordination`` makes the groups of a run, ``make_reader`` its
-    reader.
+    groups starts from what is saved. ``coordination`` makes the groups of a run, ``make_reader``
+    its reader.
     """
 
     def __init__(
