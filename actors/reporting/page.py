@@ -11,8 +11,7 @@ from statistics import median
 from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and reads none
 
 from actors.reporting.log_records import LogReader
-from actors.reporting.progress import Point
-from actors.reporting.report import FaultSpan, Report, SchemaChange
+from actors.reporting.report import FaultSpan, Point, Report, SchemaChange
 from actors.reporting.summary import doubts_told, figures_told, span_told, took
 from replicator.events.reference import EVENTS
 from replicator.monitoring.page_elements import (

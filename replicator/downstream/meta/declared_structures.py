@@ -60,28 +60,20 @@ class DeclaredStructureStore:
     async def put(self, told: DeclaredStructure) -> None:
         """Save a structure, in place of another one for the same table and place."""
         name = told.member.name
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
-                " VALUES (%s, %s, %s, %s, %s)",
-                (
-                    told.member.source,
-                    name.schema,
-                    name.table,
-                    told.since,
-                    dump_structure(told.structure),
-                ),
-            )
+        await self._meta.write(
+            f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            (told.member.source, *name, told.since, dump_structure(told.structure)),
+        )
 
     async def forget(self, told: DeclaredStructure) -> None:
         """Remove a structure."""
         name = told.member.name
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
-                " AND table_name = %s AND since = %s",
-                (told.member.source, name.schema, name.table, told.since),
-            )
+        await self._meta.write(
+            f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
+            " AND table_name = %s AND since = %s",
+            (told.member.source, *name, told.since),
+        )
 
 
 def is_needed(told: DeclaredStructure, checkpoint: Checkpoint | None, saved: int) -> bool:
