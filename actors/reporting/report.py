@@ -283,7 +283,7 @@ class _Builder:
             report.downs.append(self._down)
         report.changes += self._changes.values()
         report.changes.sort(key=lambda change: change.first)
-        report.messages = sorted(self._messages.values(), key=lambda told: -told.count)
+        report.messages = sorted(self._messages.values(), key=lambda counted: -counted.count)
         return report
 
     def _note(self, at: datetime, kind: str, text: str) -> None:
@@ -292,14 +292,18 @@ class _Builder:
 
     def _message(self, record: LogRecord) -> None:
         key = (record.event[:200], record.level)
-        told = self._messages.get(key)
-        if told is None and len(self._messages) >= MOST_KINDS:
+        counted = self._messages.get(key)
+        if counted is None and len(self._messages) >= MOST_KINDS:
             key = ("other messages", record.level)
-            told = self._messages.get(key)
-        if told is None:
-            told = MessageCount(*key, 0, record.at, record.at, "")
-            self._messages[key] = told
-        told.count, told.last, told.example = told.count + 1, record.at, _example(record)
+            counted = self._messages.get(key)
+        if counted is None:
+            counted = MessageCount(*key, 0, record.at, record.at, "")
+            self._messages[key] = counted
+        counted.count, counted.last, counted.example = (
+            counted.count + 1,
+            record.at,
+            _example(record),
+        )
 
     # The life of the task.
 

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from pyspark import SparkContext
 
-from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -175,20 +175,20 @@ class JobRunner:
         ways = {
             WriteOutcome.DUPLICATE: _duplicate_remedies(self.held_by(target)),
             WriteOutcome.UNDECODABLE: (
-                f"fix the cause at the source, so that later rows can be read; then {COPY_ANEW}."
+                f"fix the cause at the source, so that later rows can be read; then {COPY_AGAIN}."
                 " The event itself can't be mended, and rows before it may not be on the target"
                 " yet",
             ),
             WriteOutcome.NO_ROOM: (
                 "tell the shards apart by an extracted column in the target's key instead of a"
                 " column mapping (extract-table, extract-schema or extract-source of the route):"
-                f" create the target again with this column, and {COPY_ANEW}",
+                f" create the target again with this column, and {COPY_AGAIN}",
                 "if the row should not have this value: delete or renumber it in the shard, leave"
-                f" the mapping as it is, and {COPY_ANEW}",
+                f" the mapping as it is, and {COPY_AGAIN}",
             ),
             WriteOutcome.CASCADE_IN_SAFE_MODE: (
                 "remove safe-mode: true from the syncer, let nothing delete rows of parent tables"
-                f" or change their keys while the task copies, and {COPY_ANEW}. SET SESSION"
+                f" or change their keys while the task copies, and {COPY_AGAIN}. SET SESSION"
                 " foreign_key_checks=0 lets you TRUNCATE a parent table",
             ),
             WriteOutcome.UNFILTERED: (

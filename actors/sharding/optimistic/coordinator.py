@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import anyio
 
 from actors.lock_state import ShardStatement
-from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit, Way
+from actors.sharding.coordination import Coordination, CoordinationTools, LockRemedy, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
@@ -190,25 +190,25 @@ class OptimisticCoordinator(Coordination):
         await self._answers.say(name, member, action)
 
 
-def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
+def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
     """The remedies of an open statement."""
 
-    def unlock(action: Action, text: str) -> Way:
-        return Way(text, action.value, member.source, str(member.name))
+    def unlock(action: Action, text: str) -> LockRemedy:
+        return LockRemedy(text, action.value, member.source, str(member.name))
 
     if opened.granted or opened.released or opened.action is not None:
-        yield Way("wait: its rows are being read again")
+        yield LockRemedy("wait: its rows are being read again")
         return
     match opened.objection:
         case Objection.NAME:
-            yield Way("run the statement on the other shards: the last one resolves it")
+            yield LockRemedy("run the statement on the other shards: the last one resolves it")
             yield unlock(
                 Action.EXEC,
                 "the target gets the new column beside the old one, until no shard has that; give"
                 " the shard's rows that are on the target the values that they have in the shard",
             )
         case Objection.TYPE:
-            yield Way("make the column of the other shards like this one")
+            yield LockRemedy("make the column of the other shards like this one")
             yield unlock(
                 Action.EXEC,
                 "the target's column becomes this one; a value of other shards that does not fit"
@@ -231,10 +231,10 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
                 " values that they have in the shard",
             )
         case Objection.STALE:
-            yield Way("drop the column on the other shards: then it is added by itself")
+            yield LockRemedy("drop the column on the other shards: then it is added by itself")
             for action in Action:
                 yield unlock(action, "the shard's older rows keep their former values in it")
         case Objection.REFUSED:
             yield unlock(Action.EXEC, "tries again, once the target or its rows are mended")
         case Objection.ROWS:
-            yield Way("run the statement on the other shards: the last one resolves it")
+            yield LockRemedy("run the statement on the other shards: the last one resolves it")

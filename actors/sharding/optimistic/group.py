@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
@@ -222,7 +222,7 @@ class OptimisticGroup(GroupActor):
             f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
             f" {effect.target}, and the rows that it holds are on its former target",
             MOVED_ROWS,
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
@@ -233,7 +233,7 @@ class OptimisticGroup(GroupActor):
         return FatalError(
             "ddl.several-tables",
             f"one statement changes the target {target} more than once: {statement.sql[:500]}",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),

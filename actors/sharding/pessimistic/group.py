@@ -9,7 +9,7 @@ import anyio
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -314,7 +314,7 @@ class PessimisticGroup(GroupActor):
             " targets: with shard-mode pessimistic, a running task takes no new shards there",
             "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
             " then `replicator resume`",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=where,
             scope=of_target(target),
             about=self._event(statement, OverrideAction.SKIP),
@@ -327,7 +327,7 @@ class PessimisticGroup(GroupActor):
             f"{name} changes, which was dropped before the task first read the tables of its"
             f" source: foreign keys tie its target {target} to others, and the task does not know"
             " which tables they connected it with",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
         )
@@ -478,7 +478,7 @@ class PessimisticGroup(GroupActor):
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
+        return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)
 
 
 async def decide_together(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
@@ -155,7 +155,7 @@ class UncoordinatedGroup(GroupActor):
             "ddl.move-in",
             f"a RENAME would move shards to another target, and {reason}: {statement.sql[:500]}",
             MOVED_ROWS,
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
@@ -204,7 +204,7 @@ class UncoordinatedGroup(GroupActor):
             "ddl.several-tables",
             f"one statement changes the target {effect.target} more than once:"
             f" {statement.sql[:500]}",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),

@@ -15,7 +15,7 @@ from functools import partial
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_ANEW, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import other_names, source_fault
@@ -84,7 +84,7 @@ class Failover:
             "if you can replay them with their GTIDs on the new server (from the former server's"
             " binlog files, with mysqlbinlog): do that before it gets other writes, then"
             " `replicator resume`",
-            f"if they are lost: {COPY_ANEW}; or undo by hand what they changed on the target, then"
+            f"if they are lost: {COPY_AGAIN}; or undo by hand what they changed on the target, then"
             " start with `replicator run --remove-meta` and meta: {binlog-gtid: …} of the new"
             " server",
         )
@@ -97,7 +97,7 @@ class Failover:
             f" {gtids}. So the task can't go on there from where it stopped reading the former"
             " server",
             _FORMER,
-            f"{COPY_ANEW}. Next time: replicas that may take over need log_replica_updates"
+            f"{COPY_AGAIN}. Next time: replicas that may take over need log_replica_updates"
             " (log_slave_updates)",
         )
 
@@ -109,7 +109,7 @@ class Failover:
             " (purged, or applied without being logged: log_replica_updates)",
             "restore the purged binlog files on it, or point the source at a server that has"
             " them, then `replicator resume`",
-            COPY_ANEW,
+            COPY_AGAIN,
         )
 
     def other_order(self, reason: str) -> FatalError:
@@ -119,7 +119,7 @@ class Failover:
             f"{self._now}its binlog has transactions in another order, so the task can't find"
             f" where to go on: {reason}",
             _FORMER,
-            COPY_ANEW,
+            COPY_AGAIN,
             "to prevent this: replicas that may take over must keep the commit order"
             " (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain), filter"
             " nothing, and get no writes of their own",
@@ -133,7 +133,7 @@ class Failover:
             " the GTIDs at the saved position, and can't find that position on the new server",
             f"{_FORMER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
             " starts, and can go on with any replica from then on",
-            COPY_ANEW,
+            COPY_AGAIN,
         )
 
     def unknown(self, reason: str) -> FatalError:
@@ -143,7 +143,7 @@ class Failover:
             f"{self._now}the task can't find on it for certain all positions that it saved on the"
             f" former server: {reason}",
             _FORMER,
-            COPY_ANEW,
+            COPY_AGAIN,
         )
 
     def in_copy(self) -> FatalError:
@@ -154,7 +154,7 @@ class Failover:
             " binlog to the end of the copy yet. Chunks were read at positions of the former"
             " server's binlog, which are unknown on the new one",
             _FORMER,
-            COPY_ANEW,
+            COPY_AGAIN,
         )
 
     @property

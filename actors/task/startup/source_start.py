@@ -134,12 +134,12 @@ async def _tell(
         else 0
     )
     members = {record.member for record in checkpoint.members} if checkpoint else set()
-    for told in await store.load(setup.source):
+    for declared in await store.load(setup.source):
         # Of a table that was not copied it says that it may be followed, until it is a member.
-        if is_needed(told, checkpoint, saved) or told.member not in members:
-            registry.declare(told.member, told.since, told.structure)
+        if is_needed(declared, checkpoint, saved) or declared.member not in members:
+            registry.declare(declared.member, declared.since, declared.structure)
         else:
-            await store.forget(told)
+            await store.forget(declared)
 
 
 async def load_stopped(

@@ -453,9 +453,9 @@ def _begin_at_position(
         # There are no snapshots of it: what is read is what is there by then.
         stream.lock(copy.name, LOCK_SECONDS)
         return _key(blocking_binlog_end(stream))
-    told = stream.begin_snapshot()
-    if told is not None and told.exact:
-        return BinlogPosition(told.file, told.offset).key
+    snapshot = stream.begin_snapshot()
+    if snapshot is not None and snapshot.exact:
+        return BinlogPosition(snapshot.file, snapshot.offset).key
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
@@ -523,9 +523,9 @@ def copy_chunks(
 
 
 def _copy_all(
-    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
+    work: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
 ) -> Iterator[bytes]:
-    chunks, settings, crash, path = told
+    chunks, settings, crash, path = work
     take_settings(*crash)
     with ProgressWriter(path) as progress:
         for chunk in chunks:

@@ -124,13 +124,13 @@ def _accept_remote(
     encrypted = context.wrap_socket(connection, server_side=True)
     try:
         # Of a fixed size, whoever it is.
-        told = bytes(receive_exactly(encrypted, SLOT.size + SECRET_SIZE))
-        if not hmac.compare_digest(told[SLOT.size :], secret):
+        greeting = bytes(receive_exactly(encrypted, SLOT.size + SECRET_SIZE))
+        if not hmac.compare_digest(greeting[SLOT.size :], secret):
             raise AuthenticationError(
                 "a client that does not know the secret of the job has connected"
             )
         send(encrypted, (ACCEPTED,))
-        (slot,) = SLOT.unpack_from(told)
+        (slot,) = SLOT.unpack_from(greeting)
         return slot, encrypted
     except BaseException:
         encrypted.close()
@@ -350,9 +350,9 @@ class WorkerPool:
         except ConnectionClosedError as error:
             by_itself = self._over
             self._end(cancel=True)
-            told = self._error
-            if told is not None and (by_itself or not isinstance(told, _SPARK_FAILED)):
-                raise told from error
+            own = self._error
+            if own is not None and (by_itself or not isinstance(own, _SPARK_FAILED)):
+                raise own from error
             raise WorkerPoolError(
                 f"a task of the Spark job was lost, with its executor or its Python: {error}"
             ) from error

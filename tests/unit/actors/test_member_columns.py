@@ -104,7 +104,7 @@ def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     with pytest.raises(MappedValueError, match=r"id has a value .* 0 to 17592186044415") as raised:
         images_of(decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))]))
     assert "the value -1," not in str(raised.value)
-    assert "the value -1," in raised.value.told
+    assert "the value -1," in raised.value.detail
 
 
 @pytest.mark.parametrize(
