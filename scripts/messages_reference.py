@@ -24,7 +24,7 @@ example the name of a table, or for the text of an error (below its message). Th
 [runbook](../runbook/faults.md) has the cause and the remedies of each event.
 """
 
-_FAULTS = ("FatalError", "self._source_fault")
+_FAULTS = ("FatalError", "self._source_fault", "row_fault")
 
 _ROOMS = ("actors", "replicator", "config")
 
@@ -49,6 +49,7 @@ CAUSES = {
     "target.not-created": "TargetNotCreatedError",
 }
 """The errors whose texts a fault passes on, by its event."""
+
 
 _EVENT_OF = {name: event for event, names in CAUSES.items() for name in names.split()}
 
@@ -175,7 +176,8 @@ def _parts(node: ast.Tuple, scope: _Scope) -> Iterator[str]:
         inner = part.value if isinstance(part, ast.Starred) else part
         options = [inner.body, inner.orelse] if isinstance(inner, ast.IfExp) else [inner]
         for option in options:
-            text = scope.get(option.id, option) if isinstance(option, ast.Name) else option
+            name = option.func if isinstance(option, ast.Call) else option
+            text = scope.get(name.id, option) if isinstance(name, ast.Name) else option
             if isinstance(text, ast.Tuple):
                 yield from _parts(text, scope)
             else:

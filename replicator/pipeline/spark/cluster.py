@@ -132,11 +132,11 @@ def _not_wanted() -> ClusterError:
 
 def cut_off(error: BaseException) -> ClusterError | None:
     """What it means that the tasks of a worker pool have not come, where they could not connect."""
-    found = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
-    if found is None:
+    unreached = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
+    if unreached is None:
         return None
     return ClusterError(
-        f"{found[1]}, though Spark reaches it",
+        f"{unreached[1]}, though Spark reaches it",
         "let the executors connect to this host: batches use a separate port, which"
         " spark.replicator.port in spark.conf sets (docs/how-to/cluster.md)",
         "if the address does not belong to this machine (a container, a NAT), set"
