@@ -153,13 +153,13 @@ class OptimisticGroup(GroupActor):
                 self.registry.join(Member(self.source, effect.table), effect.target)
                 if effect.clears and effect.instead is None:
                     # The rows that it replaces stay on the target, which others share.
-                    self._tell(effect, statement)
+                    self.log_not_executed(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
                 self._inherit(effect, statement.transaction)
             case EffectKind.MOVE_IN:
                 raise self._moved(effect, statement)
             case _:
-                self._tell(effect, statement)
+                self.log_not_executed(effect, statement)
                 return None
         return self._item(effect, statement)
 
@@ -173,20 +173,11 @@ class OptimisticGroup(GroupActor):
                 self.registry.leave(number)
                 self.registry.learn(number, statement.transaction, GONE)
             self._held.discard(Member(self.source, effect.table))
-            self._tell(effect, statement)
+            self.log_not_executed(effect, statement)
         return [self._item(replace(going[0], instead=()), statement)]
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
-        """Rename members, all at the same time: some may take the names of others."""
-        registry, at = self.registry, statement.transaction
-        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
-        for number in old.values():
-            registry.leave(number)
-            registry.learn(number, at, GONE)
-        for effect in renames:
-            assert effect.renamed_to is not None
-            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            registry.inherit(new, at, old[effect.table])
+        self.rename_members(renames, statement.transaction)
         if self._release is not None:
             pairs = [(e.table, e.renamed_to) for e in renames if e.renamed_to is not None]
             self._release = renamed_release(
@@ -201,15 +192,6 @@ class OptimisticGroup(GroupActor):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
-
-    def _tell(self, effect: Effect, statement: Statement) -> None:
-        self.log.warning(
-            "ddl.not-executed",
-            kind=effect.kind.value,
-            table=str(effect.table),
-            statement=statement.sql[:500],
-            reason="the target keeps the rows of its shards",
-        )
 
     def _saved(self) -> GroupSaved:
         own = self.registry.members_in(self.source)

@@ -169,18 +169,8 @@ class PessimisticGroup(GroupActor):
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
-        self._tell_not_executed(effect, statement)
+        self.log_not_executed(effect, statement)
         return None
-
-    def _tell_not_executed(self, effect: Effect, statement: Statement) -> None:
-        self.log.warning(
-            "ddl.not-executed",
-            kind=effect.kind.value,
-            table=str(effect.table),
-            position=str(statement.position),
-            statement=statement.sql[:500],
-            reason="the target keeps the rows of its shards",
-        )
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
@@ -345,7 +335,7 @@ class PessimisticGroup(GroupActor):
                 return None
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
-            self._tell_not_executed(effect, statement)
+            self.log_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
