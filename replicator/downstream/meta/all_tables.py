@@ -28,6 +28,7 @@ from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
+from replicator.downstream.meta.validation_keys import VALIDATION_KEY_TABLE
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
@@ -55,6 +56,7 @@ META_TABLES = (
     TRACKED_KEY_TABLE,
     RULES_TABLE,
     VALIDATION_ERROR_TABLE,
+    VALIDATION_KEY_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
