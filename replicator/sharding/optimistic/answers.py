@@ -68,7 +68,7 @@ class Change(Generic[Name]):
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
-    ``action``: the operator's answer, if it was open before.
+    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -83,6 +83,7 @@ class Change(Generic[Name]):
     strict: bool = True
     discards_rows: bool = False
     action: Action | None = None
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,10 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises _OpenError."""
     if change.after is None:
-        raise _OpenError(Objection.ROWS, "the effect of the statement on the shard is unknown")
+        why = f": {change.doubt}" if change.doubt else ""
+        raise _OpenError(
+            Objection.ROWS, f"the effect of the statement on the shard is unknown{why}"
+        )
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
     same = tuple(
