@@ -195,7 +195,7 @@ async def test_tables_are_created_and_dropped(estate: ShardedEstate) -> None:
         await flows(estate, "B3", "{}, 'y'")
 
 
-@pytest.mark.remedy("ddl.strict", "run", "skip", "replace")
+@pytest.mark.remedy("ddl.strict", "run", "skip", "replace", "resume")
 async def test_strictly_an_open_statement_pauses_the_task(estate: ShardedEstate) -> None:
     estate.create("A1", "B1")
     estate.task["strict-optimistic-shard-mode"] = True
