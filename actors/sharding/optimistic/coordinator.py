@@ -203,6 +203,11 @@ class OptimisticCoordinator(Coordination):
                 f"{opened.reason}. {action.value} can't resolve this:"
                 f" {'; '.join(way.text for way in _ways(member, opened))}"
             )
+        if action in opened.unfit:
+            raise UnlockError(
+                f"{action.value} would convert values that do not fit: {opened.unfit[action]}."
+                f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
+            )
         await self._answers.say(name, member, action)
 
 
@@ -225,16 +230,13 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
             )
         case Objection.TYPE:
             yield LockRemedy("make the column of the other shards like this one")
-            yield unlock(
-                Action.EXEC,
-                "the target's column becomes this one; a value of other shards that does not fit"
+            texts = {
+                Action.EXEC: "the target's column becomes this one; a value of other shards that"
+                " does not fit pauses the target",
+                Action.SKIP: "the target's column stays; a value of this shard that does not fit"
                 " pauses the target",
-            )
-            yield unlock(
-                Action.SKIP,
-                "the target's column stays; a value of this shard that does not fit pauses the"
-                " target",
-            )
+            }
+            yield from (unlock(a, text) for a, text in texts.items() if a not in opened.unfit)
         case Objection.FILL:
             yield unlock(
                 Action.EXEC,
