@@ -84,7 +84,6 @@ def until_it_runs(host: TaskProcess) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-@pytest.mark.also_tidb(slow=True)
 def test_each_host_takes_over_from_one_that_was_killed(
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
