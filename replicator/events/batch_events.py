@@ -24,6 +24,19 @@ BATCH_EVENTS = (
         fields=fields_of("target"),
     ),
     LogEvent(
+        "target.unwatched",
+        "warning",
+        (
+            "A running task can't see any more whether triggers, events or a TTL of the target "
+            "change rows. It logs this once, until it can"
+        ),
+        fields=fields_of("remedies", reason="what the account may not see, or the server's words"),
+        no_row_lost=(
+            "What the task writes arrives. Give the right back, or look for yourself: what else "
+            "changes rows makes the target differ from its shards, and the task can't notice"
+        ),
+    ),
+    LogEvent(
         "target.lost-commits",
         "warning",
         (
