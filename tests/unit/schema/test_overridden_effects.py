@@ -59,7 +59,7 @@ def test_statements_before_a_change() -> None:
 def test_a_given_statement_that_changes_rows_is_not_taken_for_one_of_a_binlog(
     sql: str, given: str
 ) -> None:
-    with pytest.raises(DdlError, match="^the given statement changes rows") as caught:
+    with pytest.raises(DdlError, match=r"^the given statement changes rows") as caught:
         overridden(OverrideAction.REPLACE, sql, given)
     assert "binlog" not in str(caught.value)
 
