@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
@@ -201,6 +202,57 @@ def test_a_spark_job_fails(running: LongTask) -> None:
 
     with running.shards.changing(), again_and_again(kill_workers, 0.02):
         task.until_logged("batch.spark-failed", failed + 1)
+    running.assert_equal()
+
+
+@pytest.mark.remedy("spark.failing", "resume", "run")
+@pytest.mark.parametrize("remedy", ["resume", "run"])
+def test_workers_that_die_run_after_run_are_a_fault_that_ends_as_told(
+    running: LongTask, remedy: str
+) -> None:
+    task = running.task
+
+    def kill_workers() -> None:
+        for process in workers(task):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    with again_and_again(kill_workers, 0.005):
+        running.shards.change_much(rows=4000)
+        found = task.until_state(NAME, "paused").error
+        assert found is not None
+        assert found.event == "spark.failing"
+    if remedy == "resume":
+        running.resume()
+    else:
+        assert task.cli("stop", NAME).returncode == 0
+        assert task.process.wait(PATIENCE) == 1
+        running.values["writer"] = {"batch-bytes": "32KiB"}
+    running.assert_equal()
+
+
+@pytest.mark.remedy("task.unexpected", "resume")
+def test_executors_without_memory_are_a_fault_until_they_have_some(running: LongTask) -> None:
+    task = running.task
+    running.values["writer"] = {"batch-bytes": "64MiB"}
+    assert task.cli("stop", NAME).returncode == 0
+    task.process.wait(PATIENCE)
+    task = running.task
+
+    def take_memory() -> None:
+        for process in workers(task):
+            with suppress(ProcessLookupError, FileNotFoundError):
+                size = int(Path(f"/proc/{process}/statm").read_text().split()[0]) * 4096
+                if resource.prlimit(process, resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+                    resource.prlimit(process, resource.RLIMIT_AS, (size + (8 << 20), -1))
+
+    with again_and_again(take_memory, 0.005):
+        running.shards.change_much(rows=16_000)
+        found = task.until_state(NAME, "paused").error
+        print(found)
+        assert found is not None
+        assert found.event == "task.unexpected"
+    running.resume()
     running.assert_equal()
 
 
