@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from cli import app
 from tests.support.source_trees import nodes
@@ -70,7 +71,7 @@ def complaint(told: str) -> str:
             command.make_context(command.name, words)
     except typer.Exit:
         return ""
-    except Exception as error:
+    except TyperException as error:
         # What a text fills in may hold options.
         return str(error).removesuffix("Got unexpected extra argument(s) (X)")
     return ""
