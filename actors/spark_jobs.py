@@ -61,10 +61,11 @@ class JobAttempts(Backoff):
         self.spark_failures += 1
         if self.spark_failures < SPARK_ATTEMPTS:
             return
-        message = f"Spark failed {self.spark_failures} times: {without_stack(error)}"
-        # The error stands after the traceback.
-        text = str(error).strip().splitlines()[-1] if isinstance(error, PythonException) else ""
-        if text and not _NO_MEMORY.match(text):
+        # The error stands after the traceback, which the log has.
+        of_python = isinstance(error, PythonException)
+        text = str(error).strip().splitlines()[-1] if of_python else without_stack(error)
+        message = f"Spark failed {self.spark_failures} times: {text}"
+        if of_python and not _NO_MEMORY.match(text):
             raise ExecutorError(message, text) from error
         raise SparkFailedError(message) from error
 

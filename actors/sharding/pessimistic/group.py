@@ -21,6 +21,7 @@ from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_val
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
+from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths
@@ -41,7 +42,7 @@ from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.items import HistoryError, Item, Recorded, RowDecision, Template
-from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
@@ -144,8 +145,9 @@ class PessimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None
-            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as:
-                self._leave_out(effect, statement)
+            case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
+                raise self._not_taken(effect, statement, "it had another name before")
+            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
                 return None
             case EffectKind.CREATE:
                 return await self._join(effect, statement, at)
@@ -297,25 +299,42 @@ class PessimisticGroup(GroupActor):
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
-    def _leave_out(self, effect: Effect, statement: Statement) -> None:
-        """Leave out a new table of a tied target, if the operator says so, or it is there already.
+    def _tie(self, effect: Effect) -> Tie | None:
+        """What foreign keys connect a created table with, where they tie its target to others.
 
-        Raises FatalError otherwise: which tables foreign keys connect is told at the start only.
+        A table that refers to one that is yet to be created has the label of that one. Raises
+        TieError.
         """
-        there = effect.table in self.group.members and effect.statement.only_if_missing
-        if there or effect.skipped:
-            return
+        if not self.tied_as:
+            return None
+        names = {name: str(Member(self.source, name)) for name in self.group.members}
+        own = str(Member(self.source, effect.table))
+        labels = {own}
+        for parent in effect.statement.named(TableRole.REFERENCED):
+            name = TableName(parent.schema, parent.table)
+            state = self.group.members.get(name)
+            labels.add(state.connected if state else str(Member(self.source, name)))
+        absent = labels - {own, *names.values()}
+        if len(absent) > 1:
+            raise TieError("it refers to several tables that are yet to be created")
+        return Tie(self.tied_as, frozenset(labels), next(iter(absent), own))
+
+    def _not_taken(self, effect: Effect, statement: Statement, reason: str) -> FatalError:
+        """The fault of a table that can't become a shard of a tied target."""
         where, _ = self._details(statement)
         target = self.registry.target_name(self.target)
-        raise FatalError(
+        return FatalError(
             "ddl.not-supported",
-            f"{effect.table} is created as a shard of {target}, which foreign keys tie to other"
-            " targets: with shard-mode pessimistic, a running task takes no new shards there",
+            f"{effect.table} comes as a shard of {target}, which foreign keys tie to other targets,"
+            f" and the task can't take it: {reason}",
             where=where,
             scope=of_target(target),
             remedies=(
+                "if other shards change to this structure by statements that the task has still to"
+                " read: `replicator resume`",
                 "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
-                " then `replicator resume`",
+                " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
+                " of the other shards",
                 COPY_ANEW,
             ),
             about=self._event(statement, OverrideAction.SKIP),
@@ -352,11 +371,17 @@ class PessimisticGroup(GroupActor):
         fitting, found = await self._fitting(effect, number, held, at)
         if fitting or effect.skipped:
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
-            state = self.group.join(name, at, chosen, fitting)
+            try:
+                state = self.group.join(name, at, chosen, fitting, self._tie(effect))
+            except TieError as error:
+                raise self._not_taken(effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = await read_table(self._tools.target, effect.target) is None
             return self._creation(effect, statement) if missing else None
+        if self.tied_as:
+            reason = f"its structure is another one: {'; '.join(found)}"
+            raise self._not_taken(effect, statement, reason)
         if await self._others_lead():
             self.group.join_ahead(name, at)
             self.numbers[name] = number
@@ -399,7 +424,10 @@ class PessimisticGroup(GroupActor):
         states: set[tuple[int, tuple[int, ...]]] = set()
         for template in self.group.templates(at):
             if template.member is not None:
-                state = template.version, self.group.members[template.member].awaited
+                like = self.group.members[template.member]
+                if like.target != self.tied_as:
+                    continue
+                state = template.version, like.awaited
                 if state in states:
                     continue
                 unlike = _unlike(self._structure(template.member, at), held)

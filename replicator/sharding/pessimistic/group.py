@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.sharding.items import (
@@ -27,6 +27,22 @@ from replicator.sharding.items import (
     Template,
 )
 from replicator.watermark import Place
+
+
+class TieError(ValueError):
+    """A created table can't be one with the tables that foreign keys connect it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Of a created table whose target is one of several in its group: the ``target``, the
+    ``labels`` (`MemberState.connected`) of what foreign keys connect it with, and the ``label``
+    that all of these have from now on.
+    """
+
+    target: str
+    labels: frozenset[str]
+    label: str
 
 
 class Group(Generic[Name, Event]):
@@ -193,12 +209,14 @@ class Group(Generic[Name, Event]):
         at: Place,
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
+        tie: Tie | None = None,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one.
+        with the text of one of them is taken for that one. ``tie``: what foreign keys connect it
+        with. Raises TieError where it can't be one with that.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -212,12 +230,51 @@ class Group(Generic[Name, Event]):
         own = min(state.awaited, default=version + 1) - 1
         optional = range(self._lowest(own, template, equals) + 1, own + 1)
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        if tie is not None:
+            state = self._tied(member, state, tie)
         self.members[member] = state
         if state.version > self.known:
             # With what is known later of the versions between, it may be found to have fewer items.
             self.ahead.append(at)
         self._reach(at)
         return state
+
+    def _tied(self, member: Name, state: MemberState, tie: Tie) -> MemberState:
+        """The state of a created table that is one with those that it is connected with.
+
+        Items of other targets do not show in its structure. So it has as few of them as the others
+        have, and these get what only it has: their rows so far are older than the table.
+        """
+        others = {n: o for n, o in self.members.items() if o.connected in tie.labels}
+        for name, other in others.items():
+            if other.target == tie.target:
+                raise TieError(
+                    f"foreign keys connect it with {name}, which is a shard of {tie.target} already"
+                )
+        newest = max((other.version for other in others.values()), default=self.base)
+        while state.version > max(newest, self.base) and not self._is_of(
+            state.version, {tie.target}
+        ):
+            state = replace(state, version=state.version - 1)
+        while state.version < newest and not self._is_of(state.version + 1, {tie.target}):
+            state = replace(state, version=state.version + 1)
+        if state.version < newest:
+            raise TieError("it lacks a schema change that comes before one of its parent or child")
+        for name, other in others.items():
+            lacking = range(other.version + 1, state.version + 1)
+            for version in lacking:
+                behind = {o.target for o in others.values() if o.version < version}
+                if self._is_of(version, behind):
+                    raise TieError(f"{name} lacks a schema change that comes before one of its own")
+            self.members[name] = replace(other, version=state.version, connected=tie.label)
+        granted = tuple(v for v in state.awaited if self._is_of(v, {tie.target}))
+        return replace(state, awaited=granted, target=tie.target, connected=tie.label)
+
+    def _is_of(self, version: int, targets: Collection[str]) -> bool:
+        """Whether the item of a version is one of these targets'."""
+        resolved = self.resolved(version)
+        items = (resolved,) if resolved is not None else self.items.get(version, ())
+        return any(item.target in targets for item in items)
 
     def _lowest(
         self, version: int, template: Template[Name] | None, equals: Collection[Template[Name]]

@@ -214,7 +214,7 @@ def take_memory(running: LongTask) -> None:
         with suppress(ProcessLookupError, FileNotFoundError):
             if resource.prlimit(process, resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
                 pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
-                size = pages * resource.getpagesize() + 16 * MIB
+                size = pages * resource.getpagesize() + 48 * MIB
                 resource.prlimit(process, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
 
 
