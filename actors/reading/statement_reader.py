@@ -18,7 +18,7 @@ from actors.reading.statement_filter import (
     forbidden,
     unsupported,
 )
-from actors.reading.tied_shards import TiedShards
+from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
@@ -84,7 +84,7 @@ class StatementSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     time_zone: str = ""
     copied: bool = False
-    tied: TiedShards = TiedShards()
+    tied: TiedShards = NONE_TIED
 
 
 class StatementReader:

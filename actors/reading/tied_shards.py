@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from replicator.checks.schema.tied_tables import KeyedShard, TargetKeys, obstacle_of_new
 from replicator.ddl.analysis.foreign_keys import ForeignKey, declared_keys
@@ -70,8 +71,11 @@ class TiedShards:
         return KeyedShard(member, keys, has_key, rules, self.filtered(name), logs=False)
 
 
+NONE_TIED = TiedShards()
+
+
 def _has_key(parsed: ParsedStatement, effect: Effect, route: Route) -> bool:
     words = [token.keyword for token in parsed.tokens]
     patterns = parsed.named(TableRole.LIKE)
     alike = any(route(TableName(of.schema, of.table)) == effect.target for of in patterns)
-    return alike or ("PRIMARY", "KEY") in zip(words, words[1:], strict=False)
+    return alike or ("PRIMARY", "KEY") in pairwise(words)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
-import numpy as np
 
 from actors.actor import Mailbox
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
@@ -15,6 +14,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
@@ -24,7 +24,6 @@ from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
-from replicator.kernels.compiled import Truths
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
@@ -41,7 +40,7 @@ from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegi
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
-from replicator.sharding.items import HistoryError, Item, Recorded, RowDecision, Template
+from replicator.sharding.items import HistoryError, Item, Recorded, Template
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
@@ -300,24 +299,14 @@ class PessimisticGroup(GroupActor):
         return None if number is None else self.registry.held(number, at.transaction).certain
 
     def _tie(self, effect: Effect) -> Tie | None:
-        """What foreign keys connect a created table with, where they tie its target to others.
-
-        A table that refers to one that is yet to be created has the label of that one. Raises
-        TieError.
-        """
+        """What foreign keys connect a created table with, where they tie its target to others."""
         if not self.tied_as:
             return None
-        names = {name: str(Member(self.source, name)) for name in self.group.members}
-        own = str(Member(self.source, effect.table))
-        labels = {own}
-        for parent in effect.statement.named(TableRole.REFERENCED):
-            name = TableName(parent.schema, parent.table)
-            state = self.group.members.get(name)
-            labels.add(state.connected if state else str(Member(self.source, name)))
-        absent = labels - {own, *names.values()}
-        if len(absent) > 1:
-            raise TieError("it refers to several tables that are yet to be created")
-        return Tie(self.tied_as, frozenset(labels), next(iter(absent), own))
+        referenced = effect.statement.named(TableRole.REFERENCED)
+        parents = [TableName(parent.schema, parent.table) for parent in referenced]
+        return self.group.tie(
+            effect.table, self.tied_as, parents, lambda name: str(Member(self.source, name))
+        )
 
     def _not_taken(self, effect: Effect, statement: Statement, reason: str) -> FatalError:
         """The fault of a table that can't become a shard of a tied target."""
@@ -526,7 +515,7 @@ async def decide_together(
     for part in parts:
         if part.rows:
             groups[part.target].add_unknown(part.rows)
-    tables = _decide_rows(group, head.numbers, [part.rows for part in parts])
+    tables = decide_rows(group, head.numbers, [part.rows for part in parts])
     rows = [
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
@@ -555,62 +544,6 @@ async def decide_together(
         )
         for part, left in zip(parts, rows, strict=True)
     ]
-
-
-def _decide_rows(
-    group: Group[TableName, ShardStatement],
-    numbers: Mapping[TableName, int],
-    tables: Sequence[RowEvents | None],
-) -> list[RowEvents | None]:
-    """The rows to apply, of each table of row events."""
-    names = {number: name for name, number in numbers.items()}
-    found: list[RowEvents | None] = [None] * len(tables)
-    left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
-    while left:
-        cutover = group.next_cutover
-        # The version changes between rows: those up to a cutover are decided together, and by
-        # itself the first one behind it, which passes it.
-        ends = [len(rows) if cutover is None else rows.up_to(cutover) for _, rows, _, _ in left]
-        if all(end <= begin for end, (*_, begin) in zip(ends, left, strict=True)):
-            firsts = [rows.between(begin, begin + 1).first for _, rows, _, begin in left]
-            first = firsts.index(min(firsts))
-            ends[first] = left[first][3] + 1
-        runs = [
-            (rows.between(begin, end), chosen[begin:end])
-            for end, (_, rows, chosen, begin) in zip(ends, left, strict=True)
-            if end > begin
-        ]
-        _decide_run(group, names, runs)
-        going = []
-        for end, (at, rows, chosen, begin) in zip(ends, left, strict=True):
-            if max(begin, end) < len(rows):
-                going.append((at, rows, chosen, max(begin, end)))
-            else:
-                found[at] = rows.where(chosen)
-        left = going
-    return found
-
-
-def _decide_run(
-    group: Group[TableName, ShardStatement],
-    names: Mapping[int, TableName],
-    runs: Sequence[tuple[RowEvents, Truths]],
-) -> None:
-    """Which of these rows to apply; no cutover is before the last of them."""
-    counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
-    first = min(rows.first for rows, _ in runs)
-    end, _ = max(runs, key=lambda run: run[0].last)
-    last = end.kinds[int(end.kind[-1])].member
-    decisions = {
-        member: group.row(names[member], first, count)
-        for member, count in counts.items()
-        if member != last
-    }
-    # At the end: it passes a cutover at the last row, and all of the rows are before it.
-    decisions[last] = group.row(names[last], end.last, counts[last])
-    for rows, chosen in runs:
-        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
-        chosen[:] = np.array(applied, np.bool_)[rows.kind]
 
 
 def _unlike(template: Table | None, held: KnownStructure) -> list[str]:

@@ -151,4 +151,6 @@ async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart
         target.close()
     logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
     tied = TiedTargets(ties.families, ties.connected)
-    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied, ties.keys)
+    return TiesAtStart(
+        ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied, ties.keys
+    )

@@ -401,7 +401,9 @@ def _reader_maker(
                 StatementGtidStore(resources.meta),
             ),
             unit.group,
-            HeldTargets(registry, resources.blocked.targets, ties.tied, drops_databases=drops_databases),
+            HeldTargets(
+                registry, resources.blocked.targets, ties.tied, drops_databases=drops_databases
+            ),
             epoch=unit.epoch,
         )
 
