@@ -298,6 +298,7 @@ async def test_shards_of_a_family_that_is_copied_come_and_go(
     async def follow() -> None:
         # Without a foreign key, while it runs: a start would see that.
         async with merging.running() as generation:
+            await merging.copied(generation)
             merging.do("CREATE TABLE c_5 LIKE c_1", "DELETE FROM p_1 WHERE id = 3")
             await merging.caught_up(generation)
 
