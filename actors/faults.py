@@ -117,9 +117,8 @@ class FatalError(Exception):
         self,
         event: str,
         message: str,
-        *,
+        *remedies: str,
         where: str,
-        remedies: tuple[str, ...],
         scope: Parts | None = None,
         about: DdlEvent | UnreadRows | None = None,
         recovery: Recovery = Recovery.BY_OPERATOR,
@@ -183,10 +182,8 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
         f"the target {name} is also spelled {other}, and its server takes both for one table"
         " (lower_case_table_names). The task would count the schema changes and rows of one table"
         " as those of two",
+        "use one spelling in target-schema and target-table under `routes:`. A table or"
+        " database without a route keeps its name: give it a route (for a database, one"
+        " without table-pattern). Then `replicator stop`, `replicator run`",
         where=f"{who}, target {name}",
-        remedies=(
-            "use one spelling in target-schema and target-table under `routes:`. A table or"
-            " database without a route keeps its name: give it a route (for a database, one"
-            " without table-pattern). Then `replicator stop`, `replicator run`",
-        ),
     )

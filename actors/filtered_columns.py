@@ -97,9 +97,9 @@ class FilteredColumns:
             " the filter may pass rows that it left out, and leave out rows that are on the"
             " target. The binlog does not show which rows these are\n"
             f"  statement: {effect.sql[:2000]}",
+            *tuple(remedies),
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
-            remedies=tuple(remedies),
             about=DdlEvent(member.source, statement.position, (answer.value,)),
         )
 

@@ -56,7 +56,11 @@ def refusal(
         where = f"target {of}" if source is None else f"{where}, target {of}"
         scope = of_target(of)
     return FatalError(
-        "server.refused", finding, where=where, scope=scope, remedies=(f"{way}; {resume}",)
+        "server.refused",
+        finding,
+        f"{way}; {resume}",
+        where=where,
+        scope=scope,
     )
 
 
@@ -72,12 +76,10 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
     return FatalError(
         "server.refused",
         f"a Spark executor can't log in: {finding}",
+        f"{way}; then `replicator resume`{_NEW_FILE}",
+        "if `replicator check` can log in from this host: allow the account to log in from"
+        " the hosts of the executors, too, and check their clocks; then `replicator resume`",
         where="target",
-        remedies=(
-            f"{way}; then `replicator resume`{_NEW_FILE}",
-            "if `replicator check` can log in from this host: allow the account to log in from"
-            " the hosts of the executors, too, and check their clocks; then `replicator resume`",
-        ),
     )
 
 
@@ -90,9 +92,9 @@ def refuse_engine(name: TableName, table: Table) -> None:
         f"the storage engine of the target {name} has no transactions, so the task can't commit"
         " rows and its progress together. After a lost connection, rows could be duplicated or"
         " missing",
+        f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",
         where=f"target {name}",
         scope=of_target(name),
-        remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
     )
 
 
@@ -101,14 +103,12 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
     return FatalError(
         "rows.filter-unfit",
         f"{member}: {error}. The task can't tell which rows to leave out",
+        "write the expression so that it fits the table as it was when these rows were"
+        " written (or delete the rule: then all rows pass); `replicator stop`, then"
+        " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
+        " if the new rule gives another result for earlier rows",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        remedies=(
-            "write the expression so that it fits the table as it was when these rows were"
-            " written (or delete the rule: then all rows pass); `replicator stop`, then"
-            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep`"
-            " if the new rule gives another result for earlier rows",
-        ),
     )
 
 
@@ -124,15 +124,13 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
         "target.locked",
         f"another session has locked {', '.join(map(str, names))} for too long: {message}."
         " The other targets go on",
+        "wait: the task tries again by itself, after seconds at first and minutes later;"
+        " `replicator resume` tries at once",
+        "end the session that has the lock: SHOW FULL PROCESSLIST,"
+        " information_schema.INNODB_TRX (TiDB: information_schema.TIDB_TRX) and"
+        " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO,"
+        " with the plugin metadata_lock_info) show it",
         where=where,
         scope=of_target(*names),
-        remedies=(
-            "wait: the task tries again by itself, after seconds at first and minutes later;"
-            " `replicator resume` tries at once",
-            "end the session that has the lock: SHOW FULL PROCESSLIST,"
-            " information_schema.INNODB_TRX (TiDB: information_schema.TIDB_TRX) and"
-            " performance_schema.metadata_locks (MariaDB: information_schema.METADATA_LOCK_INFO,"
-            " with the plugin metadata_lock_info) show it",
-        ),
         recovery=Recovery.RETRY,
     )

@@ -255,13 +255,11 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
             raise FatalError(
                 "rows.no-plan",
                 str(error),
+                "correct the rule in the task file so that it fits this name, too, then"
+                " `replicator stop`, `replicator run`",
+                "or leave the table out (ignore-tables of the block-allow-list), then"
+                " `replicator stop`, `replicator run`",
                 where=str(member),
-                remedies=(
-                    "correct the rule in the task file so that it fits this name, too, then"
-                    " `replicator stop`, `replicator run`",
-                    "or leave the table out (ignore-tables of the block-allow-list), then"
-                    " `replicator stop`, `replicator run`",
-                ),
                 scope=None if target is None else of_target(TableName(*target)),
             ) from error
 

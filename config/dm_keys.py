@@ -75,24 +75,24 @@ class NoEffect:
 
 
 _NO_COPY = "there is no full copy with task-mode incremental"
-_NO_BINLOG = "the binlog is not followed with task-mode full"
-_OWN_START = "the binlog is followed from where the full copy began"
-_NO_DUMP = "no dump program is run"
+_NO_BINLOG = "the task does not follow the binlog with task-mode full"
+_OWN_START = "replication starts where the full copy began"
+_NO_DUMP = "no dump program runs"
 _INSTANCE = "mysql-instances.*"
-_BATCHES = "batches are made as `writer` says"
+_BATCHES = "`writer` decides the size of batches"
 _NO_RELAY = "there is no relay log"
 _ALWAYS = "changes of a row are always merged within a batch"
-_SQL_MODE = "statements are read with the sql_mode they were written in"
+_SQL_MODE = "each statement is read with the sql_mode of its own session"
 _LAG = "the lag is measured from the binlog"
-_OLD = "DM itself does not use it any more"
-_ROWS_ONLY = "rows are always written by the target itself, never into its files"
-_SESSION = "sessions at a source are set up for reading it unchanged"
+_OLD = "DM no longer uses it"
+_ROWS_ONLY = "the target's server writes all rows; nothing is imported into its files"
+_SESSION = "the task sets its own session variables at a source"
 
 _MYDUMPER = {
     "mydumper-path": _NO_DUMP,
-    "statement-size": "rows are not read or written by statements of a size",
-    "skip-tz-utc": "each timestamp is copied as the moment that it is",
-    "extra-args": _NO_DUMP + ", so whatever they leave out is copied, too",
+    "statement-size": "rows are not written in statements of a given size",
+    "skip-tz-utc": "timestamps are always read and written in UTC",
+    "extra-args": _NO_DUMP + "; rows that the arguments exclude are copied too",
 }
 
 _LOADER = {
@@ -114,21 +114,21 @@ _LOADER = {
 }
 
 _SYNCER = {
-    "worker-count": "`writer.buckets` says how many transactions write at the same time",
+    "worker-count": "`writer.buckets` sets how many transactions write at the same time",
     "batch": _BATCHES,
-    "queue-size": "`writer.mailbox-segments` says how much waits",
+    "queue-size": "`writer.mailbox-segments` bounds the queue",
     "compact": _ALWAYS,
-    "multiple-rows": "rows are always written many at a time",
+    "multiple-rows": "many rows are always written at once",
     "enable-ansi-quotes": _SQL_MODE,
     "safe-mode-duration": (
-        "rows and how far they have come are written in one transaction, so that no start needs "
-        "safe mode; `safe-mode: true` is for as long as the task runs"
+        "rows and checkpoint are written in one transaction, so no start needs safe mode; "
+        "`safe-mode: true` lasts as long as the task runs"
     ),
     "meta-file": _OLD,
     "max-retry": _OLD,
     "auto-fix-gtid": _OLD,
     "enable-gtid": "`enable-gtid` of the source counts",
-    "disable-detect": "rows of one key are never written side by side",
+    "disable-detect": "changes of the same key are never written in parallel",
 }
 
 
@@ -165,19 +165,19 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("mysql-instances.*.syncer-thread", _SYNCER["worker-count"], ("incremental", "all")),
     NoEffect(
         "column-mappings.*.create-table-query",
-        "a missing target is made as its first shard; make another one by hand",
+        "a missing target is created from its shards; for another form, create it by hand",
     ),
     NoEffect("target-database.max-allowed-packet", "the server's own limit is used"),
     NoEffect("sources.*.from.max-allowed-packet", "the server's own limit is used"),
     NoEffect("sources.*.from.session", _SESSION),
-    NoEffect("sources.*.enable", "a source is used by the tasks that name it", values=(True,)),
-    NoEffect("sources.*.charset", "text is read in the bytes that it is stored in"),
+    NoEffect("sources.*.enable", "every task may use the sources that it names", values=(True,)),
+    NoEffect("sources.*.charset", "text is read as the bytes that are stored"),
     NoEffect("sources.*.auto-fix-gtid", _OLD),
     NoEffect("sources.*.meta-dir", _OLD),
     NoEffect("sources.*.tracer", _OLD),
     NoEffect(
         "sources.*.enable-relay",
-        "the binlog is read from the source itself, which must keep its files until they are read"
+        "the task reads the binlog from the source, which must keep its files until then"
         " (`replicator status` shows how close it is to purging them)",
         values=(True,),
     ),

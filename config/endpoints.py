@@ -75,36 +75,39 @@ class PemPart:
 
 
 class Security(Section):
-    """TLS of a connection. It is encrypted without this section, too, where the server has TLS, but
-    then any server is believed. With an authority, the server's certificate must be one that it has
-    signed, and be for `host`; with an authority, a certificate or a key of the client here, there
-    is no connection without TLS.
+    """TLS of a connection.
 
-    Some accounts (`caching_sha2_password`, `sha256_password`) let the server read the password. It
-    is sent to a server with a certificate that `ssl-ca` vouches for, or over loopback; to any other
-    one only as `server-public-key-path` or `get-server-public-key` allow.
+    Without this section, a connection is encrypted if the server supports TLS, but the server's
+    certificate is not verified. With a certificate authority, the server's certificate must be
+    signed by it and be valid for `host`. With an authority or a client certificate, the task never
+    connects without TLS.
 
-    What is given in several ways counts in this order: bytes, base64, file. Relative paths start at
-    the folder the process runs in. Files are read for each connection, on this host only.
+    The authentication plugins `caching_sha2_password` and `sha256_password` send the password to
+    the server. The task sends it only over loopback or to a server whose certificate `ssl-ca`
+    verifies; other servers need `server-public-key-path` or `get-server-public-key`.
+
+    Each of the three certificate settings may be given as bytes, base64 or a file; if several are
+    given, the first of these counts. Relative paths start at the working directory of the process.
+    Files are read on this host, for each new connection.
     """
 
     ssl_ca: str = ""
-    """File of the certificate authority that signed the server's certificate, or of one above it;
-    there may be several in it."""
+    """File with the certificate of the authority that signed the server's certificate, or of one
+    above it. It may hold several."""
     ssl_cert: str = ""
-    """File of the client's certificate, with those that lead to its authority behind it; together
-    with `ssl-key`."""
+    """File with the client's certificate, followed by the intermediate certificates. Needs
+    `ssl-key`."""
     ssl_key: str = ""
-    """File of the client's private key, not encrypted; together with `ssl-cert`."""
+    """File with the client's private key, unencrypted. Needs `ssl-cert`."""
     cert_allowed_cn: tuple[str, ...] = ()
-    """Names of which the server's certificate must have one, instead of that of `host`; together
-    with an authority."""
+    """The server's certificate must have one of these names instead of `host`. Needs a certificate
+    authority."""
     ssl_ca_bytes: Certificate = _NOTHING
-    """The content of `ssl-ca`, as text or a list of bytes."""
+    """The content of `ssl-ca`, as text or as a list of bytes."""
     ssl_cert_bytes: Certificate = _NOTHING
-    """The content of `ssl-cert`, likewise."""
+    """The content of `ssl-cert`, as text or as a list of bytes."""
     ssl_key_bytes: PrivateKey = _NOTHING
-    """The content of `ssl-key`, likewise."""
+    """The content of `ssl-key`, as text or as a list of bytes."""
     ssl_ca_base64: EncodedCertificate = _NOTHING
     """The content of `ssl-ca`, in base64."""
     ssl_cert_base64: EncodedCertificate = _NOTHING
@@ -113,12 +116,12 @@ class Security(Section):
     """The content of `ssl-key`, in base64."""
 
     server_public_key_path: str = ""
-    """File of the server's RSA key in PEM, with which the password is encrypted where `ssl-ca` does
-    not vouch for the server. It counts before `get-server-public-key`. At the server: SHOW STATUS
-    LIKE 'Caching_sha2_password_rsa_public_key'."""
+    """File with the server's RSA public key (PEM). It encrypts the password for a server that
+    `ssl-ca` does not verify, and has precedence over `get-server-public-key`. To get the key from
+    the server: `SHOW STATUS LIKE 'Caching_sha2_password_rsa_public_key'`."""
     get_server_public_key: Flag = False
-    """Trust any server with the password: encrypt it with the RSA key that the server sends, and
-    send it over TLS also if `ssl-ca` does not vouch for the server."""
+    """Send the password to servers that `ssl-ca` does not verify: over TLS, or encrypted with the
+    RSA key that the server sends."""
 
     def parts(self) -> tuple[PemPart, PemPart, PemPart]:
         """The authority, the client's certificate, its key."""
@@ -142,27 +145,27 @@ class Security(Section):
 
 
 class Endpoint(Section):
-    """A server and the account used there."""
+    """A server and the account."""
 
     host: Annotated[str, Field(min_length=1)]
-    """Name or address of the server."""
+    """Host name or address of the server."""
     port: Annotated[Whole, Field(ge=1, le=65535), BeforeValidator(parse_whole)]
     """TCP port."""
     user: Annotated[str, Field(min_length=1)]
-    """Account."""
+    """User name of the account."""
     password: SecretStr = SecretStr("")
-    """Password in plain text; `${NAME}` to take it from the environment variable NAME; `ENC(…)`, as
-    `replicator encrypt` prints it."""
+    """The password in plain text, `${NAME}` for the environment variable NAME, or `ENC(…)` as
+    printed by `replicator encrypt`."""
     password_file: str = ""
-    """File that holds the password alone, instead of `password`; relative paths start at the folder
-    of the task file."""
+    """File that contains only the password, instead of `password`. A relative path starts at the
+    directory of the task file."""
     security: Security | None = None
-    """TLS files."""
+    """TLS of the connections."""
     max_allowed_packet: Whole | None = None
     """Packet limit of the client."""
     session: dict[str, Scalar] = Field(default_factory=dict)
-    """Session variables set on every connection to the target."""
+    """Session variables for each connection to the target."""
 
 
 class TargetDatabase(Endpoint):
-    """The database that all tables are merged into."""
+    """The server that all tables are merged into."""

@@ -34,45 +34,45 @@ class Source(Section):
     """One upstream server."""
 
     source_id: Annotated[str, Field(min_length=1, max_length=32)]
-    """Name of the source, at most 32 characters; instances refer to it."""
+    """Name of the source, at most 32 characters. Instances refer to it."""
     connection: Annotated[Endpoint, Field(alias="from")]
-    """The server and the account used there."""
+    """The server and the account."""
     enable_gtid: Flag = False
-    """Follow the source by GTID instead of file and position."""
+    """Follow the source by GTID set instead of file and position."""
     server_id: Annotated[Whole, Field(ge=0, le=2**32 - 1)] = 0
-    """Server id that the task uses at the source; 0: the task chooses one."""
+    """Server id that the task uses as a replica of the source. 0: the task chooses one."""
     flavor: Literal["", "mysql", "mariadb"] = ""
-    """Kind of server; empty: the task finds out."""
+    """Kind of server. Empty: the task asks the server."""
     case_sensitive: Flag = False
-    """Match names in the rules for this source by case."""
+    """Match names case-sensitively in the rules for this source."""
     filters: tuple[EventFilterRules, ...] = ()
-    """Event filters of the source."""
+    """Event filters for all instances of this source."""
     enable: Flag = True
-    """Whether DM's tasks may use the source."""
+    """Whether DM may use the source."""
     charset: str = ""
-    """Charset of DM's connections to the source."""
+    """Character set of DM's connections to the source."""
     auto_fix_gtid: Flag = False
-    """Repair of GTID sets, in old versions."""
+    """Repair of GTID sets in old versions of DM."""
     meta_dir: str = ""
-    """Folder of the relay log's position, in old versions."""
+    """Directory of the relay log's position in old versions of DM."""
     tracer: dict[str, Any] = Field(default_factory=dict)
-    """Tracing, in old versions."""
+    """Tracing in old versions of DM."""
     enable_relay: Flag = False
     """Keep a local copy of the binlog (relay log)."""
     relay_dir: str = ""
-    """Folder of the relay log."""
+    """Directory of the relay log."""
     relay_binlog_name: str = ""
-    """Binlog file that the relay log starts at."""
+    """Binlog file where the relay log starts."""
     relay_binlog_gtid: str = ""
-    """GTID set that the relay log starts at."""
+    """GTID set where the relay log starts."""
     purge: dict[str, Any] = Field(default_factory=dict)
-    """Cleaning up of the relay log."""
+    """Purging of the relay log."""
     checker: dict[str, Any] = Field(default_factory=dict)
-    """Automatic resuming of a paused task."""
+    """Automatic resume of a paused task."""
 
 
 class Meta(Section):
-    """Where incremental replication of a source starts when there is no checkpoint."""
+    """Where incremental replication of a source starts when the task has no checkpoint."""
 
     binlog_name: Annotated[str, Field(pattern=r"^(.+\.[0-9]+)?$")] = ""
     """Binlog file, such as `mysql-bin.000042`."""
@@ -83,8 +83,8 @@ class Meta(Section):
     binlog_gtid: str = ""
     """GTID set."""
     start_time: Moment | None = None
-    """Instead of a place: the first transaction of this time or later, by the clock of the source,
-    such as `2026-11-20 10:00:00` (in UTC, or with an offset as `+02:00`)."""
+    """Instead of a position: start with the first transaction at or after this time, by the
+    source's clock. Example: `2026-11-20 10:00:00` (UTC, or with an offset such as `+02:00`)."""
 
     @model_validator(mode="after")
     def _some_start(self) -> Meta:
@@ -97,13 +97,13 @@ class Meta(Section):
 
 
 class Instance(Section):
-    """One source of the task and the rules for it."""
+    """A source of the task, and the rules for it."""
 
     source_id: Annotated[str, Field(min_length=1)]
-    """The source."""
+    """The `source-id` of the source."""
     meta: Meta | None = None
-    """Start of incremental replication, used when there is no checkpoint. After a full copy it
-    goes on from where the copy began."""
+    """Start of incremental replication when there is no checkpoint. After a full copy, replication
+    starts where the copy began."""
     route_rules: tuple[str, ...] = ()
     """Names of `routes`."""
     filter_rules: tuple[str, ...] = ()
@@ -117,127 +117,133 @@ class Instance(Section):
     mydumper_config_name: str = ""
     """Name of one of the `mydumpers`."""
     mydumper: Mydumper | None = None
-    """The same, inline."""
+    """The same settings, inline."""
     mydumper_thread: Annotated[Whole, Field(ge=0)] = 0
-    """Counts before their `threads`; 0: not given."""
+    """Overrides `threads` of the mydumper. 0: not set."""
     loader_config_name: str = ""
     """Name of one of the `loaders`."""
     loader: Loader | None = None
-    """The same, inline."""
+    """The same settings, inline."""
     loader_thread: Annotated[Whole, Field(ge=0)] = 0
-    """Counts before their `pool-size`; 0: not given."""
+    """Overrides `pool-size` of the loader. 0: not set."""
     syncer_config_name: str = ""
     """Name of one of the `syncers`."""
     syncer: Syncer | None = None
-    """The same, inline."""
+    """The same settings, inline."""
     syncer_thread: Annotated[Whole, Field(ge=0)] = 0
-    """Counts before their `worker-count`; 0: not given."""
+    """Overrides `worker-count` of the syncer. 0: not set."""
     validator_config_name: str = ""
     """Name of one of the `validators`."""
 
 
 class Task(Section):
-    """One merge task."""
+    """The merge task."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,48}$")]
-    """Name of the task, 1 to 49 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`;
-    prefix of its meta tables, whose names hold 64 characters. On a target that takes names of
-    tables without their case (TiDB, `lower_case_table_names` 1 or 2), two that differ in case only
-    are one task."""
+    """Name of the task: 1 to 49 letters, digits, `_`, `.` or `-`; the first is a letter, a digit or
+    `_`. The names of its meta tables start with it. Where the target ignores the case of table
+    names (TiDB, `lower_case_table_names` 1 or 2), two names that differ only in case are the same
+    task."""
     task_mode: Literal["full", "incremental", "all"]
-    """`full`: copy once; `incremental`: follow the binlogs; `all`: both, one after the other."""
+    """`full`: copy the tables once. `incremental`: follow the binlogs. `all`: copy, then follow."""
     shard_mode: Literal["", "pessimistic", "optimistic"] = ""
-    """`pessimistic`: a schema change waits until all shards have made it; empty: the target
-    makes it when the first shard brings it."""
+    """How schema changes of shards are merged. `pessimistic`: the target changes after all shards
+    have made the change. `optimistic`: the target changes as soon as it can hold the rows of all
+    shards. Empty: the target changes when the first shard does."""
     is_sharding: Flag = False
-    """Old spelling: `true` is `shard-mode: pessimistic`."""
+    """Old spelling: `true` means `shard-mode: pessimistic`."""
     meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
-    """Schema of the meta tables, in the target."""
+    """Schema of the meta tables on the target."""
     remove_meta: Flag = False
-    """Forget all saved progress and start over, at every start."""
+    """Delete the saved progress at every start, and start over."""
     timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
-    """Time zone of the sources' hosts, `+08:00` or a name, where a server can't tell its own."""
+    """Time zone of the source hosts, such as `+08:00` or `Asia/Tokyo`. It is needed only where a
+    server does not know the offset of its own zone."""
     case_sensitive: Flag = False
-    """Match routes, filters and allow lists by case."""
+    """Match names case-sensitively in routes, filters and allow lists."""
     online_ddl: Flag = True
-    """Follow gh-ost and pt-online-schema-change: leave out their ghost and trash tables, and
-    make the changes of a ghost when it takes the place of the real table."""
+    """Follow gh-ost and pt-online-schema-change: skip the rows of ghost and trash tables, and apply
+    the schema changes of a ghost table when it replaces the real table."""
     online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
-    """Old spelling: turns `online-ddl` on."""
+    """Old spelling: either value turns `online-ddl` on."""
     shadow_table_rules: Annotated[
         tuple[TableRule, ...], AfterValidator(lambda rules: rules or _SHADOW_TABLES)
     ] = _SHADOW_TABLES
-    """Names of ghost tables; one group, the real table. An empty list is the default."""
+    """Regular expressions for the names of ghost tables. Their one group is the name of the real
+    table. An empty list means the default."""
     trash_table_rules: Annotated[
         tuple[TableRule, ...], AfterValidator(lambda rules: rules or _TRASH_TABLES)
     ] = _TRASH_TABLES
-    """Names of trash tables; one group, the real table. An empty list is the default."""
+    """Regular expressions for the names of trash tables. Their one group is the name of the real
+    table. An empty list means the default."""
     secret_key_file: str = ""
-    """File with the key of encrypted passwords (`replicator encrypt`), which nobody else may
-    read; relative paths start at the folder of the task file. Default: the one that the environment
-    variable REPLICATOR_SECRET_KEY_FILE names."""
+    """File with the key of the passwords that `replicator encrypt` encrypted. Only its owner may
+    read it. A relative path starts at the directory of the task file. Default: the file named by
+    the environment variable REPLICATOR_SECRET_KEY_FILE."""
     show_row_values: Flag = False
-    """Show values of rows in faults, status and log: the key of a row that a target refuses, and
-    what servers quote in their errors. Otherwise they name shard, column and place in the
-    binlog, and a value is `…`."""
+    """Show row values in faults, status and log: the key of a row that the target refuses, and
+    values that servers quote in their errors. When false, messages name the shard, the column and
+    the binlog position, and show `…` for each value."""
     ignore_checking_items: tuple[str, ...] = ()
-    """Checks to leave out."""
+    """Names of checks to skip."""
     target_database: TargetDatabase
-    """The database that all tables are merged into."""
+    """The server that all tables are merged into."""
     sources: tuple[Source, ...] = ()
     """The sources, inline."""
     source_files: tuple[str, ...] = ()
-    """Files with one source each; relative paths start at the folder of the task file."""
+    """Files with one source each. A relative path starts at the directory of the task file."""
     mysql_instances: Annotated[tuple[Instance, ...], Field(min_length=1)]
-    """The sources of the task with their rules."""
+    """The sources of the task, with their rules."""
     routes: dict[str, Route] = Field(default_factory=dict)
-    """Which target each table goes to."""
+    """Which target table each shard is written to."""
     filters: dict[str, EventFilterRules] = Field(default_factory=dict)
-    """Which kinds of events are left out."""
+    """Which kinds of events are skipped."""
     block_allow_list: dict[str, AllowListRules] = Field(default_factory=dict)
     """Which tables are replicated. Old spelling: `black-white-list`."""
     expression_filter: dict[str, ExpressionFilter] = Field(default_factory=dict)
-    """Which rows are left out."""
+    """Which rows are skipped."""
     column_mappings: dict[str, ColumnMapping] = Field(default_factory=dict)
-    """Which keys are rewritten."""
+    """Which key columns are rewritten, so that keys of shards do not collide."""
     mydumpers: dict[str, Mydumper] = Field(default_factory=dict)
-    """Settings of the full copy, where it reads."""
+    """How the full copy reads."""
     loaders: dict[str, Loader] = Field(default_factory=dict)
-    """Settings of the full copy, where it writes."""
+    """How the full copy writes."""
     syncers: dict[str, Syncer] = Field(default_factory=dict)
-    """Settings of the replication."""
+    """How the binlog is followed."""
     validators: dict[str, Validator] = Field(default_factory=dict)
-    """Settings of DM's comparison of rows."""
+    """How rows are validated while the task runs."""
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
-    """The speed of the full copy."""
+    """The speed limit of the full copy."""
     spark: Spark = Spark()
     """Where Spark processes the rows."""
     writer: Writer = Writer()
     """How the task collects and writes rows."""
     memory: Annotated[Size, Field(ge=1 << 30, le=1 << 40)] | None = None
-    """Memory of the driver, its Java and the workers of this host together, from 1GiB on: the sizes
-    of batches, events and Java's heap follow from it. Default: the limit of the control group, or
-    the memory of the machine; never more than these."""
+    """Memory for the driver, its Java process and the workers on this host together, at least 1GiB.
+    The sizes of batches, events and Java's heap follow from it. Default and upper limit: the memory
+    limit of the control group, or the memory of the machine."""
     limits: Limits = Limits()
-    """What is taken of servers at most."""
+    """The largest event that the task accepts."""
     metrics: Metrics = Metrics()
-    """Where monitoring finds what the task does."""
+    """Where the task serves its metrics and its status page."""
     enable_heartbeat: Flag = False
-    """Heartbeat table of old versions."""
+    """Heartbeat table of old versions of DM."""
     heartbeat_update_interval: Whole | None = None
-    """Seconds between two heartbeats."""
+    """Seconds between heartbeats."""
     heartbeat_report_interval: Whole | None = None
-    """Seconds between two reports of the lag."""
+    """Seconds between reports of the lag."""
     ansi_quotes: Flag = False
     """Read statements with ANSI quotes."""
     clean_dump_file: Flag = True
-    """Delete the files of the dump afterwards."""
+    """Delete the dump files after loading them."""
     strict_optimistic_shard_mode: Flag = False
-    """Stricter rules of `shard-mode: optimistic`."""
+    """With `shard-mode: optimistic`: a statement that cannot be applied at once pauses the task,
+    instead of waiting with the rows of its shard."""
     collation_compatible: Annotated[str, Field(alias="collation_compatible")] = ""
-    """Whether DM writes the collations of the shards out (`strict`) or not (`loose`)."""
+    """Whether DM writes the collations of the shards into CREATE TABLE (`strict`) or not
+    (`loose`)."""
     experimental: dict[str, Any] = Field(default_factory=dict)
-    """What DM tries out."""
+    """Experimental settings of DM."""
 
     _warnings: tuple[Problem, ...] = PrivateAttr(default=())
     _variables: tuple[str, ...] = PrivateAttr(default=())

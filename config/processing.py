@@ -36,171 +36,175 @@ OnDuplicate = Literal["replace", "error", "ignore"]
 
 
 class Mydumper(Section):
-    """The reading side of the full copy."""
+    """How the full copy reads."""
 
     mydumper_path: str = ""
-    """Program of old versions."""
+    """Dump program of old versions of DM."""
     threads: _Count = 4
-    """The number of connections that read from a source at the same time."""
+    """Connections that read from a source at the same time."""
     chunk_filesize: Annotated[
         Mebibytes, AfterValidator(lambda size: size or _CHUNK_BYTES), Field(ge=1 << 16)
     ] = _CHUNK_BYTES
-    """Size of a chunk, at most: in MiB where no unit is given, from 64KiB; 0: the default. A chunk
-    is written in one transaction."""
+    """Largest size of a chunk; in MiB if no unit is given, at least 64KiB. 0 means the default.
+    Each chunk is written in one transaction."""
     statement_size: Whole | None = None
-    """Size of a statement, in bytes."""
+    """Size of a statement in bytes."""
     rows: Annotated[Whole, Field(ge=0)] = 0
-    """Rows in a chunk, at most; 0: 200,000."""
+    """Largest number of rows in a chunk. 0: 200,000."""
     where: str = ""
-    """Condition on the rows that are copied."""
+    """Condition for the rows to copy."""
     skip_tz_utc: Flag = False
-    """Don't read timestamps as UTC."""
+    """Do not read timestamps as UTC."""
     extra_args: str = ""
-    """Further arguments of the dump program."""
+    """More arguments of the dump program."""
 
 
 class Loader(Section):
-    """The writing side of the full copy."""
+    """How the full copy writes."""
 
     pool_size: _Count = 16
-    """Chunks that are written at the same time, over all sources; of several loaders, the largest
-    counts."""
+    """Chunks that are written at the same time, over all sources. The task uses the largest value
+    of its loaders."""
     dir: str = ""
-    """Folder of the dump."""
+    """Directory of the dump."""
     import_mode: str = ""
-    """How the data are imported."""
+    """How the data is imported."""
     sorting_dir_physical: str = ""
-    """Folder for sorting, when DM imports into the target's files."""
+    """Directory for sorting in a physical import."""
     on_duplicate_physical: str = ""
-    """Duplicates in such an import."""
+    """What happens to duplicates in a physical import."""
     disk_quota_physical: int | str = 0
-    """Disk space for sorting."""
+    """Disk space for sorting in a physical import."""
     checksum_physical: str = ""
-    """Checksums after such an import."""
+    """Checksums after a physical import."""
     analyze: str = ""
-    """ANALYZE after such an import."""
+    """ANALYZE after a physical import."""
     range_concurrency: Whole | None = None
     """Ranges that are imported at the same time."""
     compress_kv_pairs: str = ""
-    """Compression on the way to the target."""
+    """Compression of data sent to the target."""
     pd_addr: str = ""
     """Address of TiDB's placement driver."""
     on_duplicate_logical: Annotated[
         OnDuplicate, BeforeValidator(lambda given: given if given != "" else "error")
     ] = "error"
-    """What happens to a row whose key is in the target already: `error` blocks the target and names
-    both shards, `replace` overwrites the one that is there, `ignore` keeps the one that is there.
-    DM's default is `replace`, by which a row of another shard is lost. Old spelling:
+    """What happens to a row whose key is already on the target. `error`: the target is blocked, and
+    the fault names both shards. `replace`: the new row overwrites the old one. `ignore`: the old
+    row stays. DM's default is `replace`, which loses rows of other shards. Old spelling:
     `on-duplicate`."""
 
 
 class Copy(Section):
-    """The speed of the full copy."""
+    """The speed limit of the full copy."""
 
     rows_per_second: Annotated[Whole, Field(ge=0)] = 0
-    """The most rows to copy in a second, over all sources; 0: no limit."""
+    """Largest number of rows copied per second, over all sources. 0: no limit."""
 
 
 class Syncer(Section):
-    """The replication from the binlog."""
+    """How the binlog is followed."""
 
     checkpoint_flush_interval: _Count = 30
     """Seconds between two saves of the checkpoint."""
     safe_mode: Flag = False
-    """Overwrite rows that exist already, and accept missing ones."""
+    """Overwrite rows that are already on the target, and accept updates and deletes of rows that
+    are not there."""
     safe_mode_duration: Annotated[Duration | None, BeforeValidator(none_if_empty)] = None
-    """How long safe mode stays on after a start, such as `60s`."""
+    """Duration of safe mode after a start, such as `60s`."""
     worker_count: _Count = 16
-    """Workers that write."""
+    """Number of writing workers."""
     batch: _Count = 100
     """Rows in a transaction."""
     queue_size: Whole | None = None
-    """Length of the queue to a worker."""
+    """Length of a worker's queue."""
     compact: Flag = False
-    """Merge changes of one row."""
+    """Merge the changes of a row."""
     multiple_rows: Flag = False
     """Merge rows into one statement."""
     enable_ansi_quotes: Flag = False
     """Read statements with ANSI quotes."""
     meta_file: str = ""
-    """File of the position, in old versions."""
+    """File of the position in old versions of DM."""
     max_retry: Whole | None = None
-    """How often something is tried again, in old versions."""
+    """Number of retries in old versions of DM."""
     auto_fix_gtid: Flag = False
-    """Repair of GTID sets, in old versions."""
+    """Repair of GTID sets in old versions of DM."""
     enable_gtid: Flag = False
-    """Following by GTID, in old versions."""
+    """Follow by GTID, in old versions of DM."""
     disable_detect: Flag = False
-    """Not looking for conflicts between workers."""
+    """Do not look for conflicts between workers."""
 
 
 class Validator(Section):
-    """The validation of rows while a task runs: keys that were applied are read again from shard
-    and target, and compared."""
+    """Validation of rows while the task runs. The task reads the keys that it applied again from
+    shard and target, and compares."""
 
     mode: Literal["none", "fast", "full"] = "none"
-    """`none`: no validation; `fast`: the rows must be there; `full`: with the shard's values."""
+    """`none`: no validation. `fast`: the row must exist on the target. `full`: its values must be
+    the shard's."""
     worker_count: _Count = 4
-    """Spark tasks that read keys at the same time; of several validators, the largest counts."""
+    """Spark tasks that read keys at the same time. The task uses the largest value of its
+    validators."""
     validate_interval: Duration = timedelta(seconds=10)
-    """Time between the applying of a row and the first look at it."""
+    """Time between applying a row and its first comparison."""
     check_interval: Duration = timedelta(seconds=5)
-    """Time between two looks at a row that differs."""
+    """Time between two comparisons of a row that differs."""
     row_error_delay: Duration = timedelta(seconds=10)
-    """For how long a row must differ to count as an error. A row that the task has not caught up
-    with never does."""
+    """How long a row must differ before it counts as an error. A row with changes that the task has
+    not applied yet never counts."""
     batch_query_size: _Count = 500
-    """Keys that are read with one query."""
+    """Number of keys in a query."""
     max_pending_row_count: _Count = 1_000_000
-    """Keys that wait for their validation, at most. Further ones are not validated, and counted as
-    skipped."""
+    """Largest number of keys that wait for validation. Keys beyond it are not validated, and are
+    counted as skipped."""
     meta_flush_interval: str = ""
-    """Time between two savings of its state."""
+    """Time between two saves of the validation's state."""
     max_pending_row_size: int | str = ""
-    """Memory for rows that wait."""
+    """Memory for rows that wait for validation."""
 
 
 class Spark(Section):
-    """Where Spark processes the rows."""
+    """Where Spark runs."""
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
-    """Spark master: `local[*]` is this machine with all cores, `local[2]` with two; or the URL
+    """Spark master. `local[*]`: this machine with all cores; `local[2]`: with two cores. Or the URL
     of a cluster, such as `spark://host:7077`."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """Further Spark settings, such as `spark.driver.memory: 2g`."""
+    """More Spark settings, such as `spark.driver.memory: 2g`."""
 
 
 class Writer(Section):
-    """How rows are gathered into batches and written."""
+    """How row events are batched and written."""
 
     buckets: Annotated[Whole, Field(ge=1, le=64)] = 4
-    """Parts that the key space of a target is divided into, 1 to 64: that many transactions can
-    write to it at the same time, each remembering on its own how far it came. More use more
-    connections and cores of the target. Many targets are written side by side anyway, three
-    by each task of Spark."""
+    """Number of parts, 1 to 64, that the keys of a target are divided into. Each part has its own
+    transactions and its own checkpoint, so that many transactions write to a target at the same
+    time. More buckets use more connections and more cores of the target. Different targets are
+    written in parallel anyway, up to three by each Spark task."""
     batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] | None = None
-    """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
-    like `16MiB`, from 64KiB to 1GiB. Default: 64MiB, or less by the memory that there is: 8MiB for
-    each GiB of it. A batch is smaller when the writer is idle. More is faster when far behind, and
-    takes more memory and larger transactions."""
+    """A batch is written at the latest when its row events reach this size: bytes, or a size such
+    as `16MiB`, from 64KiB to 1GiB. Default: 64MiB, but at most 8MiB per GiB of memory. When the
+    writer is idle, batches are smaller. Larger batches catch up faster, and need more memory and
+    larger transactions."""
     mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
-    """Segments of the binlog that wait between a source and the writer before the source stops
-    reading, 1 to 1024. More smooths out bursts and takes more memory."""
+    """Number of binlog segments, 1 to 1024, that wait between a source and the writer before the
+    source stops reading. More segments smooth out bursts and need more memory."""
 
 
 class Metrics(Section):
-    """Metrics, for Prometheus."""
+    """Metrics for Prometheus, and the status page."""
 
     listen: Annotated[str, AfterValidator(_listening)] = ""
-    """Address and port that tell the metrics (`/metrics`), whether the task is well (`/healthz`,
-    `/readyz`), and the status as a page (`/`), such as `127.0.0.1:9216`; empty: none. They need no
-    password and name tables and statements: let only those reach it who may see these."""
+    """Address and port, such as `127.0.0.1:9216`, of the metrics (`/metrics`), the health checks
+    (`/healthz`, `/readyz`) and the status page (`/`). Empty: none. There is no password, and the
+    pages show table names and statements: only let people reach the port who may see these."""
 
 
 class Limits(Section):
-    """What is taken of servers, lest a broken or hostile one uses up the memory."""
+    """Limits on what servers may send, so that a broken or hostile server cannot use up the
+    memory."""
 
     largest_event: Annotated[Size, Field(ge=1 << 20, le=1 << 30)] | None = None
-    """The largest event, the largest row, and the largest answer to a look-up that is taken, also
-    after expanding; from 1MiB to 1GiB, which is what the protocol allows. Default: 1GiB, or an
-    eighth of the memory that there is, if that is less."""
+    """Largest binlog event, row and query result that the task accepts, from 1MiB to 1GiB (the
+    protocol's limit), after decompression. Default: 1GiB, or an eighth of the memory if that is
+    less."""

@@ -27,55 +27,56 @@ _ENTITIES = {c: f"&#{ord(c)};" for c in "|_*<>&"}
 _HEAD = """\
 # The task file
 
-A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
-existing one can be used as it is; `sources`, `source-files`, `copy`, `limits`, `metrics`, `spark`
-and `writer` are added. `config/examples/` holds files to start from;
+A task file says in YAML which tables are merged, and where. It has the keys of a DM task file, so
+you can use an existing one as it is. The keys `sources`, `source-files`, `copy`, `limits`,
+`memory`, `metrics`, `spark` and `writer` are additions. Start from a file of `config/examples/`;
 `config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
 This page is made from the program (`python -m config.reference`); don't edit it.
 
-* **Sources** stand in the task file under `sources`, or in files of their own that `source-files`
-  names, or both. Each has the form of a DM source file.
-* **Named parts** (`routes`, `block-allow-list`, `syncers`, …): an instance refers to them by name.
-  A name that is not defined and a part that is not used are errors.
-* **Passwords** are plain text, `${NAME}` for the environment variable NAME, `ENC(…)` as
-  `replicator encrypt` prints it, or stand in a `password-file`. One that can't be had is an error.
-  Only `password` is expanded, and only where the variable is the whole value.
-* **Sizes** are bytes, or like `64KiB`, `16MiB`, `1GiB`. **Durations** are like `60s` or `1h30m`.
-* **Old spellings** are read: `is-sharding: true` is `shard-mode: pessimistic`, `black-white-list`
-  is `block-allow-list`, `on-duplicate` is `on-duplicate-logical`.
+* **Sources** are listed under `sources`, or in files of their own that `source-files` names, or
+  both. Each has the form of a DM source file.
+* **Named sections** (`routes`, `block-allow-list`, `syncers`, …): an instance refers to them by
+  name. A name that is not defined is an error, and so is a section that no instance uses.
+* **Passwords** are plain text, `${NAME}` for the environment variable NAME, `ENC(…)` as printed by
+  `replicator encrypt`, or the content of a `password-file`. Only `password` is expanded, and only
+  if the variable is the whole value. A variable or file that is missing is an error.
+* **Sizes** are bytes, or have a unit: `64KiB`, `16MiB`, `1GiB`. **Durations** look like `60s` or
+  `1h30m`.
+* **Old spellings** are accepted: `is-sharding: true` for `shard-mode: pessimistic`,
+  `black-white-list` for `block-allow-list`, `on-duplicate` for `on-duplicate-logical`.
 * A key without a value counts as not given.
-* All mistakes are reported together, each with its file, line and key. Keys that are accepted and
-  have no effect are warned about.
+* The task reports all mistakes together, each with its file, line and key. It warns of keys that it
+  accepts and that have no effect.
 
-In the last column, *yes* means supported, *not yet* an error that says so, *no effect* a key of DM
-that is accepted with a warning; a `task-mode` beside it means: with that one only.
+The last column says *yes* for a key that is supported, *not yet* for one that is an error for now,
+and *no effect* for a key of DM that is accepted with a warning. If it names a `task-mode`, this
+holds in that mode only.
 """
 
 _DM_FILES = """\
 ## Task files of DM
 
-DM's own tests and examples (the public repository `pingcap/tiflow` at commit `c7b2588ef6c7` of
-2026-08-20, looked at on 2026-11-22) hold 198 task files. 30 of them ask for
-`shard-mode: optimistic`, and were not looked at. Of the other 168, with nothing added but
-their source files, 155 (92 %) load, nearly all of them with warnings about the keys below. Those
-that do not:
+The public repository `pingcap/tiflow` (commit `c7b2588ef6c7` of 2026-08-20, checked on 2026-11-26)
+has 198 task files in DM's tests and examples. With their source files added and nothing else
+changed, 184 of them (93 %) load, most of them with warnings about the keys below. The others do
+not:
 
 | task files | why |
 |---|---|
-| 9 | a password is encrypted by DM, or `******`: write it plainly, or as one of the forms above |
-| 1 | that, and a `meta` without a place, which DM refuses as well |
-| 3 | filters name events that a statement does not tell, or that are none |
+| 10 | a password that DM encrypted, or `******`: write it as one of the forms above |
+| 3 | a filter names an event that a statement alone does not show |
+| 1 | placeholders that DM's test replaces |
 
-Of those that load, two have expression filters that are refused when the task starts: `NOW()`, and
-a path into a JSON.
+Of the files that load, two have expression filters that are refused when the task starts: `NOW()`,
+and a path into a JSON value.
 
-`python -m scripts.dm_task_files FOLDER` looks at the task files of a checkout again.
+`python -m scripts.dm_task_files FOLDER` checks the task files of a checkout.
 
 ### Keys without effect
 
-Each is accepted with a warning, unless it is empty. The keys of `mydumpers`, `loaders` and
-`syncers` are meant where they stand in an instance, too.
+Each of these keys is accepted with a warning, unless it is empty. The keys of `mydumpers`,
+`loaders` and `syncers` also stand for the same keys in an instance.
 
 | key | `task-mode` | why |
 |---|---|---|"""

@@ -124,53 +124,54 @@ _Extracting = Annotated[str, AfterValidator(_with_groups)]
 
 
 class ExtractTable(Section):
-    """Writes a part of the shard table's name into a column."""
+    """Writes a part of the shard's table name into a column."""
 
     table_regexp: _Extracting
-    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    """Regular expression that is searched in the name. The value is the text of its groups,
     joined."""
     target_column: _Name
-    """Column of the target for the value, of a text type. It may be part of a key."""
+    """Column of the target, of a text type. It may be part of a key."""
 
 
 class ExtractSchema(Section):
-    """Writes a part of the shard schema's name into a column."""
+    """Writes a part of the shard's schema name into a column."""
 
     schema_regexp: _Extracting
-    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    """Regular expression that is searched in the name. The value is the text of its groups,
     joined."""
     target_column: _Name
-    """Column of the target for the value, of a text type. It may be part of a key."""
+    """Column of the target, of a text type. It may be part of a key."""
 
 
 class ExtractSource(Section):
-    """Writes a part of the source's id into a column."""
+    """Writes a part of the source id into a column."""
 
     source_regexp: _Extracting
-    """Regular expression, found anywhere in the name; the value is the text of its groups,
+    """Regular expression that is searched in the name. The value is the text of its groups,
     joined."""
     target_column: _Name
-    """Column of the target for the value, of a text type. It may be part of a key."""
+    """Column of the target, of a text type. It may be part of a key."""
 
 
 class Route(Section):
-    """Tables that match the patterns are written to the target schema and table."""
+    """Sends the tables that match the patterns to a target schema and table."""
 
     schema_pattern: _Name
-    """Schemas, with the wildcards `*`, `?` and `[..]`."""
+    """Pattern for schemas, with the wildcards `*`, `?` and `[..]`."""
     table_pattern: str = ""
-    """Tables, with the same wildcards; without it only the schema is routed."""
+    """Pattern for tables, with the same wildcards. Empty: the route is for the schema only."""
     target_schema: _Name
-    """Schema in the target."""
+    """Schema on the target."""
     target_table: str = ""
-    """Table in the target; without it the table keeps its name."""
+    """Table on the target. Empty: each table keeps its name."""
     extract_table: ExtractTable | None = None
-    """Column filled from the table's name. The target must have it; a name without a match is an
-    error. Rows on the target keep their values: after a change of the rule, copy again."""
+    """A column that is filled from the table's name. The target must have the column, and the
+    expression must match the name of each shard. If you change the rule, rows already on the target
+    keep their values: copy the target again."""
     extract_schema: ExtractSchema | None = None
-    """Column filled from the schema's name, likewise."""
+    """The same, from the schema's name."""
     extract_source: ExtractSource | None = None
-    """Column filled from the source's id, likewise."""
+    """The same, from the source id."""
 
     @model_validator(mode="after")
     def _columns_of_their_own(self) -> Route:
@@ -192,7 +193,7 @@ class Route(Section):
 
 
 class TablePattern(Section):
-    """A table in an allow list; names starting with `~` are regular expressions."""
+    """A table of an allow list. A name that starts with `~` is a regular expression."""
 
     db_name: _Name
     """Schema."""
@@ -201,36 +202,37 @@ class TablePattern(Section):
 
 
 class AllowListRules(Section):
-    """Which schemas and tables are replicated: schemas are decided first, then tables."""
+    """Which schemas and tables are replicated. Schemas are decided first, then tables."""
 
     do_dbs: tuple[str, ...] = ()
-    """Only these schemas; `~` at the start makes a name a regular expression."""
+    """Replicate only these schemas. A name that starts with `~` is a regular expression."""
     ignore_dbs: tuple[str, ...] = ()
-    """Not these schemas."""
+    """Do not replicate these schemas."""
     do_tables: tuple[TablePattern, ...] = ()
-    """Only these tables."""
+    """Replicate only these tables."""
     ignore_tables: tuple[TablePattern, ...] = ()
-    """Not these tables."""
+    """Do not replicate these tables."""
 
 
 class EventFilterRules(Section):
-    """Which events of the binlogs of matching tables are carried over. A full copy is not filtered.
+    """Which binlog events of the matching tables are replicated. A full copy is not filtered.
 
-    Whatever any rule ignores is left out, then what any rule wants an error at stops the task.
-    Where rules for a table say `Do`, only what one of them matches is carried over.
+    The rules of a table work together. An event that any rule ignores is skipped. Otherwise, a
+    statement that matches an `Error` rule stops the task. If the table has `Do` rules, only events
+    that match one of them are replicated.
     """
 
     schema_pattern: _Name
-    """Schemas, with wildcards."""
+    """Pattern for schemas, with wildcards."""
     table_pattern: str = ""
-    """Tables, with wildcards; without it the rule is about all events of its schemas."""
+    """Pattern for tables, with wildcards. Empty: the rule applies to all events of the schemas."""
     events: tuple[EventName, ...] = ()
     """Kinds of events, such as `truncate table` or `all dml`."""
     sql_pattern: tuple[str, ...] = ()
-    """Regular expressions for statements, found anywhere in them, in any case. With both events
-    and patterns, `Do` needs a match of each, `Ignore` and `Error` a match of one."""
+    """Regular expressions that are searched in statements, ignoring case. If a rule has both events
+    and patterns, `Do` needs a match of both, `Ignore` and `Error` a match of either."""
     action: Literal["Do", "Ignore", "Error"]
-    """What happens to events that match. `Error`, for statements, stops the task."""
+    """What happens to an event that matches. `Error` is for statements only: it stops the task."""
 
     @model_validator(mode="after")
     def _usable(self) -> EventFilterRules:
@@ -253,42 +255,42 @@ class EventFilterRules(Section):
 
 
 class ExpressionFilter(Section):
-    """Changes of one table's rows that are skipped because an expression is true.
+    """Skips row changes of a table for which an expression is true.
 
-    A rule has one expression, or two for updates. A change is skipped where any rule of its table
-    says so. What `insert-value-expr` skips is not copied either; the other expressions are for
-    changes only. So it says which rows the target has: an update of a row that was skipped to one
-    that is not is written as an insert, and an update of a row that was written to one that is
-    skipped as a delete. A row that is skipped before and after its update, or deleted, is nothing
-    to the target. A skipped update or delete leaves the row on the target as it is there; the next
-    update of it that is not skipped writes it whole. In a table without a key, such a row is then
-    there twice, and the old one is counted as missing (`rows.missing`).
+    A rule has one expression, or two for updates. A change is skipped if any rule of its table
+    skips it. `insert-value-expr` also applies to the full copy, so it decides which rows the target
+    has. An update that makes a skipped row visible is written as an insert. An update that makes a
+    visible row a skipped one is written as a delete. Other changes of a skipped row are not
+    written. A skipped update or delete leaves the target's row as it is; the next update of the row
+    that is not skipped writes all its columns. In a table without a key, that update leaves the old
+    row beside the new one, and counts it as missing (`rows.missing`).
 
-    An expression is one of MySQL, evaluated exactly as the source would. It is made of columns,
-    numbers, texts, TRUE, FALSE and NULL; AND, OR, XOR, NOT; `= <=> <> < <= > >=`, BETWEEN, IN,
-    LIKE, IS NULL / TRUE / FALSE; `+ - * / DIV %`; CASE, IF, IFNULL, COALESCE, NULLIF; LENGTH,
-    CHAR_LENGTH, LOWER, UPPER, LEFT, RIGHT, SUBSTRING, CONCAT, TRIM, LTRIM, RTRIM; ABS, MOD; DATE,
-    YEAR, MONTH, DAY, HOUR, MINUTE, SECOND; COLLATE, `CAST(... AS BINARY)`. Anything else is refused
-    with its place, and so is what can't be told for certain: a TIMESTAMP compared with a text
-    without its offset (`'2026-01-31 12:00:00+00:00'` has one), numbers with texts, the order of
-    texts by a collation that is not binary, and equality with other than plain ASCII by one
-    (compare the characters: `c COLLATE utf8mb4_bin = '...'`). Of collations that are not binary,
-    general_ci, unicode_ci, unicode_520_ci, 0900_ai_ci, uca1400_ai_ci, latin1_swedish_ci and
-    latin1_general_ci are known.
+    Expressions are MySQL expressions, and are evaluated exactly as the source would. They consist
+    of columns, numbers, strings, TRUE, FALSE and NULL; AND, OR, XOR, NOT; `= <=> <> < <= > >=`,
+    BETWEEN, IN, LIKE, IS NULL / TRUE / FALSE; `+ - * / DIV %`; CASE, IF, IFNULL, COALESCE, NULLIF;
+    LENGTH, CHAR_LENGTH, LOWER, UPPER, LEFT, RIGHT, SUBSTRING, CONCAT, TRIM, LTRIM, RTRIM; ABS, MOD;
+    DATE, YEAR, MONTH, DAY, HOUR, MINUTE, SECOND; COLLATE, `CAST(... AS BINARY)`. The task refuses
+    anything else and names its place. It also refuses a comparison whose result depends on the
+    server: a TIMESTAMP with a string that has no offset (write `'2026-01-31 12:00:00+00:00'`), a
+    number with a string, the order of strings in a collation that is not binary, and equality with
+    a string beyond ASCII in such a collation (compare the characters instead: `c COLLATE
+    utf8mb4_bin = '...'`). The known collations that are not binary are general_ci, unicode_ci,
+    unicode_520_ci, 0900_ai_ci, uca1400_ai_ci, latin1_swedish_ci and latin1_general_ci.
     """
 
     db: Annotated[str, Field(min_length=1, alias="schema")]
-    """Schema, by its name, without wildcards."""
+    """Name of the schema, without wildcards."""
     table: _Name
-    """Table, by its name, without wildcards."""
+    """Name of the table, without wildcards."""
     insert_value_expr: str = ""
-    """Skips an inserted row, and a row of the full copy."""
+    """Skips inserts, and rows of the full copy."""
     update_old_value_expr: str = ""
-    """Skips an update by the row before it; with the next one, both must be true."""
+    """Skips updates, by the row before the update. If the next key is given too, both must be
+    true."""
     update_new_value_expr: str = ""
-    """Skips an update by the row after it."""
+    """Skips updates, by the row after the update."""
     delete_value_expr: str = ""
-    """Skips a deleted row: it stays on the target."""
+    """Skips deletes: the row stays on the target."""
 
     @model_validator(mode="after")
     def _some_expression(self) -> ExpressionFilter:
@@ -304,29 +306,31 @@ class ExpressionFilter(Section):
 
 
 class ColumnMapping(Section):
-    """Folds the numbers of instance, schema and table into a key, so that shards do not collide.
+    """Adds the numbers of instance, schema and table to a key, so that keys of shards do not
+    collide.
 
-    They take 4, 7 and 8 bits from the second highest one on, above the lower 44, which are left to
-    the value: the target's column must be a BIGINT, and a value that has no room stops the task.
-    Rows on the target keep their values: after a change of the rule, copy again.
+    From the second highest bit down, the numbers take 4, 7 and 8 bits. The lower 44 bits hold the
+    shard's value, so the target's column must be a BIGINT. A value that needs more bits stops the
+    task. If you change the rule, rows already on the target keep their values: copy the target
+    again.
     """
 
     schema_pattern: _Name
-    """Schemas, with wildcards."""
+    """Pattern for schemas, with wildcards."""
     table_pattern: str = ""
-    """Tables, with wildcards; without it the rule is about all tables of its schemas."""
+    """Pattern for tables, with wildcards. Empty: the rule applies to all tables of the schemas."""
     expression: Literal["partition id"]
-    """How the value is made."""
+    """How the value is computed."""
     source_column: str = ""
-    """Column that is read: the same as `target-column`, or left out."""
+    """Column to read. It must be the same as `target-column`, or empty."""
     target_column: _Name
-    """Column whose values are mapped, an integer."""
+    """Integer column to rewrite."""
     arguments: tuple[Scalar, ...]
-    """Number of the instance (0 to 15), prefix of schemas, prefix of tables, and the separator
-    between prefix and number, which may be left out. An empty one takes no bits; a name that is the
-    prefix alone has the number 0."""
+    """Number of the instance (0 to 15), prefix of the schemas, prefix of the tables and,
+    optionally, the separator between prefix and number. An empty argument takes no bits. A name
+    that is just the prefix has the number 0."""
     create_table_query: str = ""
-    """Has no effect: the target is made as the first shard, or by hand."""
+    """Statement that creates the target in DM."""
 
     @model_validator(mode="after")
     def _usable(self) -> ColumnMapping:

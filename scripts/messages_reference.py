@@ -24,7 +24,7 @@ example the name of a table, or for the text of an error (below its message). Th
 [runbook](../runbook/faults.md) has the cause and the remedies of each event.
 """
 
-_FAULTS = ("FatalError", "self._source_fault")
+_FAULTS = ("FatalError", "self._source_fault", "row_fault")
 
 _ROOMS = ("actors", "replicator", "config")
 
@@ -49,6 +49,7 @@ CAUSES = {
     "target.not-created": "TargetNotCreatedError",
 }
 """The errors whose texts a fault passes on, by its event."""
+
 
 _EVENT_OF = {name: event for event, names in CAUSES.items() for name in names.split()}
 
@@ -124,14 +125,13 @@ def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
 
 def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:
     text, *others = call.args[1:]
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    told = keywords.get("remedies", ast.Tuple(others))
-    if isinstance(told, ast.Name | ast.Call):
-        name = told.func if isinstance(told, ast.Call) else told
-        told = scope.get(ast.unparse(name), told)
-    remedies = _parts(told, scope) if isinstance(told, ast.Tuple) else iter(())
+    remedies: ast.expr = ast.Tuple(others)
+    if len(others) == 1 and isinstance(others[0], ast.Starred):
+        made = others[0].value
+        remedies = scope.get(ast.unparse(made.func if isinstance(made, ast.Call) else made), made)
+    parts = tuple(_parts(remedies, scope)) if isinstance(remedies, ast.Tuple) else ()
     for event in _events(call.args[0]):
-        yield Message(event, _text(text, scope), tuple(remedies))
+        yield Message(event, _text(text, scope), parts)
 
 
 def _texts(statements: Iterable[ast.AST]) -> dict[str, ast.expr]:
@@ -176,7 +176,8 @@ def _parts(node: ast.Tuple, scope: _Scope) -> Iterator[str]:
         inner = part.value if isinstance(part, ast.Starred) else part
         options = [inner.body, inner.orelse] if isinstance(inner, ast.IfExp) else [inner]
         for option in options:
-            text = scope.get(option.id, option) if isinstance(option, ast.Name) else option
+            name = option.func if isinstance(option, ast.Call) else option
+            text = scope.get(name.id, option) if isinstance(name, ast.Name) else option
             if isinstance(text, ast.Tuple):
                 yield from _parts(text, scope)
             else:

@@ -266,11 +266,9 @@ def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = F
         "copy.shard-changed",
         f"the shard {member} was changed or dropped after its copy began, so its copied rows do"
         f" not fit the events that follow in the binlog: {why}",
+        *(copied_anew if emptied else ()),
+        "give the shard its former structure back, then `replicator resume`",
+        f"finish the change on all shards, then {COPY_ANEW}",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        remedies=(
-            *(copied_anew if emptied else ()),
-            "give the shard its former structure back, then `replicator resume`",
-            f"finish the change on all shards, then {COPY_ANEW}",
-        ),
     )

@@ -162,32 +162,28 @@ class CopyJobs:
                 "copy.duplicate",
                 f"{copy} has a row whose key already exists in {target}: {failed.message};"
                 f" {_from(holders)}{self._row(failed)}",
+                f"change or delete the row in {copy}, then `replicator resume`",
+                "to keep that row: change or delete the other one, both in its shard and on"
+                f" the target {target} (the task does not copy a row twice), then `replicator"
+                " resume`",
+                f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
+                f" {target.quoted}; on the target, then `replicator resume`: the task copies"
+                " all shards of this target again",
+                "to keep the last row with the key: set on-duplicate-logical of the loader to"
+                " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
+                " run`",
                 where=where,
                 scope=of_target(target),
-                remedies=(
-                    f"change or delete the row in {copy}, then `replicator resume`",
-                    "to keep that row: change or delete the other one, both in its shard and on"
-                    f" the target {target} (the task does not copy a row twice), then `replicator"
-                    " resume`",
-                    f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
-                    f" {target.quoted}; on the target, then `replicator resume`: the task copies"
-                    " all shards of this target again",
-                    "to keep the last row with the key: set on-duplicate-logical of the loader to"
-                    " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
-                    " run`",
-                ),
             )
         if failed.outcome is CopyOutcome.NO_ROOM:
             return FatalError(
                 "copy.no-room",
                 f"{copy} has a row whose key can't be mapped: {failed.message}",
+                f"give the row another key in {copy}, or delete it, then `replicator resume`",
+                "tell the shards apart by an extracted column in the target's key instead of"
+                " a column mapping (extract-table, extract-schema or extract-source of the"
+                f" route): create {target} again with this column, and {COPY_ANEW}",
                 where=where,
-                remedies=(
-                    f"give the row another key in {copy}, or delete it, then `replicator resume`",
-                    "tell the shards apart by an extracted column in the target's key instead of"
-                    " a column mapping (extract-table, extract-schema or extract-source of the"
-                    f" route): create {target} again with this column, and {COPY_ANEW}",
-                ),
                 scope=of_target(target),
             )
         return FatalError(
@@ -195,9 +191,9 @@ class CopyJobs:
             f"a chunk of {copy} can't be copied to {target}: {failed.message}"
             + (f" ({failed.code})" if failed.code else "")
             + self._row(failed),
+            *_remedies_of_refusal(failed),
             where=where,
             scope=of_target(target),
-            remedies=_remedies_of_refusal(failed),
         )
 
     def _row(self, failed: ChunkOutcome) -> str:
@@ -229,13 +225,11 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
     return FatalError(
         "source.failover-in-copy",
         f"source {source}: {message}",
+        f"point source {source} at the former server again, then `replicator resume`: the copy"
+        " goes on where it was",
+        f"to go on with another server: {COPY_ANEW}",
         where=f"source {source}",
         scope=of_source(source),
-        remedies=(
-            f"point source {source} at the former server again, then `replicator resume`: the copy"
-            " goes on where it was",
-            f"to go on with another server: {COPY_ANEW}",
-        ),
     )
 
 

@@ -122,12 +122,10 @@ class ShardPlans:
                 raise FatalError(
                     "rows.no-plan",
                     str(error),
+                    "make the target's structure fit the shard's (the message says what"
+                    " differs), then `replicator resume`",
                     where=f"{self._setup.source}: {member.name}, target {member.target}",
                     scope=of_target(member.target),
-                    remedies=(
-                        "make the target's structure fit the shard's (the message says what"
-                        " differs), then `replicator resume`",
-                    ),
                 ) from error
             except ChangedTooMuchError as error:
                 if self._statements is None or not error.told:

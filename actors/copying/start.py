@@ -179,11 +179,9 @@ async def _fresh(
             "source.no-binlog",
             f"source {setup.source} writes no binlog, so the task can't follow what changes"
             " during the copy and after it",
+            "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
+            "or copy once with `task-mode: full`, while nothing writes to the shards",
             where=f"source {setup.source}",
-            remedies=(
-                "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
-                "or copy once with `task-mode: full`, while nothing writes to the shards",
-            ),
         )
     end = end or BinlogEnd("", 0)
     return Checkpoint(

@@ -115,13 +115,11 @@ def pattern_shard(
             "target.not-created",
             f"the target {name} does not exist, and no table takes the rows of all its shards:"
             f" {error}",
+            "make the column alike in the shards, then `replicator resume`",
+            f"create {name} by hand, with columns that the values of the shards can be"
+            " converted to, then `replicator resume`",
             where=f"target {name}: {'; '.join(dict.fromkeys(listed))}",
             scope=of_target(name),
-            remedies=(
-                "make the column alike in the shards, then `replicator resume`",
-                f"create {name} by hand, with columns that the values of the shards can be"
-                " converted to, then `replicator resume`",
-            ),
         ) from error
     return setup, replace(first, structure=joined)
 
@@ -131,13 +129,11 @@ def _lost(name: TableName) -> FatalError:
         "target.missing",
         f"the target table {name} does not exist any more. The rows that were copied to it are"
         " gone",
+        "restore it with its rows (rename it back, or take it from a backup), then"
+        " `replicator resume`",
+        COPY_ANEW,
         where=f"target {name}",
         scope=of_target(name),
-        remedies=(
-            "restore it with its rows (rename it back, or take it from a backup), then"
-            " `replicator resume`",
-            COPY_ANEW,
-        ),
     )
 
 
@@ -149,14 +145,12 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         "copy.target-has-rows",
         f"the target {name} has rows before its copy begins, and it has no key. Rows of an"
         " earlier copy would be duplicated",
+        f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
+        " resume`",
+        "if the target is to keep these rows beside those of the shards: move them to another"
+        " table until the copy has finished, and `replicator resume`",
         where=f"target {name}",
         scope=of_target(name),
-        remedies=(
-            f"if an earlier copy wrote these rows: TRUNCATE TABLE {name.quoted}, then `replicator"
-            " resume`",
-            "if the target is to keep these rows beside those of the shards: move them to another"
-            " table until the copy has finished, and `replicator resume`",
-        ),
     )
 
 
@@ -171,12 +165,10 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
             f"the target {name} does not exist, and the task can't create it. The routes fill"
             f" columns that no shard has from the names of the shards: {', '.join(columns)}."
             " Whether they belong to the target's key does not follow from the shards",
+            f"create {name} by hand, with the columns of the shards and these columns in a"
+            f" text type, for example {EXTRACTED_TYPE} (`replicator check` shows the"
+            " statement); then `replicator resume`",
             where=f"target {name}, like {member}",
-            remedies=(
-                f"create {name} by hand, with the columns of the shards and these columns in a"
-                f" text type, for example {EXTRACTED_TYPE} (`replicator check` shows the"
-                " statement); then `replicator resume`",
-            ),
             scope=of_target(name),
         )
 
@@ -220,9 +212,9 @@ def _not_created(
     return FatalError(
         "target.not-created",
         error.message,
+        *error.remedies,
         where=f"target {name}, like {setup.source}: {member.name}",
         scope=of_target(name),
-        remedies=error.remedies,
     )
 
 

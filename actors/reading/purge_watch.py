@@ -174,11 +174,9 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f"source {source} has purged the binlog file {need.position.file}; its oldest file is"
         f" {files[0].name}. The task still needs it: {need.waits_for}, and the events since then"
         f" can't be read again{held}",
+        f"restore the binlog files from {need.position.file} on at the source, or point the"
+        " source at a replica that has them, then `replicator resume`",
+        COPY_ANEW,
         where=f"source {source}, after {need.position}",
         scope=of_source(source),
-        remedies=(
-            f"restore the binlog files from {need.position.file} on at the source, or point the"
-            " source at a replica that has them, then `replicator resume`",
-            COPY_ANEW,
-        ),
     )

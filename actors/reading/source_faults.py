@@ -44,51 +44,43 @@ def source_fault(
         return FatalError(
             "source.reset",
             str(error),
+            "if another server answers at the source's address: point the address at the"
+            " former server, then `replicator resume`",
+            f"if the binlog was reset, the events in between are lost: {COPY_ANEW}",
             where=where,
             scope=of_source(source),
-            remedies=(
-                "if another server answers at the source's address: point the address at the"
-                " former server, then `replicator resume`",
-                f"if the binlog was reset, the events in between are lost: {COPY_ANEW}",
-            ),
         )
     if isinstance(error, PurgedError):
         return FatalError(
             "source.purged",
             str(error),
+            "restore the purged binlog files on the source, or point the source at a replica"
+            " that has them, then `replicator resume`",
+            COPY_ANEW,
             where=where,
             scope=of_source(source),
-            remedies=(
-                "restore the purged binlog files on the source, or point the source at a replica"
-                " that has them, then `replicator resume`",
-                COPY_ANEW,
-            ),
         )
     if isinstance(error, AccessRefusedError):
         return FatalError(
             "source.unreadable",
             str(error),
+            "at the source, set the account's password to that of the task file, or grant"
+            " what the message names, then `replicator resume`: the task goes on where it was",
+            "to use a new password, user or certificate: change the task file, then"
+            " `replicator stop`, `replicator run`; `replicator resume` does not read the task"
+            " file again",
             where=where,
             scope=of_source(source),
-            remedies=(
-                "at the source, set the account's password to that of the task file, or grant"
-                " what the message names, then `replicator resume`: the task goes on where it was",
-                "to use a new password, user or certificate: change the task file, then"
-                " `replicator stop`, `replicator run`; `replicator resume` does not read the task"
-                " file again",
-            ),
         )
     return FatalError(
         "source.unreadable",
         str(error),
+        "remove the cause at the source, then `replicator resume`",
+        "if the cause is in the binlog itself: make the event's change by hand on the target,"
+        f" and start after the event: {start_behind(_PLACE.format(source=source))}",
+        COPY_ANEW,
         where=where,
         scope=of_source(source),
-        remedies=(
-            "remove the cause at the source, then `replicator resume`",
-            "if the cause is in the binlog itself: make the event's change by hand on the target,"
-            f" and start after the event: {start_behind(_PLACE.format(source=source))}",
-            COPY_ANEW,
-        ),
     )
 
 
@@ -103,13 +95,11 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
     return FatalError(
         "source.changed",
         message,
+        f"point source {source} at the former server again, then `replicator resume`",
+        *(() if by_gtid else go_on),
+        f"to go on with an unrelated server: {COPY_ANEW}",
         where=where,
         scope=of_source(source),
-        remedies=(
-            f"point source {source} at the former server again, then `replicator resume`",
-            *(() if by_gtid else go_on),
-            f"to go on with an unrelated server: {COPY_ANEW}",
-        ),
         recovery=Recovery.FAILOVER if by_gtid else Recovery.BY_OPERATOR,
     )
 
@@ -120,16 +110,14 @@ def other_names(source: str, message: str, where: str) -> FatalError:
         "source.name-case",
         f"{message}. Statements in its binlog spell table names in the former way before the"
         " change and in the new way after it, so the task could take one table for another",
+        f"set lower_case_table_names of source {source} back to the former value, then"
+        " `replicator resume`",
+        "to keep the new value: set the former value once more, let the task read to the end"
+        " of the binlog, and `replicator stop`. Then change the value, set `task-mode:"
+        " incremental` and meta: of all instances to positions after the change, and"
+        " `replicator run --remove-meta`",
         where=where,
         scope=of_source(source),
-        remedies=(
-            f"set lower_case_table_names of source {source} back to the former value, then"
-            " `replicator resume`",
-            "to keep the new value: set the former value once more, let the task read to the end"
-            " of the binlog, and `replicator stop`. Then change the value, set `task-mode:"
-            " incremental` and meta: of all instances to positions after the change, and"
-            " `replicator run --remove-meta`",
-        ),
     )
 
 

@@ -97,12 +97,10 @@ def forbidden(
     return FatalError(
         "ddl.forbidden",
         f"{error}: {statement.sql[:500]}",
+        "to let it pass: change the filter in the task file, then `replicator stop`,"
+        " `replicator run`",
         where=f"source {source}, at {statement.position}",
         scope=scope,
-        remedies=(
-            "to let it pass: change the filter in the task file, then `replicator stop`,"
-            " `replicator run`",
-        ),
         about=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
         ),
@@ -128,13 +126,11 @@ def unsupported(
     return FatalError(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
+        "make the statement's change by hand on the target, and start after the statement:"
+        f" {start_behind(start)}",
+        COPY_ANEW,
         where=f"source {source}, {where}",
         scope=scope,
-        remedies=(
-            "make the statement's change by hand on the target, and start after the statement:"
-            f" {start_behind(start)}",
-            COPY_ANEW,
-        ),
         about=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
         ),

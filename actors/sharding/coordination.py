@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -96,39 +97,49 @@ class OpenLock:
     ways: tuple[Way, ...] = ()
 
 
-class Coordination(Protocol):
+class Coordination(ABC):
     """Creates the groups, is notified when a source starts and stops, reports the locks, and forces
-    one on request."""
+    one on request. The defaults are those of a coordination that leaves nothing open."""
 
     async def run(self) -> None:
         """Do the work that is independent of the sources, until cancelled."""
+        return
 
+    @abstractmethod
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """The group of a target in a run of a source."""
 
     def began(self, unit: Unit) -> None:
         """A run of a source starts; nothing has been read yet."""
+        return
 
     async def before_restart(self) -> None:
         """Wait a little for other locks that are about to make sources restart, so that one restart
         serves all of them.
         """
+        return
 
     async def ended(self, unit: Unit) -> None:
         """A run of a source has ended; everything that it read is applied and saved."""
+        return
 
     def open_items(self, source: str) -> Collection[Place]:
         """The positions of open DDL items: the saved position stays before all of them."""
+        return ()
 
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) of the open items of a source."""
+        return ()
 
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
+        return ()
 
     def differences(self) -> Mapping[TableName, Differences[Member]]:
         """The targets whose shards may differ, and do: in what."""
+        return {}
 
+    @abstractmethod
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, named by its id; returns when that is decided and saved.
 
@@ -179,47 +190,53 @@ class WriterRules:
     columns: WritableColumns
 
 
-class ShardMode(Protocol):
+@dataclass(frozen=True, slots=True)
+class WriterTools:
+    """What the rules of the writer are made of. ``strict``: a schema change that would be left open
+    pauses the task."""
+
+    registry: SchemaRegistry
+    meta: MetaStore
+    target: Connection
+    executor: DdlExecutor
+    columns: ColumnsOf
+    strict: bool
+
+
+class ShardMode(ABC):
     """One `shard-mode` of the task file: everything that depends on the mode."""
 
-    @property
-    def equal_structures(self) -> bool:
-        """Whether a task requires at its start that all shards of a target have the same
-        structure."""
-
-    @property
-    def joins_structures(self) -> bool:
-        """Whether a target has the least structure that takes the rows of all its shards."""
-
-    @property
-    def holds_rows(self) -> bool:
-        """Whether rows of one table may wait while those of another go on."""
-
-    @property
-    def connects_shards(self) -> bool:
-        """Whether tables that foreign keys connect bring their schema changes as one shard."""
-        ...
-
-    @property
-    def lets_shards_leave(self) -> bool:
-        """Whether a shard that the task file leaves out may go while something is open."""
-
-    @property
-    def drops_databases(self) -> bool:
-        """Whether DROP DATABASE of a shard is executed on the target."""
+    equal_structures = False
+    """Whether a task requires at its start that all shards of a target have the same structure."""
+    joins_structures = False
+    """Whether a target has the least structure that takes the rows of all its shards."""
+    holds_rows = True
+    """Whether rows of one table may wait while those of another go on."""
+    connects_shards = False
+    """Whether tables that foreign keys connect bring their schema changes as one shard."""
+    lets_shards_leave = False
+    """Whether a shard that the task file leaves out may go while something is open."""
+    drops_databases = False
+    """Whether DROP DATABASE of a shard is executed on the target."""
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """What was decided about the schema changes of targets; empty where nothing is."""
+        return ()
 
     def has_places(self, entry: str) -> bool:
         """Whether the saved entry of a statement (`entry` of its record) has binlog positions,
         which another server that takes the source over does not know."""
+        return False
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """By target, what rows of shards without a column get there, where that is saved."""
+        """By target, what rows of shards without a column get there, where that is saved; elsewhere
+        the target's defaults decide."""
+        return {}
 
     async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
-        """Save that the task file no longer routes these shards to a target."""
+        """Save that the task file no longer routes these shards to a target, where more is saved of
+        them than in the checkpoint."""
+        return
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
@@ -228,20 +245,12 @@ class ShardMode(Protocol):
 
         ``members``: its shards, each with its target. Empty where groups start without a state.
         """
+        return {}
 
-    def writer_rules(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-        columns: ColumnsOf,
-        *,
-        strict: bool,
-    ) -> WriterRules:
-        """The rules that the writer uses before it executes a statement and plans rows. ``strict``:
-        a schema change that would be left open pauses the task.
-        """
+    @abstractmethod
+    def writer_rules(self, tools: WriterTools) -> WriterRules:
+        """The rules that the writer uses before it executes a statement and plans rows."""
 
+    @abstractmethod
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination of a run, from its saved state."""

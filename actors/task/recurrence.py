@@ -52,14 +52,12 @@ def _unexpected(text: str, where: str) -> FatalError:
         "task.unexpected",
         f"the task met the same unexpected error again, with no progress in between: {text}. It"
         " has written none of the rows concerned",
+        "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
+        " log, the structures of the tables and the first events after the saved positions",
+        "if you have fixed the cause (for example the installation): `replicator resume`",
+        "leave the table out (ignore-tables of the block-allow-list), then `replicator stop`,"
+        " `replicator run`",
         where=where,
-        remedies=(
-            "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
-            " log, the structures of the tables and the first events after the saved positions",
-            "if you have fixed the cause (for example the installation): `replicator resume`",
-            "leave the table out (ignore-tables of the block-allow-list), then `replicator stop`,"
-            " `replicator run`",
-        ),
     )
 
 
@@ -68,14 +66,12 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
         "spark.failing",
         f"Spark failed {SPARK_LOSSES} runs of the task in a row, with no progress in any of them;"
         f" the last time: {error}",
+        "check the machine's memory (the kernel's log names processes that it killed because"
+        " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
+        " `writer: {batch-bytes: …}`, then `replicator stop` and `replicator run`",
+        "otherwise report it, with the lines of the log before and after `batch.spark-failed`"
+        " or `copy.spark-failed`",
         where=where,
-        remedies=(
-            "check the machine's memory (the kernel's log names processes that it killed because"
-            " memory ran out): add memory, then `replicator resume`; or make batches smaller with"
-            " `writer: {batch-bytes: …}`, then `replicator stop` and `replicator run`",
-            "otherwise report it, with the lines of the log before and after `batch.spark-failed`"
-            " or `copy.spark-failed`",
-        ),
     )
 
 

@@ -102,11 +102,9 @@ def _fault(effects: list[TargetEffect]) -> FatalError:
         "target.changed-by-others",
         f"something other than the task changes rows of {named}: "
         + "; ".join(effect.result.finding for effect in effects),
+        *dict.fromkeys(way for effect in effects for way in effect.result.remedies),
+        "when that is done, `replicator resume`; `replicator compare` shows the rows that were"
+        " changed",
         where=f"target {named}",
         scope=of_target(*targets),
-        remedies=(
-            *dict.fromkeys(way for effect in effects for way in effect.result.remedies),
-            "when that is done, `replicator resume`; `replicator compare` shows the rows that were"
-            " changed",
-        ),
     )

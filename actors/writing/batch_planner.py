@@ -216,14 +216,12 @@ class BatchPlanner:
         raise FatalError(
             "rows.no-plan",
             str(failure),
+            COPY_ANEW
+            if misfit
+            else "make the target's structure fit the shard's (the message says what differs),"
+            " then `replicator resume`",
             where=f"{unread.member}, target {target.schema}.{target.name}",
             scope=of_target(self._registry.target_name(part.target)),
-            remedies=(
-                COPY_ANEW
-                if misfit
-                else "make the target's structure fit the shard's (the message says what differs),"
-                " then `replicator resume`",
-            ),
             about=unread if misfit else None,
         ) from failure
 
@@ -236,12 +234,10 @@ class BatchPlanner:
             f" were written: {doubt}. The row events don't have the names, signs (UNSIGNED),"
             " labels (ENUM, SET) and charsets of columns, since binlog_row_metadata is not FULL."
             " If the task guessed, values could change or end up in other columns",
+            f"{COPY_ANEW}. Set binlog_row_metadata=FULL at the source before: row events then"
+            " have their structure with them",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
-            remedies=(
-                f"{COPY_ANEW}. Set binlog_row_metadata=FULL at the source before: row events then"
-                " have their structure with them",
-            ),
             about=unread,
         )
 
@@ -253,9 +249,9 @@ class BatchPlanner:
         return FatalError(
             "target.missing",
             f"the target table {name} does not exist",
+            f"create it, then `replicator resume`: {_create(name, known)}",
             where=f"source {part.source}, target {name}",
             scope=of_target(name),
-            remedies=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
 
 

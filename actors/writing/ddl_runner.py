@@ -204,13 +204,11 @@ class DdlRunner:
             "the effect of a statement depends on the time zone of the source's host, which has"
             " daylight saving time, and the server does not report which zone it is\n"
             f"  statement: {statement.sql[:2000]}",
+            "name the zone in the task file, for example `timezone: Europe/Berlin` (the"
+            " target's time zone tables must have it); then `replicator stop`, `replicator"
+            " run`. `replicator resume` does not read the task file again",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
-            remedies=(
-                "name the zone in the task file, for example `timezone: Europe/Berlin` (the"
-                " target's time zone tables must have it); then `replicator stop`, `replicator"
-                " run`. `replicator resume` does not read the task file again",
-            ),
             about=DdlEvent(
                 ddl.member.source,
                 statement.position,
@@ -238,15 +236,13 @@ class DdlRunner:
                 f"an AUTO_INCREMENT column would give {error.rows} of the target other numbers"
                 " than they have in their shards\n"
                 f"  statement: {text[:2000]}",
+                "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
+                " nullable), and set the column in the target's rows to the numbers that the"
+                " shards gave them in this statement; then `replicator binlog skip`",
+                "if you can't tell on the target which rows come from which shard: copy the"
+                " tables again",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                remedies=(
-                    "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
-                    " nullable), and set the column in the target's rows to the numbers that the"
-                    " shards gave them in this statement; then `replicator binlog skip`",
-                    "if you can't tell on the target which rows come from which shard: copy the"
-                    " tables again",
-                ),
                 about=_event(ddl, statement),
             ) from error
         except TargetLockedError as error:
@@ -261,14 +257,12 @@ class DdlRunner:
                 f"  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
+                f"{_mended(error)}, then `replicator resume`: the task executes the rest",
+                "`replicator binlog replace` with the statements that the target should get"
+                " instead of the rest, or `replicator binlog skip`. The changes that were"
+                " executed stay",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                remedies=(
-                    f"{_mended(error)}, then `replicator resume`: the task executes the rest",
-                    "`replicator binlog replace` with the statements that the target should get"
-                    " instead of the rest, or `replicator binlog skip`. The changes that were"
-                    " executed stay",
-                ),
                 about=_event(ddl, statement),
             ) from error
         except NondeterministicDefaultError as error:
@@ -279,12 +273,10 @@ class DdlRunner:
             raise FatalError(
                 "ddl.refused",
                 f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
+                f"{_mended(error)}, then `replicator resume`: the task executes the statement"
+                " again (all of them, if there are several)",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                remedies=(
-                    f"{_mended(error)}, then `replicator resume`: the task executes the statement"
-                    " again (all of them, if there are several)",
-                ),
                 about=_event(ddl, statement),
             ) from error
         finally:
@@ -349,13 +341,11 @@ def _computed_fault(
         f"a statement turns {column} into a generated column, but {storing} stores values of its"
         " own in it. The target would replace them with computed values\n"
         f"  statement: {ddl.sql[:2000]}",
+        "`replicator binlog skip`: the target's column stays a plain column, and takes both"
+        " the values that this shard computes and those that other shards store, until the"
+        " last shard has made the change",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
-        remedies=(
-            "`replicator binlog skip`: the target's column stays a plain column, and takes both"
-            " the values that this shard computes and those that other shards store, until the"
-            " last shard has made the change",
-        ),
         about=DdlEvent(
             ddl.member.source,
             statement.position,
@@ -376,17 +366,15 @@ def nondeterministic_defaults_fault(
         f"a statement adds a column whose default differs at each execution ({function}). The"
         " rows on the target would get other values than in their shards\n"
         f"  statement: {sql[:2000]}",
+        "add the column to the target by hand, nullable and without this default; set it in"
+        " the target's rows to the values that they have in their shards; then `replicator"
+        " binlog skip`. A target without a key does not let you find rows that a shard has"
+        " changed since: copy the tables again",
+        "if existing rows may differ from those in the shards: `replicator binlog replace` it"
+        " with the same statement, or `replicator binlog skip` if the target already has the"
+        " column",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        remedies=(
-            "add the column to the target by hand, nullable and without this default; set it in"
-            " the target's rows to the values that they have in their shards; then `replicator"
-            " binlog skip`. A target without a key does not let you find rows that a shard has"
-            " changed since: copy the tables again",
-            "if existing rows may differ from those in the shards: `replicator binlog replace` it"
-            " with the same statement, or `replicator binlog skip` if the target already has the"
-            " column",
-        ),
         about=DdlEvent(
             member.source,
             statement.position,
@@ -405,14 +393,12 @@ def other_values_fault(
         "a statement adds, renames or computes a column that the target already has, and the"
         f" shard's values in it differ from those on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
+        "set the column in this shard's rows on the target to the values that they have in"
+        " the shard, then `replicator binlog skip`",
+        "if it is a generated column: the target can have only one formula. Change the"
+        " formula in the shard, or leave the column out of the target",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        remedies=(
-            "set the column in this shard's rows on the target to the values that they have in"
-            " the shard, then `replicator binlog skip`",
-            "if it is a generated column: the target can have only one formula. Change the"
-            " formula in the shard, or leave the column out of the target",
-        ),
         about=DdlEvent(
             member.source,
             statement.position,

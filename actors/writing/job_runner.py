@@ -29,16 +29,6 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
 """The event of the fault that two rows have the same key."""
-_FAULTS = {
-    WriteOutcome.DUPLICATE: "rows.duplicate",
-    WriteOutcome.REFUSED: "rows.refused",
-    WriteOutcome.UNDECODABLE: "rows.undecodable",
-    WriteOutcome.NO_ROOM: "rows.no-room",
-    WriteOutcome.UNFILTERED: "rows.unfiltered",
-    WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
-}
-"""The faults of the outcomes that are neither transient nor internal."""
-
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
 
@@ -162,48 +152,66 @@ class JobRunner:
         if failed.code in LOGIN_REFUSED:
             return refused_in_executor(self._settings.address, failed.code, failed.message)
         target = self._registry.target_name(failed.target)
-        if failed.code in MISSING_PRIVILEGE:
-            refused: tuple[str, ...] = (
-                f"grant {self._settings.address.user} what the error names (`replicator check`"
-                " shows all that it needs); then `replicator resume`",
-            )
-        else:
-            refused = (
-                "remove what the error names from the target, or change the target's table so"
-                " that it takes the row; then `replicator resume`",
-            )
-        ways = {
-            WriteOutcome.DUPLICATE: _duplicate_remedies(self.held_by(target)),
-            WriteOutcome.UNDECODABLE: (
-                f"fix the cause at the source, so that later rows can be read; then {COPY_ANEW}."
-                " The event itself can't be mended, and rows before it may not be on the target"
-                " yet",
-            ),
-            WriteOutcome.NO_ROOM: (
-                "tell the shards apart by an extracted column in the target's key instead of a"
-                " column mapping (extract-table, extract-schema or extract-source of the route):"
-                f" create the target again with this column, and {COPY_ANEW}",
-                "if the row should not have this value: delete or renumber it in the shard, leave"
-                f" the mapping as it is, and {COPY_ANEW}",
-            ),
-            WriteOutcome.CASCADE_IN_SAFE_MODE: (
-                "remove safe-mode: true from the syncer, let nothing delete rows of parent tables"
-                f" or change their keys while the task copies, and {COPY_ANEW}. SET SESSION"
-                " foreign_key_checks=0 lets you TRUNCATE a parent table",
-            ),
-            WriteOutcome.UNFILTERED: (
-                "write the expression in the task file so that it has a value for this row, too"
-                " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator run"
-                " TASK.yaml --on-changed-rules keep`",
-            ),
-        }
-        return FatalError(
-            _FAULTS[failed.outcome],
-            failed.message,
-            where=self._where(failed, target),
-            scope=of_target(target),
-            remedies=ways.get(failed.outcome, refused),
-        )
+
+        def row_fault(row_event: str, message: str, *remedies: str) -> FatalError:
+            where = self._where(failed, target)
+            return FatalError(row_event, message, *remedies, where=where, scope=of_target(target))
+
+        message, lock = failed.message, self.held_by(target)
+        match failed.outcome:
+            case WriteOutcome.DUPLICATE:
+                return row_fault(
+                    "rows.duplicate", message, *(_duplicate_behind(lock) if lock else _DUPLICATE)
+                )
+            case WriteOutcome.UNDECODABLE:
+                return row_fault(
+                    "rows.undecodable",
+                    message,
+                    f"fix the cause at the source, so that later rows can be read; then"
+                    f" {COPY_ANEW}. The event itself can't be mended, and rows before it may not be"
+                    " on the target yet",
+                )
+            case WriteOutcome.NO_ROOM:
+                return row_fault(
+                    "rows.no-room",
+                    message,
+                    "tell the shards apart by an extracted column in the target's key instead of a"
+                    " column mapping (extract-table, extract-schema or extract-source of the"
+                    f" route): create the target again with this column, and {COPY_ANEW}",
+                    "if the row should not have this value: delete or renumber it in the shard,"
+                    f" leave the mapping as it is, and {COPY_ANEW}",
+                )
+            case WriteOutcome.CASCADE_IN_SAFE_MODE:
+                return row_fault(
+                    "rows.cascade-in-safe-mode",
+                    message,
+                    "remove safe-mode: true from the syncer, let nothing delete rows of parent"
+                    f" tables or change their keys while the task copies, and {COPY_ANEW}. SET"
+                    " SESSION foreign_key_checks=0 lets you TRUNCATE a parent table",
+                )
+            case WriteOutcome.UNFILTERED:
+                return row_fault(
+                    "rows.unfiltered",
+                    message,
+                    "write the expression in the task file so that it has a value for this row, too"
+                    " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator"
+                    " run TASK.yaml --on-changed-rules keep`",
+                )
+            case WriteOutcome.REFUSED if failed.code in MISSING_PRIVILEGE:
+                return row_fault(
+                    "rows.refused",
+                    message,
+                    f"grant {self._settings.address.user} what the error names (`replicator check`"
+                    " shows all that it needs); then `replicator resume`",
+                )
+            case WriteOutcome.REFUSED:
+                return row_fault(
+                    "rows.refused",
+                    message,
+                    "remove what the error names from the target, or change the target's table so"
+                    " that it takes the row; then `replicator resume`",
+                )
+        raise AssertionError(f"{failed.outcome} is no fault of a row")
 
 
 def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
@@ -224,18 +232,18 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
     )
 
 
-def _duplicate_remedies(lock: str) -> tuple[str, ...]:
-    """``lock``: the lock for which rows of the target wait, if any."""
-    if not lock:
-        return (
-            "if both shards have the row: remove or change it in one of them (the change then"
-            " reaches the target, too) or on the target, then `replicator resume`; if rows may"
-            " overwrite each other, set safe-mode: true in the syncer",
-            "if only one shard has the row: it moved while rows of the other shard were held, and"
-            " the task has not applied its deletion yet. Set safe-mode: true in the syncer"
-            " (`replicator stop`, `replicator run`) until `replicator status` shows no lag. Do not"
-            " delete the row on the target: the deletion would then remove the new row",
-        )
+_DUPLICATE = (
+    "if both shards have the row: remove or change it in one of them (the change then reaches the"
+    " target, too) or on the target, then `replicator resume`; if rows may overwrite each other,"
+    " set safe-mode: true in the syncer",
+    "if only one shard has the row: it moved while rows of the other shard were held, and the task"
+    " has not applied its deletion yet. Set safe-mode: true in the syncer (`replicator stop`,"
+    " `replicator run`) until `replicator status` shows no lag. Do not delete the row on the"
+    " target: the deletion would then remove the new row",
+)
+
+
+def _duplicate_behind(lock: str) -> tuple[str, ...]:
     return (
         f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"
         " another, its deletion may be among them. Then set safe-mode: true in the syncer"

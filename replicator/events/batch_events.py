@@ -2,202 +2,148 @@
 
 from __future__ import annotations
 
-from replicator.events.log_event import LogEvent, fields_of
+from replicator.events.log_event import info, warning
 
 BATCH_EVENTS = (
-    LogEvent(
+    warning(
         "target.blocked",
-        "warning",
         "The task holds the rows of a target from now on. All other targets go on",
-        fields=fields_of(
-            "target", fault="the event of the fault; empty where the operator paused the target"
-        ),
-        no_row_lost=(
-            "The task neither writes nor skips any of its rows: the saved positions stay before "
-            "its first held event, and the task reads everything again when the target goes on"
-        ),
+        "target",
+        fault="the event of the fault; empty where the operator paused the target",
+        no_row_lost="The task neither writes nor skips any of its rows: the saved positions stay "
+        "before its first held event, and the task reads everything again when the target goes on",
     ),
-    LogEvent(
+    info(
         "target.resumed",
-        "info",
         "The task writes to the target again, from the saved positions on",
-        fields=fields_of("target"),
+        "target",
     ),
-    LogEvent(
+    warning(
         "target.unwatched",
-        "warning",
-        (
-            "A running task can't see any more whether triggers, events or a TTL of the target "
-            "change rows. It logs this once, until it can"
-        ),
-        fields=fields_of("remedies", reason="what the account may not see, or the server's words"),
-        no_row_lost=(
-            "What the task writes arrives. Give the right back, or look for yourself: what else "
-            "changes rows makes the target differ from its shards, and the task can't notice"
-        ),
+        "A running task can no longer see whether triggers, events or a TTL of the target change "
+        "rows. It logs this once, until it can see it again",
+        "remedies",
+        reason="what the account may not see, or the server's words",
+        no_row_lost="The task's own writes arrive. Give the right back, or look for yourself: what "
+        "else changes rows makes the target differ from its shards, and the task can't notice",
     ),
-    LogEvent(
+    warning(
         "target.lost-commits",
-        "warning",
-        (
-            "The target has less than the task has left there: a watermark of a bucket, or the "
-            "number of the last save, is older. The task has written nothing on top of it, and "
-            "reads everything again from what the target has"
-        ),
-        fields=fields_of(
-            "target",
-            what="the watermark or the number",
-            expected="what the task has left",
-            found="what the target has",
-            bucket="the number of the bucket",
-        ),
-        no_row_lost=(
-            "The task notices it before it writes on top. It reads the rows that the target "
-            "lost again"
-        ),
+        "The target has less than the task has left there: a watermark of a bucket, or the number "
+        "of the last save, is older. The task has written nothing on top of it, and reads "
+        "everything again from what the target has",
+        "target",
+        what="the watermark or the number",
+        expected="what the task has left",
+        found="what the target has",
+        bucket="the number of the bucket",
+        no_row_lost="The task notices it before it writes on top. It reads the rows that the "
+        "target lost again",
     ),
-    LogEvent(
+    warning(
         "batch.retry",
-        "warning",
-        (
-            "The target was unavailable, or other transactions were in the way. The task tries "
-            "the batch again"
-        ),
-        fields=fields_of(
-            "reason",
-            times="since when, and when the next attempt is",
-            seconds="the wait before the next attempt",
-        ),
-        no_row_lost=(
-            "Rows and watermarks are one transaction: the next attempt leaves out what has arrived"
-        ),
+        "The target was unavailable, or other transactions were in the way. The task tries the "
+        "batch again",
+        "reason",
+        times="since when, and when the next attempt is",
+        seconds="the wait before the next attempt",
+        no_row_lost="Rows and watermarks are one transaction: the next attempt leaves out what "
+        "has arrived",
     ),
-    LogEvent(
+    warning(
         "batch.no-executors",
-        "warning",
         "A Spark cluster has no executor for the batch. The batch waits for one",
-        fields=fields_of("reason"),
+        "reason",
         no_row_lost="Rows and watermarks are one transaction, and the batch waits",
     ),
-    LogEvent(
+    warning(
         "batch.spark-failed",
-        "warning",
         "A Spark job of a batch failed. The task tries it again",
-        fields=fields_of("error", attempt="the number of failures in a row"),
-        no_row_lost=(
-            "Rows and watermarks are one transaction: the next attempt leaves out what has arrived"
-        ),
+        "error",
+        attempt="the number of failures in a row",
+        no_row_lost="Rows and watermarks are one transaction: the next attempt leaves out what "
+        "has arrived",
     ),
-    LogEvent(
+    info(
         "batch.extended",
-        "info",
-        (
-            "Rows collide in a batch that ends inside a transaction. The task reads the batch "
-            "again with the whole transaction (rows move between shards), which takes memory "
-            "for the transaction"
-        ),
-        fields=fields_of("reason"),
+        "Rows collide in a batch that ends inside a transaction. The task reads the batch again "
+        "with the whole transaction (rows move between shards), which takes memory for the "
+        "transaction",
+        "reason",
     ),
-    LogEvent(
+    warning(
         "buckets.kept",
-        "warning",
-        (
-            "`writer.buckets` has changed, but the last run did not end in order. The task uses "
-            "the former number until it has been stopped once"
-        ),
-        fields=fields_of(
-            "reason", buckets="the number in use", wanted="the number in the task file"
-        ),
+        "`writer.buckets` has changed, but the last run did not end in order. The task uses the "
+        "former number until it has been stopped once",
+        "reason",
+        buckets="the number in use",
+        wanted="the number in the task file",
         no_row_lost="The watermarks hold for the former number, which the task uses",
     ),
-    LogEvent(
+    warning(
         "rows.missing",
-        "warning",
         "An UPDATE or DELETE did not find rows in the target",
-        fields=fields_of("target", rows="the number of rows", meaning="what this means"),
-        no_row_lost=(
-            "The target is as the shard is now: the task has written a row that an UPDATE did not"
-            " find, and a row to delete is not there. Another writer has changed the target, or a"
-            " position was too early"
-        ),
+        "target",
+        rows="the number of rows",
+        meaning="what this means",
+        no_row_lost="The target is as the shard is now: the task has written a row that an UPDATE "
+        "did not find, and a row to delete is not there. Another writer has changed the target, "
+        "or a position was too early",
     ),
-    LogEvent(
+    info(
         "rows.filtered",
-        "info",
-        (
-            "Expression filters left out changes of a shard since the last such record about "
-            "it, at least a minute ago"
-        ),
-        fields=fields_of(
-            "source",
-            "member",
-            "target",
-            rows="the number of changes",
-            rules="the names of the filters",
-        ),
+        "Expression filters left out changes of a shard since the last such record about it, at "
+        "least a minute ago",
+        "source member target",
+        rows="the number of changes",
+        rules="the names of the filters",
     ),
-    LogEvent(
+    warning(
         "rows.column-left-out",
-        "warning",
-        (
-            "Without coordination, a shard still writes a column that the target has dropped "
-            "and added again for others. The task leaves out its values until the shard makes "
-            "that change, which empties them there, too"
-        ),
-        fields=fields_of("source", "member", "target", "reason", column="the column"),
-        no_row_lost=(
-            "The rows arrive. The column of the target is newer than that of the shard, whose "
-            "values go when the shard drops it, too. If the shard never does, these values are "
-            "missing"
-        ),
+        "Without coordination, a shard still writes a column that the target has dropped and "
+        "added again for others. The task leaves out its values until the shard makes that "
+        "change, which empties them there, too",
+        "source member target reason",
+        column="the column",
+        no_row_lost="The rows arrive. The column of the target is newer than that of the shard, "
+        "whose values go when the shard drops it, too. If the shard never does, these values are "
+        "missing",
     ),
-    LogEvent(
+    info(
         "moved.looked-up",
-        "info",
-        (
-            "The task has looked up, in all shards, tracked keys that the target lacks, and has"
-            " put back the rows that a shard has"
-        ),
-        fields=fields_of("target", keys="the number of keys", rows="the number of rows put back"),
+        "The task has looked up, in all shards, tracked keys that the target lacks, and has put "
+        "back the rows that a shard has",
+        "target",
+        keys="the number of keys",
+        rows="the number of rows put back",
     ),
-    LogEvent(
+    info(
         "moved.later",
-        "info",
-        (
-            "The task can't look up tracked keys now, for example because a schema change is not"
-            " executed yet. It tries again"
-        ),
-        fields=fields_of("target", "reason"),
+        "The task can't look up tracked keys now, for example because a schema change is not "
+        "executed yet. It tries again",
+        "target reason",
     ),
-    LogEvent(
+    info(
         "moved.restarting",
-        "info",
         "The task starts again from its saved state, to look up tracked keys",
     ),
-    LogEvent(
+    warning(
         "moved.shared",
-        "warning",
-        (
-            "Several shards have the same keys: rows move from one to another, or keys collide. "
-            "The target has the row that was changed last. The task logs this when the number "
-            "changes, and once a minute"
-        ),
-        fields=fields_of(
-            "target", keys="the number of keys", examples="some keys with their shards"
-        ),
-        no_row_lost=(
-            "One of the rows is on the target. The task tracks the keys, and puts the other"
-            " shard's row there once the first is deleted"
-        ),
+        "Several shards have the same keys: rows move from one to another, or keys collide. The "
+        "target has the row that was changed last. The task logs this when the number changes, "
+        "and once a minute",
+        "target",
+        keys="the number of keys",
+        examples="some keys with their shards",
+        no_row_lost="One of the rows is on the target. The task tracks the keys, and puts the "
+        "other shard's row there once the first is deleted",
     ),
-    LogEvent(
+    warning(
         "moved.too-many",
-        "warning",
-        (
-            "The task tracks so many keys that looking them up takes long. It logs this once,"
-            " until there are fewer"
-        ),
-        fields=fields_of(keys="the number of keys", limit="the number from which the task warns"),
+        "The task tracks so many keys that looking them up takes long. It logs this once, until "
+        "there are fewer",
+        keys="the number of keys",
+        limit="the number from which the task warns",
         no_row_lost="The task tracks all keys and looks all of them up; it only takes longer",
     ),
 )

@@ -18,19 +18,14 @@ CHECK_WARNINGS = (
     CheckWarning(
         "version",
         "the task does not know this version",
-        (
-            "an event of an unknown server that the task can't read is a fault; the task never "
-            "guesses"
-        ),
+        "an event of an unknown server that the task can't read is a fault; the task never guesses",
     ),
     CheckWarning(
         "binlog_checksum",
         "the source writes events without a checksum (`binlog_checksum` is not CRC32)",
-        (
-            "the task applies what the source sends. A damaged event that doesn't fit its format "
-            "is `source.unreadable`. No replica can notice an event whose values alone have "
-            "changed: set CRC32"
-        ),
+        "the task applies what the source sends. A damaged event that doesn't fit its format "
+        "is `source.unreadable`. No replica can notice an event whose values alone have "
+        "changed: set CRC32",
     ),
     CheckWarning(
         "binlog_expire",
@@ -54,24 +49,18 @@ CHECK_WARNINGS = (
     ),
     CheckWarning(
         "target_privilege",
-        (
-            "the target refuses something in a schema that no table goes to yet, or the check "
-            "could not drop its own table"
-        ),
+        "the target refuses something in a schema that no table goes to yet, or the check "
+        "could not drop its own table",
         "a write that the target refuses is a fault",
     ),
     CheckWarning(
         "hidden_tables",
-        (
-            "routes or block-allow-list name or match schemas that the account could not see if "
-            "they existed. Before a full copy, the check fails for a schema that the account sees "
-            "in part, or can't see although a rule names it without a pattern"
-        ),
-        (
-            "look at this one: only the server knows whether such a table exists. A table that "
-            "gets rows later blocks its target (`member.not-copied`). A table that exists and "
-            "never gets rows again is missing on the target"
-        ),
+        "routes or block-allow-list name or match schemas that the account could not see if "
+        "they existed. Before a full copy, the check fails for a schema that the account sees "
+        "in part, or can't see although a rule names it without a pattern",
+        "look at this one: only the server knows whether such a table exists. A table that "
+        "gets rows later blocks its target (`member.not-copied`). A table that exists and "
+        "never gets rows again is missing on the target",
     ),
     CheckWarning(
         "read_only",
@@ -91,34 +80,24 @@ CHECK_WARNINGS = (
     CheckWarning(
         "target_rows",
         "a target has rows before the full copy into it",
-        (
-            "these rows stay. `on-duplicate-logical` decides about a copied row with the same "
-            "key: by default it blocks the target"
-        ),
+        "these rows stay. `on-duplicate-logical` decides about a copied row with the same "
+        "key: by default it blocks the target",
     ),
     CheckWarning(
         "table_schema",
-        (
-            "the target is missing, or lacks what a later statement may add, a collation of the"
-            " shard, or a column that the shard computes"
-        ),
-        (
-            "rows that don't fit are `rows.no-plan`, a missing target is `target.missing`. A "
-            "computed value follows from the other columns, or is the time of a versioned row. "
-            "The collation that the target has instead distinguishes all texts that the shards "
-            "distinguish"
-        ),
+        "the target is missing, or lacks what a later statement may add, a collation of the"
+        " shard, or a column that the shard computes",
+        "rows that don't fit are `rows.no-plan`, a missing target is `target.missing`. A "
+        "computed value follows from the other columns, or is the time of a versioned row. "
+        "The collation that the target has instead distinguishes all texts that the shards "
+        "distinguish",
     ),
     CheckWarning(
         "schema_of_shard_tables",
-        (
-            "the shards differ, and the task runs without coordination, or later statements may "
-            "make them equal"
-        ),
-        (
-            "the task matches rows by column name. A column that the target lacks is "
-            "`rows.no-plan`; a column that the shard lacks gets the target's default"
-        ),
+        "the shards differ, and the task runs without coordination, or later statements may "
+        "make them equal",
+        "the task matches rows by column name. A column that the target lacks is "
+        "`rows.no-plan`; a column that the shard lacks gets the target's default",
     ),
     CheckWarning(
         "auto_increment_ID",
@@ -133,27 +112,21 @@ CHECK_WARNINGS = (
     CheckWarning(
         "expression_filters",
         "a filter does not fit its table as it is now, or names a table that is not replicated",
-        (
-            "the first rows may have another structure. The task tries the filter with that "
-            "structure; if it does not fit, `rows.filter-unfit` blocks the target"
-        ),
+        "the first rows may have another structure. The task tries the filter with that "
+        "structure; if it does not fit, `rows.filter-unfit` blocks the target",
     ),
     CheckWarning(
         "foreign_keys",
         "the copy creates the target without the foreign keys of the shards",
-        (
-            "the source has checked the rows already. The check fails for keys that change rows "
-            "without logging them"
-        ),
+        "the source has checked the rows already. The check fails for keys that change rows "
+        "without logging them",
     ),
     CheckWarning(
         "storage_engine",
         "the engine of a shard has no consistent snapshots",
-        (
-            "if the table has a key, the binlog corrects what changed during the copy; otherwise "
-            "the task locks the table while it reads. The check fails for a target that can't "
-            "roll back"
-        ),
+        "if the table has a key, the binlog corrects what changed during the copy; otherwise "
+        "the task locks the table while it reads. The check fails for a target that can't "
+        "roll back",
     ),
     CheckWarning(
         "system_versioning",
@@ -168,11 +141,9 @@ CHECK_WARNINGS = (
     CheckWarning(
         "target_triggers",
         "the account can't see the triggers in the schema of a target",
-        (
-            "grant TRIGGER, or look for yourself: a trigger that changes rows makes the target"
-            " differ from its shards, and the task can't notice. The check fails for triggers"
-            " that it sees"
-        ),
+        "grant TRIGGER, or look for yourself: a trigger that changes rows makes the target"
+        " differ from its shards, and the task can't notice. The check fails for triggers"
+        " that it sees",
     ),
     CheckWarning(
         "target_events",

@@ -61,9 +61,34 @@ class LogEvent:
         return frozenset({self.level, self.other_level or self.level})
 
 
-def fields_of(*common: str, **own: str) -> Mapping[str, str]:
-    """Fields by name: ``common`` ones of `COMMON_FIELDS`, and ``own`` ones with their meanings."""
-    return {**{name: COMMON_FIELDS[name] for name in common}, **own}
+def info(name: str, meaning: str, common: str = "", /, **own: str) -> LogEvent:
+    """An event of the level info.
+
+    ``common``: its fields that are in `COMMON_FIELDS`, with spaces between. ``own``: the meanings
+    of its other fields. The functions below take the same.
+    """
+    return LogEvent(name, "info", meaning, _fields(common, own))
+
+
+def debug(name: str, meaning: str, common: str = "", /, **own: str) -> LogEvent:
+    """An event of the level debug."""
+    return LogEvent(name, "debug", meaning, _fields(common, own))
+
+
+def error(name: str, meaning: str, common: str = "", /, **own: str) -> LogEvent:
+    """An event of the level error that is no fault."""
+    return LogEvent(name, "error", meaning, _fields(common, own))
+
+
+def warning(
+    name: str, meaning: str, common: str = "", /, *, no_row_lost: str, **own: str
+) -> LogEvent:
+    """A warning, with the reason why it costs no row."""
+    return LogEvent(name, "warning", meaning, _fields(common, own), no_row_lost)
+
+
+def _fields(common: str, own: Mapping[str, str]) -> Mapping[str, str]:
+    return {**{name: COMMON_FIELDS[name] for name in common.split()}, **own}
 
 
 def fault(
@@ -77,5 +102,5 @@ def fault(
 ) -> LogEvent:
     """The event of a fault, with its section (`FaultSection`)."""
     section = FaultSection(blocks, cause, remedies)
-    fields = fields_of("error", "where", "remedies")
+    fields = _fields("error where remedies", {})
     return LogEvent(name, level, meaning, fields, no_row_lost, fault=section)

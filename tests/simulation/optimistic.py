@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched
-from replicator.sharding.optimistic.answers import SETTLED, Change, answer
+from replicator.sharding.optimistic.answers import SETTLED, Change, TargetState, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -115,6 +115,9 @@ class OptimisticWorld:
             self.kept.pending = None
         self.history = self.loaded()
         self.changes: dict[str, Change[str]] = {}
+        self.kept_due: dict[
+            str, tuple[TargetState[str], tuple[Change[str], ...], dict[str, Place]]
+        ] = {}
         self.ruled: tuple[str, Place, HistoryEntry[str], Ddl] | None = None
         self.batch: list[tuple[Follower, Part]] = []
         self.commits: list[tuple[str, int]] = []
@@ -180,7 +183,13 @@ class OptimisticWorld:
     def due(self, source: Follower) -> dict[str, Place]:
         if self.high(source.name) != (source.low or _NOWHERE):
             return {}
-        return self.history.due(self.members(source.name), self.changes)
+        # Asked for at each step, and most steps change nothing that it depends on.
+        state, known = self.history.state, tuple(self.changes.values())
+        kept = self.kept_due.get(source.name)
+        if kept is None or kept[0] is not state or kept[1] != known:
+            due = self.history.due(self.members(source.name), self.changes)
+            kept = self.kept_due[source.name] = (state, known, due)
+        return kept[2]
 
     def members(self, source: str) -> list[str]:
         return [name for name in self.history.state.members if name.startswith(source)]
@@ -562,7 +571,8 @@ class OptimisticWorld:
         if any(standing.open for standing in members.values()):
             if self.estate.converging and not answered:
                 kinds = {s.open.objection for s in members.values() if s.open}
-                if not kinds <= {"stale", "fill", "type"}:
+                # What else is open waits for one of these.
+                if not kinds & {"stale", "fill", "type"}:
                     raise BrokenError(f"alike in the end, and open: {kinds}")
             return
         for shard in self.estate.shards:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "cli.py", *(p for top in ("actors", "replicator", "config")
                             for p in sorted((ROOT / top).rglob("*.py")))]  # fmt: skip
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "warn", "log"}
-FAULT_MAKERS = {"FatalError", "self._source_fault"}
+FAULT_MAKERS = {"FatalError", "self._source_fault", "row_fault"}
 EXPANDED = {
     "self._logged()": {field.name for field in fields(CopyStatus)} - {"state"} | {"seconds"}
 }
@@ -150,7 +150,7 @@ def faults() -> frozenset[str]:
         for file in FILES
         for node in nodes(file)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in FAULT_MAKERS
-        # What the maker of a source's faults is told by its callers.
-        if ast.unparse(node.args[0]) != "failover_event"
+        # What such a maker is given by its callers.
+        if ast.unparse(node.args[0]) not in ("failover_event", "row_event")
         for event in texts(node.args[0], tree(file), f"{file.relative_to(ROOT)}:{node.lineno}")
     )

@@ -36,7 +36,12 @@ from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.alters import NoAlterError, derived_alter
+from replicator.sharding.optimistic.alters import (
+    NoAlterError,
+    alter_table,
+    derived_alter,
+    tried_on_a_copy,
+)
 from replicator.sharding.optimistic.answers import (
     Change,
     JoinVerdict,
@@ -313,13 +318,11 @@ class OptimisticAnswers:
             "a schema change of a shard conflicts with the structures of the other shards, and"
             f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
             f"  statement: {opened.sql[:2000]}",
+            "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
+            " stop`, `replicator run`: the statement then waits for your answer, and only its"
+            " shard is held",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
-            remedies=(
-                "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
-                " stop`, `replicator run`: the statement then waits for your answer, and only its"
-                " shard is held",
-            ),
         )
 
     # The answer.
@@ -445,20 +448,21 @@ class OptimisticAnswers:
         try:
             assert verdict.before is not None
             assert verdict.after is not None
-            alter = derived_alter(
+            actions = derived_alter(
                 verdict.before,
                 verdict.after,
                 present,
                 [table for table in members if table is not None],
-                target,
                 verdict.converted,
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
+        alter = alter_table(target, actions)
         if not alter:
             return verdict, ()
-        parsed = classify(alter, default_schema=target.schema)
-        if await self._rehearsal.refused(target, [parsed], NO_CONTEXT):
+        tried = alter_table(target, tried_on_a_copy(actions))
+        parsed = [classify(tried, default_schema=target.schema)] if tried else []
+        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
             reason = f"the target refuses the change that would make it fit: {alter}"
             return left_open(state, put, Objection.REFUSED, reason), ()
         return verdict, (alter,)

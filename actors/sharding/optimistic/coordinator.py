@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import anyio
 
 from actors.lock_state import ShardStatement
-from actors.sharding.coordination import CoordinationTools, OpenLock, Unit, Way
+from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit, Way
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
@@ -25,7 +25,7 @@ LOOK_SECONDS = 1.0
 """Seconds between two checks whether a delayed release is possible."""
 
 
-class OptimisticCoordinator:
+class OptimisticCoordinator(Coordination):
     """Makes the groups, restarts sources whose held rows may be applied, and executes the
     operator's answers.
 
@@ -77,12 +77,6 @@ class OptimisticCoordinator:
             self._answers,
         )
         return group
-
-    def began(self, unit: Unit) -> None:
-        """Groups start when they are first needed."""
-
-    async def before_restart(self) -> None:
-        """Nothing is waited for."""
 
     async def ended(self, unit: Unit) -> None:
         """Save the releases of a source: everything that it read is applied, and no rows are in

@@ -221,9 +221,10 @@ class OptimisticGroup(GroupActor):
             "ddl.move-in",
             f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
             f" {effect.target}, and the rows that it holds are on its former target",
+            MOVED_ROWS,
+            COPY_ANEW,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
-            remedies=(MOVED_ROWS, COPY_ANEW),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
@@ -232,9 +233,9 @@ class OptimisticGroup(GroupActor):
         return FatalError(
             "ddl.several-tables",
             f"one statement changes the target {target} more than once: {statement.sql[:500]}",
+            COPY_ANEW,
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
-            remedies=(COPY_ANEW,),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 

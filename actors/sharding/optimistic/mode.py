@@ -3,9 +3,15 @@ others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.coordination import (
+    Coordination,
+    CoordinationTools,
+    ShardMode,
+    WriterRules,
+    WriterTools,
+)
 from actors.sharding.optimistic.answers import (
     OptimisticAnswers,
     dump_answer,
@@ -13,32 +19,18 @@ from actors.sharding.optimistic.answers import (
     saved_histories,
 )
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
-from actors.task_setup import ColumnsOf
-from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.answers import AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.decisions import DecisionRecord
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry
 
 
-class OptimisticMode:
+class OptimisticMode(ShardMode):
     """The mode in which no shard waits for another."""
 
-    equal_structures = False
     joins_structures = True
-    holds_rows = True
-    connects_shards = False
     lets_shards_leave = True
-    drops_databases = False
-
-    async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
-        """Several shards decide nothing together."""
-        return ()
 
     def has_places(self, entry: str) -> bool:
         """An open statement has one, and a release has those from which rows are held."""
@@ -60,24 +52,11 @@ class OptimisticMode:
         entry = HistoryEntry(EntryKind.LEFT, gone[0], gone=gone)
         await AnswerStore(meta).add(target, gone[0], dump_answer(entry))
 
-    def first_groups(
-        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
-    ) -> Mapping[TableName, GroupState[TableName]]:
-        """A group starts with the state that its releases have."""
-        return {}
-
-    def writer_rules(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-        columns: ColumnsOf,
-        *,
-        strict: bool,
-    ) -> WriterRules:
+    def writer_rules(self, tools: WriterTools) -> WriterRules:
         """The answers: the rule decides each statement when it reaches its target."""
-        answers = OptimisticAnswers(registry, meta, target, executor, strict=strict)
+        answers = OptimisticAnswers(
+            tools.registry, tools.meta, tools.target, tools.executor, strict=tools.strict
+        )
         return WriterRules(answers, answers)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:

@@ -162,9 +162,10 @@ class PessimisticGroup(GroupActor):
                     f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
                     f" target {effect.target}, and the rows that it holds are on its former"
                     " target",
+                    MOVED_ROWS,
+                    *ways,
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    remedies=(MOVED_ROWS, *ways),
                     about=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
@@ -204,9 +205,9 @@ class PessimisticGroup(GroupActor):
                 raise FatalError(
                     "ddl.history",
                     str(error),
+                    *ways,
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    remedies=ways,
                     about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
@@ -316,16 +317,14 @@ class PessimisticGroup(GroupActor):
             "ddl.not-supported",
             f"{effect.table} comes as a shard of {target}, which foreign keys tie to other targets,"
             f" and the task can't take it: {reason}",
+            "if other shards change to this structure by statements that the task has still to"
+            " read: `replicator resume`",
+            "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
+            " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
+            " of the other shards",
+            COPY_ANEW,
             where=where,
             scope=of_target(target),
-            remedies=(
-                "if other shards change to this structure by statements that the task has still to"
-                " read: `replicator resume`",
-                "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
-                " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
-                " of the other shards",
-                COPY_ANEW,
-            ),
             about=self._event(statement, OverrideAction.SKIP),
         )
 
@@ -336,9 +335,9 @@ class PessimisticGroup(GroupActor):
             f"{name} changes, which was dropped before the task first read the tables of its"
             f" source: foreign keys tie its target {target} to others, and the task does not know"
             " which tables they connected it with",
+            COPY_ANEW,
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
-            remedies=(COPY_ANEW,),
         )
 
     def _leave(self, name: TableName, at: Place) -> None:
@@ -381,18 +380,16 @@ class PessimisticGroup(GroupActor):
             "ddl.create-differs",
             f"the new shard {effect.table} has another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
+            "if the other shards change to this structure by statements that the task has"
+            " still to read: `replicator resume`",
+            "to give it the structure of the others: at the source, DROP it and CREATE it"
+            " like them; skip this statement with `replicator binlog skip` (it stays in the"
+            " binlog), then `replicator resume`. The rows that the first table got must fit"
+            f" {effect.target} by column name: add the columns that only they have to the"
+            " target, and drop these columns when the rows have been applied",
+            *ways,
             where=where,
             scope=of_target(self.registry.target_name(self.target)),
-            remedies=(
-                "if the other shards change to this structure by statements that the task has"
-                " still to read: `replicator resume`",
-                "to give it the structure of the others: at the source, DROP it and CREATE it"
-                " like them; skip this statement with `replicator binlog skip` (it stays in the"
-                " binlog), then `replicator resume`. The rows that the first table got must fit"
-                f" {effect.target} by column name: add the columns that only they have to the"
-                " target, and drop these columns when the rows have been applied",
-                *ways,
-            ),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
@@ -460,9 +457,9 @@ class PessimisticGroup(GroupActor):
                 "ddl.several-tables",
                 "one RENAME statement renames several tables of a sharding group. Their order"
                 " matters, and other shards can't make the same change at the same moment",
+                *ways,
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
-                remedies=ways,
                 about=self._event(statement, OverrideAction.REPLACE),
             )
 

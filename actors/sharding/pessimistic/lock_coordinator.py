@@ -11,7 +11,7 @@ import structlog
 
 from actors.actor import Actor
 from actors.lock_state import LockHistory, ShardStatement, record_of
-from actors.sharding.coordination import CoordinationTools, OpenLock, Unit
+from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
@@ -26,9 +26,8 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import TableName
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
-from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 
@@ -39,7 +38,7 @@ GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
 
-class LockCoordinator(Actor[LockMessage]):
+class LockCoordinator(Actor[LockMessage], Coordination):
     """Evaluates a target's lock whenever one of its groups changes.
 
     An agreed item is decided, saved, and executed once the writer has applied all older rows.
@@ -383,10 +382,6 @@ class LockCoordinator(Actor[LockMessage]):
         # An event without a time has 0.
         times = [item.event.statement.timestamp for item in items]
         return min(filter(None, times), default=None)
-
-    def differences(self) -> Mapping[TableName, Differences[Member]]:
-        """None: the shards of a target are to be alike."""
-        return {}
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError."""

@@ -6,45 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from actors.lock_state import first_groups, histories
 from actors.messages import DdlItem
-from actors.sharding.coordination import Coordination, CoordinationTools, WriterRules
+from actors.sharding.coordination import (
+    Coordination,
+    CoordinationTools,
+    ShardMode,
+    WriterRules,
+    WriterTools,
+)
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
-from actors.task_setup import ColumnsOf
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.fills import TargetFills
 
 
-class PessimisticMode:
+class PessimisticMode(ShardMode):
     """The mode whose locks wait for all shards."""
 
     equal_structures = True
-    joins_structures = False
-    holds_rows = True
     connects_shards = True
-    lets_shards_leave = False
-    drops_databases = False
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """The decisions of all locks so far."""
         return await DecisionStore(meta).load()
-
-    def has_places(self, entry: str) -> bool:
-        """An entry has no positions."""
-        return False
-
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """The target's defaults decide."""
-        return {}
-
-    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
-        """Nothing is saved of them but what the checkpoint has."""
 
     def first_groups(
         self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
@@ -52,16 +39,7 @@ class PessimisticMode:
         """Each at the version that its target has by the saved decisions."""
         return first_groups(decided, members)
 
-    def writer_rules(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-        columns: ColumnsOf,
-        *,
-        strict: bool,
-    ) -> WriterRules:
+    def writer_rules(self, tools: WriterTools) -> WriterRules:
         """None: statements and rows reach the writer only where all shards agree on them."""
         return WriterRules(_Agreed(), _Agreed())
 

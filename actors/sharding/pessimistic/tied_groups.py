@@ -97,9 +97,9 @@ def not_a_family(family: Iterable[TableName]) -> FatalError:
         "target.keys-differ",
         f"foreign keys do not tie {names} as they did when the task coordinated their schema"
         " changes: the task does not know the order of these changes",
+        COPY_ANEW,
         where=f"targets {names}",
         scope=of_target(*family),
-        remedies=(COPY_ANEW,),
     )
 
 

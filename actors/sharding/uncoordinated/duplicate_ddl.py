@@ -124,9 +124,10 @@ class DuplicateDdl:
                     " them have not made all schema changes of the others yet. After the move,"
                     " the task could not tell these changes from new ones\n"
                     f"  statement: {item.statement.sql[:2000]}",
+                    MOVED_ROWS,
+                    COPY_ANEW,
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
-                    remedies=(MOVED_ROWS, COPY_ANEW),
                     about=DdlEvent(
                         item.source, item.statement.position, (OverrideAction.SKIP.value,)
                     ),
@@ -186,9 +187,9 @@ def _refuse_unlike(
             "a shard is replaced by a table of another structure, which does not fit the target"
             f" that it shares with other shards: {error}\n"
             f"  statement: {item.effect.sql[:2000]}",
+            "change the target so that the new table fits, then `replicator resume`",
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
-            remedies=("change the target so that the new table fits, then `replicator resume`",),
             about=DdlEvent(
                 member.source,
                 item.statement.position,
@@ -257,13 +258,11 @@ def _unclear(
         " target needs; or other shards have already made this change with other statements, and"
         " it would remove newer values\n"
         f"  statement: {item.effect.sql[:2000]}",
+        "if the target already has this change, or must not get it: `replicator binlog skip`",
+        "if it is a further change: `replicator binlog replace` it with the same statement."
+        " The target then executes it for the rows of all shards",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
-        remedies=(
-            "if the target already has this change, or must not get it: `replicator binlog skip`",
-            "if it is a further change: `replicator binlog replace` it with the same statement."
-            " The target then executes it for the rows of all shards",
-        ),
         about=DdlEvent(
             member.source,
             item.statement.position,

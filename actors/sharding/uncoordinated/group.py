@@ -154,9 +154,10 @@ class UncoordinatedGroup(GroupActor):
         raise FatalError(
             "ddl.move-in",
             f"a RENAME would move shards to another target, and {reason}: {statement.sql[:500]}",
+            MOVED_ROWS,
+            COPY_ANEW,
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
-            remedies=(MOVED_ROWS, COPY_ANEW),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
@@ -203,9 +204,9 @@ class UncoordinatedGroup(GroupActor):
             "ddl.several-tables",
             f"one statement changes the target {effect.target} more than once:"
             f" {statement.sql[:500]}",
+            COPY_ANEW,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
-            remedies=(COPY_ANEW,),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 

@@ -2,81 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-
 from actors.actor import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
-    OpenLock,
+    ShardMode,
     Unit,
     WriterRules,
+    WriterTools,
 )
 from actors.sharding.group import GroupActor
 from actors.sharding.uncoordinated.change_histories import ChangeHistories
 from actors.sharding.uncoordinated.duplicate_ddl import DuplicateDdl
 from actors.sharding.uncoordinated.group import UncoordinatedGroup
 from actors.sharding.uncoordinated.recreated_columns import RecreatedColumns
-from actors.task_setup import ColumnsOf
-from replicator.downstream.ddl.ddl_execution import DdlExecutor
-from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.decisions import DecisionRecord
-from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.items import GroupState
-from replicator.sharding.optimistic.differences import Differences
-from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.pessimistic.lock import UnlockError
-from replicator.watermark import Place
 
 
-class UncoordinatedMode:
+class UncoordinatedMode(ShardMode):
     """The mode without locks."""
 
-    equal_structures = False
-    joins_structures = False
     holds_rows = False
-    connects_shards = False
-    lets_shards_leave = False
     drops_databases = True
 
-    async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
-        """Nothing is decided by several shards."""
-        return ()
-
-    def has_places(self, entry: str) -> bool:
-        """An entry names no places."""
-        return False
-
-    async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
-        """The target's defaults decide."""
-        return {}
-
-    async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:
-        """Nothing is saved of them but what the checkpoint has."""
-
-    def first_groups(
-        self, decided: Iterable[DecisionRecord], members: Iterable[tuple[TableName, TableName]]
-    ) -> Mapping[TableName, GroupState[TableName]]:
-        """A group counts its own statements, from none."""
-        return {}
-
-    def writer_rules(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-        columns: ColumnsOf,
-        *,
-        strict: bool,
-    ) -> WriterRules:
+    def writer_rules(self, tools: WriterTools) -> WriterRules:
         """By the histories of the targets: what a target has had already is not executed again."""
-        histories = ChangeHistories(registry, meta, target)
+        histories = ChangeHistories(tools.registry, tools.meta, tools.target)
         return WriterRules(
-            DuplicateDdl(registry, executor, histories, columns), RecreatedColumns(histories)
+            DuplicateDdl(tools.registry, tools.executor, histories, tools.columns),
+            RecreatedColumns(histories),
         )
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
@@ -85,7 +41,7 @@ class UncoordinatedMode:
         return Uncoordinated(tools.registry, tools.writer.mailbox)
 
 
-class Uncoordinated:
+class Uncoordinated(Coordination):
     """Executes every statement in stream order; no source ever waits for another.
 
     With ``keep_databases``, DROP DATABASE is never executed.
@@ -101,9 +57,6 @@ class Uncoordinated:
         self._registry = registry
         self._writer = writer
         self._keep_databases = keep_databases
-
-    async def run(self) -> None:
-        """Nothing is left to do beside the sources."""
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """A group that counts the statements that were executed."""
@@ -122,31 +75,6 @@ class Uncoordinated:
             low_watermark=unit.low_watermarks.get(target),
             keep_databases=self._keep_databases,
         )
-
-    def began(self, unit: Unit) -> None:
-        """Groups start when they are first needed."""
-
-    async def before_restart(self) -> None:
-        """No source is ever restarted."""
-
-    async def ended(self, unit: Unit) -> None:
-        """Nothing is kept."""
-
-    def open_items(self, source: str) -> Collection[Place]:
-        """No DDL is ever left open."""
-        return ()
-
-    def open_targets(self, source: str) -> Collection[int]:
-        """No DDL is ever left open."""
-        return ()
-
-    def open_locks(self) -> Sequence[OpenLock]:
-        """Nothing ever waits."""
-        return ()
-
-    def differences(self) -> Mapping[TableName, Differences[Member]]:
-        """None: the shards of a target are to be alike."""
-        return {}
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""

@@ -80,10 +80,8 @@ def _belongs_elsewhere(
         f"{member} has written rows with the former {former.part}, and the target has another"
         f" column of this name now. The target has made a change{brought} that this shard had not"
         " made yet, so the values would go into the wrong column",
+        f"make the change on the shard, then {COPY_ANEW}. Next time, let no shard write"
+        " between the change of the first shard and that of the last",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),
-        remedies=(
-            f"make the change on the shard, then {COPY_ANEW}. Next time, let no shard write"
-            " between the change of the first shard and that of the last",
-        ),
     )

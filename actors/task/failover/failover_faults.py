@@ -119,7 +119,7 @@ class Failover:
         return FatalError(
             failover_event,
             message,
+            *remedies,
             where=f"source {self.source}, after {self.position}{executed}",
             scope=of_source(self.source),
-            remedies=remedies,
         )

@@ -248,7 +248,7 @@ def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
         f"rows of {target} that moved between shards may be missing: its key has changed"
         f" ({error}) since the task recorded which keys several shards may have. The task can't"
         " look these keys up in the other shards any more",
+        COPY_ANEW,
         where=f"target {target}",
         scope=of_target(target),
-        remedies=(COPY_ANEW,),
     )

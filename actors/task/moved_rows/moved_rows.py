@@ -273,10 +273,8 @@ def _refused(target: TableName, text: str) -> FatalError:
     return FatalError(
         "rows.refused",
         f"the target refuses a row that one shard deleted and another shard has: {text}",
+        "remove what the error names from the target, or change the target's table so that it"
+        " takes the row; then `replicator resume`",
         where=f"target {target}",
         scope=of_target(target),
-        remedies=(
-            "remove what the error names from the target, or change the target's table so that it"
-            " takes the row; then `replicator resume`",
-        ),
     )

@@ -279,4 +279,10 @@ def recopy_wanted(
             f"a schema change of {', '.join(sorted(names & changing))} waits or is executed: let it"
             f" end first (`replicator show-ddl-locks {status.task}`)"
         )
+    blocked = {part.name for part in status.blocked if part.kind == "source"}
+    if missing := sorted(blocked & {s for target in targets for s in known[target]}):
+        raise ValueError(
+            f"the source {', '.join(missing)} is blocked, so the targets would lack its rows: end"
+            f" that first (`replicator status {status.task}` has the remedies)"
+        )
     return targets

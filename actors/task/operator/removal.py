@@ -114,11 +114,9 @@ async def _drop(target: Connection, meta_schema: str, task: str) -> None:
             f" more than {LOCK_SECONDS} seconds. It belongs to an earlier run whose end the"
             " target has not noticed, or to a backup. The task is only partly removed, and can't"
             " run until you remove the rest",
+            "wait, or KILL its connection (information_schema.INNODB_TRX has its"
+            " trx_mysql_thread_id), then remove the task again",
             where=f"the meta-schema {meta_schema} of the target",
-            remedies=(
-                "wait, or KILL its connection (information_schema.INNODB_TRX has its"
-                " trx_mysql_thread_id), then remove the task again",
-            ),
         ) from error
 
 

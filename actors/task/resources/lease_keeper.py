@@ -157,10 +157,8 @@ def lease_lost(error: LeaseLostError) -> FatalError:
     return FatalError(
         "task.lease-lost",
         f"{error}. This process has written nothing since then, and runs the task no longer",
+        "if the other process should run the task, do nothing",
+        "to run it here: `replicator stop` on the other host, then `replicator run` here",
         where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
-        remedies=(
-            "if the other process should run the task, do nothing",
-            "to run it here: `replicator stop` on the other host, then `replicator run` here",
-        ),
         recovery=Recovery.NONE,
     )

@@ -42,13 +42,11 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
             f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
             " other columns: another program created it (TiDB Data Migration has tables with"
             " these names, too), or another version of this program",
+            "give the task another `name:`, or another `meta-schema:`, in the task file;"
+            " `replicator stop`, `replicator run`",
+            "if another version of replicator made it: go on with that version. Or start over:"
+            " drop the task's meta tables, empty the targets, `replicator run`",
             where=f"the meta-schema {meta_schema} of the target",
-            remedies=(
-                "give the task another `name:`, or another `meta-schema:`, in the task file;"
-                " `replicator stop`, `replicator run`",
-                "if another version of replicator made it: go on with that version. Or start over:"
-                " drop the task's meta tables, empty the targets, `replicator run`",
-            ),
         )
     found = await leftovers(connection, meta_schema, task)
     if not found.whole:
@@ -90,13 +88,11 @@ async def refuse_removed(task: Task) -> None:
         "task.removed",
         f"the meta tables of task {task.name} were removed while it ran. This process ends, and"
         " does not start over by itself",
+        "to start over: empty the targets, then `replicator run` (with task-mode: all or full;"
+        " with incremental, set meta: of every instance)",
+        "to go on where the task was: restore all of its meta tables from a backup of the"
+        " same moment as the targets, then `replicator run`",
         where=f"the meta-schema {task.meta_schema} of the target",
-        remedies=(
-            "to start over: empty the targets, then `replicator run` (with task-mode: all or full;"
-            " with incremental, set meta: of every instance)",
-            "to go on where the task was: restore all of its meta tables from a backup of the"
-            " same moment as the targets, then `replicator run`",
-        ),
         recovery=Recovery.NONE,
     )
 
@@ -123,8 +119,8 @@ def source_leftovers(
             "task.leftovers",
             f"the meta tables of task {task} have no checkpoint of {_listed(lost)}, although its"
             " rows were copied. From any other position rows would be missing",
+            *_remedies("records"),
             where=where,
-            remedies=_remedies("records"),
         )
     if saved.all and not saved.all & {*sources}:
         return FatalError(
@@ -132,13 +128,11 @@ def source_leftovers(
             f"the meta tables of task {task} belong to the sources {_listed(saved.all)}, but the"
             f" task file has {_listed(sources)}: another task has the same name, or the sources"
             " were renamed",
+            "if it is another task: give it another `name:` in the task file",
+            "if the sources are the same: give them their former source-id again",
+            "to forget the former task: `replicator stop`, `replicator remove`"
+            " TASK.yaml, empty the targets, then `replicator run`",
             where=where,
-            remedies=(
-                "if it is another task: give it another `name:` in the task file",
-                "if the sources are the same: give them their former source-id again",
-                "to forget the former task: `replicator stop`, `replicator remove`"
-                " TASK.yaml, empty the targets, then `replicator run`",
-            ),
         )
     return None
 
@@ -149,8 +143,8 @@ def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
         f"the meta tables of task {task} are incomplete: {_listed(found.missing)} missing, while"
         f" {_listed(found.filled)} have what an earlier run saved. A start from these would lose"
         " or duplicate rows",
+        *_remedies("tables"),
         where=f"the meta-schema {meta_schema} of the target",
-        remedies=_remedies("tables"),
     )
 
 

@@ -170,8 +170,9 @@ class TaskSpark:
             raise FatalError(
                 "spark.executors",
                 str(error),
+                *error.remedies,
+                "then `replicator stop` and `replicator run`",
                 where=where,
-                remedies=(*error.remedies, "then `replicator stop` and `replicator run`"),
             ) from error
         except _SPARK_FAILED as error:
             if self._had_context:
@@ -181,9 +182,7 @@ class TaskSpark:
             raise FatalError(
                 "spark.not-started",
                 f"Spark does not start: {without_stack(error)}",
+                "correct spark.master and spark.conf in the task file, then `replicator run`",
+                "if the machine lacked memory, `replicator resume` tries again",
                 where=where,
-                remedies=(
-                    "correct spark.master and spark.conf in the task file, then `replicator run`",
-                    "if the machine lacked memory, `replicator resume` tries again",
-                ),
             ) from error

@@ -209,12 +209,10 @@ async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
         "task.rules-changed",
         "the task can copy a target again only after the full copy of all sources. The copy of"
         f" these has not finished: {', '.join(unfinished)}",
+        "restore the former rules, let the copy finish, and then change the rules",
+        f"copy everything again by the new rules: `replicator stop {meta.task}`, `replicator"
+        " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
         where=f"source {unfinished[0]}",
-        remedies=(
-            "restore the former rules, let the copy finish, and then change the rules",
-            f"copy everything again by the new rules: `replicator stop {meta.task}`, `replicator"
-            " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
-        ),
     )
 
 
@@ -257,6 +255,6 @@ def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> Fat
         "the rules of the task file have changed, and the target has rows that were written by"
         f" the former rules: {'; '.join(parts)}. Later changes would not find these rows, or"
         " would overwrite rows of other shards",
+        *tuple(remedies),
         where=f"source {next(iter(found))}",
-        remedies=tuple(remedies),
     )

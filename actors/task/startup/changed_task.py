@@ -93,12 +93,10 @@ def _other_mode(meta: MetaStore, checkpoint: Checkpoint, reason: str) -> FatalEr
         f' {checkpoint.source} was saved with "{checkpoint.shard_mode}", and {reason}. The two'
         " modes count the schema changes of a target differently, so rows would be lost or"
         " duplicated",
+        f'set shard-mode: "{checkpoint.shard_mode}" again, and run the task until `replicator'
+        " show-ddl-locks` shows nothing open, `replicator status` nothing blocked, the lag is 0"
+        " and all shards of each target are alike; `replicator stop`, then set the new mode",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
-        remedies=(
-            f'set shard-mode: "{checkpoint.shard_mode}" again, and run the task until `replicator'
-            " show-ddl-locks` shows nothing open, `replicator status` nothing blocked, the lag is 0"
-            " and all shards of each target are alike; `replicator stop`, then set the new mode",
-        ),
     )
 
 
@@ -124,13 +122,13 @@ def refuse_missed(
             "source.missed-ddl",
             f"the target {name} got its schema change number {missed[0]} while source {source}"
             " was not in the task file. The source's older rows no longer fit, and would be lost",
-            where=f"source {source}"
-            + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else ""),
-            scope=of_source(source),
-            remedies=(
-                "remove the source from the task file again, and start the task",
-                COPY_ANEW,
+            "remove the source from the task file again, and start the task",
+            COPY_ANEW,
+            where=(
+                f"source {source}"
+                + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else "")
             ),
+            scope=of_source(source),
         )
 
 
@@ -160,12 +158,10 @@ def refuse_unfinished(
         f"the {what} of source {checkpoint.source} have changed"
         f" ({'; '.join(texts[:_SHOWN])}{more}) while {reason}. The task must first finish what it"
         f" has read by the former {what}",
+        "restore the former routes, block-allow-list and filters, and run the task until"
+        " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing"
+        f" blocked, and the lag is 0; `replicator stop`, then change the {what}",
         where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
-        remedies=(
-            "restore the former routes, block-allow-list and filters, and run the task until"
-            " `replicator show-ddl-locks` shows nothing open, `replicator status` nothing"
-            f" blocked, and the lag is 0; `replicator stop`, then change the {what}",
-        ),
     )
 
 

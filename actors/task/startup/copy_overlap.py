@@ -48,11 +48,9 @@ async def hand_over(
                 "copy.unfinished",
                 f"the full copy of source {source} has not finished, so the task can't follow its"
                 " binlog yet",
+                "set `task-mode: all` in the task file, `replicator stop`, and start the task"
+                " again: the copy goes on where it ended",
                 where=f"source {source}",
-                remedies=(
-                    "set `task-mode: all` in the task file, `replicator stop`, and start the task"
-                    " again: the copy goes on where it ended",
-                ),
             )
         if deferred - blocked:
             until.setdefault(source, UNTIL_COPIED)

@@ -74,12 +74,10 @@ def _unreadable(
         f"{fault.message}\n"
         "  The task found this while it looked for schema changes after the start position. It"
         " has applied nothing yet.",
+        "remove the cause at the source, then `replicator resume`",
+        f"{COPY_ANEW}; starting after the event would lose the rows before it",
         where=fault.where,
         scope=of_source(setup.source),
-        remedies=(
-            "remove the cause at the source, then `replicator resume`",
-            f"{COPY_ANEW}; starting after the event would lose the rows before it",
-        ),
     )
 
 

@@ -96,12 +96,10 @@ def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
         "source.check-failed",
         f"the task can't follow source {source} any more: "
         + "; ".join(f"{result.finding} ({result.name})" for result in failed),
+        *dict.fromkeys(way for result in failed for way in result.remedies),
+        "when that is done, `replicator resume`",
         where=f"source {source}",
         scope=of_source(source),
-        remedies=(
-            *dict.fromkeys(way for result in failed for way in result.remedies),
-            "when that is done, `replicator resume`",
-        ),
     )
 
 

@@ -119,12 +119,10 @@ async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableNam
             f"the target {name} has {found} rows, but the task has copied {copied}: another program"
             " writes to it. A shard dropped its primary key during the copy, so the task has to"
             " empty the target and to copy all its shards again, and the other rows would be lost",
+            "stop the other program, and copy its rows to another table if you need them. Then"
+            f" TRUNCATE TABLE {name.quoted} on the target's server, and `replicator resume`",
             where=f"target {name}",
             scope=of_target(name),
-            remedies=(
-                "stop the other program, and copy its rows to another table if you need them. Then"
-                f" TRUNCATE TABLE {name.quoted} on the target's server, and `replicator resume`",
-            ),
         )
 
 

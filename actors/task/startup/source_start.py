@@ -178,11 +178,9 @@ def _from_checkpoint(
             "source.no-start",
             f"source {setup.source} was copied while it wrote no binlog, so the task does not"
             " know from where to follow it",
+            "copy it again: turn its binlog on, empty the targets, and start with"
+            " `replicator run --remove-meta` and `task-mode: all`",
             where=f"source {setup.source}",
-            remedies=(
-                "copy it again: turn its binlog on, empty the targets, and start with"
-                " `replicator run --remove-meta` and `task-mode: all`",
-            ),
         )
     members = _join_members(registry, checkpoint)
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
@@ -325,11 +323,9 @@ async def _named_start(
             "source.no-start",
             f"source {setup.source} has no checkpoint, and the task file does not say where to"
             " start",
+            f"give the instance a start: meta: {{{end}}} is the source's current end; the"
+            " target must already have the rows written before",
             where=f"source {setup.source}",
-            remedies=(
-                f"give the instance a start: meta: {{{end}}} is the source's current end; the"
-                " target must already have the rows written before",
-            ),
         )
     if meta.start_time is not None:
         found_at = await position_at(setup, upstream, server, meta.start_time)

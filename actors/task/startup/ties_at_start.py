@@ -107,9 +107,9 @@ def _unconnected(member: Member, family: Iterable[TableName]) -> FatalError:
         "target.keys-differ",
         f"{member} was renamed or dropped before the task first read the foreign keys of its"
         " source: the task does not know which tables they connected it with",
+        COPY_ANEW,
         where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
         scope=of_target(*family),
-        remedies=(COPY_ANEW,),
     )
 
 
@@ -118,13 +118,11 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
         "target.keys-differ",
         f"foreign keys change rows of {member} without writing that to the binlog, and the target"
         f" can't make the same changes to the rows of {name}: {obstacle}",
+        way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
+        "if the application changes the child's rows itself, before those of the parent:"
+        " ignore-checking-items: [foreign_keys] in the task file",
         where=f"{member}, target {name}",
         scope=of_target(name),
-        remedies=(
-            way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
-            "if the application changes the child's rows itself, before those of the parent:"
-            " ignore-checking-items: [foreign_keys] in the task file",
-        ),
     )
 
 

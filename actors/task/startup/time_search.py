@@ -80,8 +80,8 @@ def _no_start(
         "source.no-start",
         f"the task can't follow source {setup.source} from {moment:%Y-%m-%d %H:%M:%S} UTC on:"
         f" {why}",
+        *(remedies or ("name an earlier time",)),
         where=f"source {setup.source}",
-        remedies=remedies or ("name an earlier time",),
     )
 
 

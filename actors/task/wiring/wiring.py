@@ -23,6 +23,7 @@ from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
     WriterRules,
+    WriterTools,
 )
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
@@ -143,7 +144,7 @@ async def wire(
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
     executor = DdlExecutor(resources.ddl, meta)
     strict = task.strict_optimistic_shard_mode
-    rules = mode.writer_rules(registry, meta, resources.ddl, executor, columns, strict=strict)
+    rules = mode.writer_rules(WriterTools(registry, meta, resources.ddl, executor, columns, strict))
     runner = _runner(resources, executor, rules)
     coordination: Coordination
 

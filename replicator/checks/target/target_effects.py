@@ -230,7 +230,7 @@ async def _times_to_live(
                 raise
             grant = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
             finding = f"the account can't see whether {name} has a TTL: {error_text(error)}"
-            unseen.append(_PLACE.warning(TARGET_EVENTS, finding, grant))
+            unseen.append(_PLACE.warning("target_events", finding, grant))
             continue
         if _TTL.search(str(shown[0][1])) is not None:
             results.append(

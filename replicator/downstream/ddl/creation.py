@@ -73,7 +73,7 @@ class TargetNotCreatedError(Exception):
     ``code`` is the server's error number, 0 where it was not asked.
     """
 
-    def __init__(self, message: str, *, code: int, statement: str, remedies: tuple[str, ...]):
+    def __init__(self, message: str, *remedies: str, code: int, statement: str):
         super().__init__(message)
         self.message = message
         self.code = code
@@ -111,12 +111,10 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     if there is not None and there.view:
         raise TargetNotCreatedError(
             f"{name} is a view on the target: the task can't write rows to it",
+            "drop or rename the view, then `replicator resume`",
+            "give the shards another `target-table` in the task file, `stop` and `run`",
             code=0,
             statement="",
-            remedies=(
-                "drop or rename the view, then `replicator resume`",
-                "give the shards another `target-table` in the task file, `stop` and `run`",
-            ),
         )
     if there is not None:
         return CreatedTarget(created=False)
@@ -153,9 +151,9 @@ async def creation_statements(
     except ValueError as error:
         raise TargetNotCreatedError(
             f"how to create {name} can't be told from {pattern.name}: {error}",
+            _by_hand(name),
             code=0,
             statement=pattern.create_sql,
-            remedies=(_by_hand(name),),
         ) from error
     _check_keys(name, pattern, made)
     # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
@@ -172,12 +170,10 @@ def _check_keys(name: TableName, pattern: Pattern, made: CreateTarget) -> None:
                 f"a unique key of {pattern.name} distinguishes texts by trailing spaces"
                 f" ({wanted}), but the target has no collation of this charset that does: rows"
                 " that differ only in these would replace each other",
+                f"create {name} by hand if no two rows of the shards differ in such spaces only"
+                " (with `on-duplicate-logical: error` you are told), then `replicator resume`",
                 code=0,
                 statement=made.sql,
-                remedies=(
-                    f"create {name} by hand if no two rows of the shards differ in such spaces only"
-                    " (with `on-duplicate-logical: error` you are told), then `replicator resume`",
-                ),
             )
 
 
@@ -198,13 +194,11 @@ async def _run(target: Connection, name: TableName, statement: str) -> None:
         raise TargetNotCreatedError(
             f"the target refused to create {name}: {error.args[-1]} ({code})\n"
             f"  statement: {statement}",
+            _by_hand(name),
+            "remove what the error names (a missing privilege, a setting of the server), then"
+            " `replicator resume`",
             code=code,
             statement=statement,
-            remedies=(
-                _by_hand(name),
-                "remove what the error names (a missing privilege, a setting of the server), then"
-                " `replicator resume`",
-            ),
         ) from error
 
 

@@ -81,6 +81,10 @@ class Rehearsal:
         session = Connection(self._connection.address)
         try:
             like = f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}"
+            if not create:
+                shown = str((await session.fetch(f"SHOW CREATE TABLE {target.quoted}"))[0][1])
+                # TiDB's LIKE also renames the CHECK constraints of the original.
+                create = shown if " CHECK (" in shown else ""
             await session.execute(renamed(create, self._copy) if create else like)
             await set_up_session(session, context, "; ".join(one.sql for one in statements))
             # A foreign key may name its parent without a schema.

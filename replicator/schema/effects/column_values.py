@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
@@ -105,6 +106,15 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
 
     Kept, since it is asked for column by column, of which there may be thousands.
     """
+    return {
+        folded(item[0].name): item[1:]
+        for item in items_of(create_sql)
+        if item[0].kind is TokenKind.QUOTED
+    }
+
+
+def items_of(create_sql: str) -> Sequence[Sequence[Token]]:
+    """The definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
     tokens = tokenise(create_sql)
     start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
     depth, end = 0, start
@@ -112,11 +122,28 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:
             break
-    return {
-        folded(item[0].name): item[1:]
-        for item in split_at_commas(tokens[start + 1 : end])
-        if item[0].kind is TokenKind.QUOTED
-    }
+    return split_at_commas(tokens[start + 1 : end])
+
+
+def text_of(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The text of some words of a statement; an executable comment that begins in it ends there."""
+    if not tokens:
+        return ""
+    opened = False
+    for one, other in pairwise(tokens):
+        gap = create_sql[one.end : other.start]
+        if "/*" in gap or "*/" in gap:
+            opened = gap.rfind("/*") > gap.rfind("*/")
+    return create_sql[tokens[0].start : tokens[-1].end] + (" */" if opened else "")
+
+
+def with_items(create_sql: str, texts: Iterable[str]) -> str:
+    """A CREATE statement with these definitions in place of its own."""
+    items = items_of(create_sql)
+    end = items[-1][-1].end
+    # Behind the last one, an executable comment may end.
+    rest = create_sql[max(end, create_sql.find("\n)", end)) :]
+    return create_sql[: items[0][0].start] + ",\n  ".join(texts) + rest
 
 
 def _text(token: Token) -> str:

@@ -15,7 +15,10 @@ from replicator.schema.structure.structure import Table
 _PARENT = "parent of a scratch table"
 """A table that is never there."""
 
-_CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
+_CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?(`(?:[^`]|``)*`)")
+_GENERATED = r"\b(CHECK|CONSTRAINT)(\s+`?){}(_chk_\d+\b)"
+"""A name that MySQL gives a CHECK without one, by its table's name (its manual, "CHECK
+Constraints")."""
 _COUNTER = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 
@@ -28,7 +31,7 @@ def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> 
     this server whatever the statement says.
     """
     own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
-    return retarget(
+    text = retarget(
         statement,
         lambda schema, table: (
             scratch.schema,
@@ -37,13 +40,30 @@ def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> 
         _kept_here(statement),
         guarded=creates,
     )
+    return _with_names_of(text, statement.tables[0].table, scratch.table)
+
+
+def _with_names_of(text: str, old: str, new: str) -> str:
+    """A statement in which the CHECK constraints that are named by a table follow its name."""
+    if "_chk_" not in text:
+        return text
+    pattern = _GENERATED.format(re.escape(old.replace("`", "``")))
+    return re.sub(
+        pattern,
+        lambda match: f"{match[1]}{match[2]}{new.replace('`', '``')}{match[3]}",
+        text,
+        flags=re.IGNORECASE,
+    )
 
 
 def renamed(create_sql: str, name: TableName) -> str:
     """A CREATE statement with another name, which is without a schema where that is empty."""
     text = name.quoted if name.schema else quote(name.table)
-    # Not by a template: a name may hold what means something there.
-    return _CREATE_NAME.sub(lambda match: f"{match[1]} {text}", create_sql, count=1)
+    former = _CREATE_NAME.match(create_sql)
+    if former is None:
+        return create_sql
+    found = f"{former[1]} {text}{create_sql[former.end() :]}"
+    return _with_names_of(found, former[2][1:-1].replace("``", "`"), name.table)
 
 
 def kept_here(create_sql: str) -> str:

@@ -28,7 +28,10 @@ from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import LOGIN_REFUSED, NOT_UNDERSTOOD, ErrorCode, error_code
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.check_constraints import without_checks_of
+from replicator.schema.effects.touched_parts import column_part, touched_parts
 from replicator.schema.scratch.learned_structures import LearnedOutcome, timeless
 from replicator.schema.scratch.scratch_statements import (
     as_run,
@@ -179,6 +182,7 @@ async def _tried(
     try:
         standing, base, lasting = None, None, True
         if before is not None:
+            before = _unchecked(before, statements)
             standing, lasting = await _made(connection, scratch, before, text)
             base = await read_table(connection, scratch)
         try:
@@ -204,6 +208,20 @@ async def _tried(
     return taken_over(before, base, after, text, standing), lasting
 
 
+def _unchecked(before: Table, statements: Sequence[ParsedStatement]) -> Table:
+    """A structure without the CHECKs in the definitions of columns that get others.
+
+    MariaDB's, which go then; another server has turned them into CHECKs of the table, which stay.
+    """
+    if "CHECK" not in before.create_sql:
+        return before
+    altering = [one for one in statements if one.kind is StatementKind.ALTER_TABLE]
+    touched = [touched_parts(one, MemberChange(None, None)) for one in altering]
+    parts = {part for one in touched for part in one.converted | one.renamed}
+    names = {folded(c.name) for c in before.columns if column_part(c.name) in parts}
+    return replace(before, create_sql=without_checks_of(before.create_sql, names))
+
+
 async def _made(
     connection: Connection, scratch: TableName, before: Table, text: str
 ) -> tuple[StandIn | None, bool]:
@@ -217,7 +235,11 @@ async def _made(
             standing = stand_in(before, text)
         except NoStandInError:
             raise error from None
-        await connection.execute(renamed(standing.create_sql, scratch))
+        try:
+            await connection.execute(renamed(standing.create_sql, scratch))
+        except pymysql.err.MySQLError:
+            standing = stand_in(before, text, checks=False)
+            await connection.execute(renamed(standing.create_sql, scratch))
         return standing, _refusal(error).lasting
     return None, True
 

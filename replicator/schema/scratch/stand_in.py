@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.names import folded, quote
-from replicator.schema.effects.column_values import value_clause
+from replicator.schema.effects.check_constraints import check_clause, check_text, with_column_checks
+from replicator.schema.effects.column_values import definition_of, items_of, text_of, value_clause
 from replicator.schema.structure.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
@@ -53,16 +54,17 @@ class StandIn:
     other: str
 
 
-def stand_in(before: Table, statement: str) -> StandIn:
-    """What to make the scratch table with, before ``statement`` is run on it. Raises
-    NoStandInError."""
+def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
+    """What to make the scratch table with, before ``statement`` is run on it; without its CHECK
+    constraints if the server refuses these. Raises NoStandInError."""
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
     if len(free) < 2 or default is None:
         raise NoStandInError("nothing can stand in for the charsets of the table")
     columns = [_stand_in(column, default, free[0], free[1]) for column in before.columns]
     usual = TextDefault("utf8mb4", free[0])
-    return StandIn(create_table(columns, before.create_sql, usual, {}), free[0], free[1])
+    create = create_table(columns, before.create_sql, usual, {}, checks=checks)
+    return StandIn(create, free[0], free[1])
 
 
 def taken_over(
@@ -95,6 +97,7 @@ def taken_over(
             )
         else:
             columns.append(replace(column, learned=True))
+    after = replace(after, create_sql=with_column_checks(after.create_sql, before.create_sql))
     if scratch is None:
         return replace(after, columns=tuple(columns))
     now = text_default(after.create_sql)
@@ -106,14 +109,29 @@ def taken_over(
 
 
 def create_table(
-    columns: Iterable[Column], keys_of: str, default: TextDefault, given: Mapping[str, str]
+    columns: Iterable[Column],
+    keys_of: str,
+    default: TextDefault,
+    given: Mapping[str, str],
+    *,
+    checks: bool = True,
 ) -> str:
-    """A CREATE TABLE statement with these columns, and the keys of another such statement.
+    """A CREATE TABLE statement with these columns, and the keys and CHECK constraints of another.
 
     ``given``: defaults and formulas by the column's name.
     """
-    lines = [_definition(column, given.get(column.name, "")) for column in columns]
+    lines = [
+        _definition(column, given.get(column.name, ""))
+        + (check_text(keys_of, definition_of(keys_of, column.name)) if checks else "")
+        for column in columns
+    ]
     lines += _keys(keys_of)
+    if checks:
+        lines += [
+            text_of(keys_of, item)
+            for item in items_of(keys_of)
+            if item[0].keyword == "CONSTRAINT" and check_clause(item)
+        ]
     collate = f" COLLATE={default.collation}" if default.collation else ""
     return (
         "CREATE TABLE `t` (\n  "

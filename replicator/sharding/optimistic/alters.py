@@ -8,10 +8,15 @@ default.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from replicator.ddl.parser.tokens import Token
 from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.effects.check_constraints import (
+    CheckConstraint,
+    check_constraints,
+    without_check,
+)
 from replicator.schema.effects.column_values import definition_of
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.column_order import charset, kind, takes
@@ -19,6 +24,7 @@ from replicator.sharding.optimistic.shapes import Key, Shape, index_texts
 
 _FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
 """What follows the type and NULL in a definition, as servers write it."""
+_DROPS_CHECK = "DROP CONSTRAINT"
 
 
 class NoAlterError(Exception):
@@ -30,21 +36,34 @@ def derived_alter(
     after: Shape,
     target: Table,
     members: Sequence[Table],
-    name: TableName,
     converted: frozenset[str] = frozenset(),
-) -> str:
-    """The ALTER TABLE of ``name`` for the change from one shape to another; empty: none is needed.
+) -> Sequence[str]:
+    """The actions of an ALTER TABLE for the change from one shape to another, which may be none.
 
     ``target`` is its structure now, which may have more than the shape: columns that are extracted,
     keys with these. ``members`` are the structures from which definitions are taken; the one that
     makes the change first. ``converted``: columns to be as it has them. Raises NoAlterError.
     """
-    actions = [
+    gone = before.checks - after.checks
+    return [
         *_dropped_keys(before, after, target, members),
+        *(f"{_DROPS_CHECK} {quote(c.name)}" for c in _checks(target, gone) if c.name),
         *_columns(before, after, target, members, converted),
         *_added_keys(before, after, target, members),
+        *_added_checks(before, after, target, members),
     ]
-    return f"ALTER TABLE {name.quoted} {', '.join(actions)}" if actions else ""
+
+
+def alter_table(name: TableName, actions: Iterable[str]) -> str:
+    """The ALTER TABLE with these actions; empty without any."""
+    text = ", ".join(actions)
+    return f"ALTER TABLE {name.quoted} {text}" if text else ""
+
+
+def tried_on_a_copy(actions: Iterable[str]) -> list[str]:
+    """The actions that an empty copy of the target can show: MySQL gives each table names of its
+    own for CHECK constraints."""
+    return [action for action in actions if not action.startswith(_DROPS_CHECK)]
 
 
 def _columns(
@@ -60,18 +79,30 @@ def _columns(
     for name in in_order(after.columns.keys(), members):
         found, former = after.columns[name], before.columns.get(name)
         wanted, there = found.column, target.column(name)
-        if former is not None and former.sense == found.sense and name not in converted:
+        checked = bool(_checks(target, before.checks - after.checks, name))
+        same = former is not None and former.sense == found.sense and name not in converted
+        if same and not checked:
             continue
         if there is None:
             if former is not None:
                 raise NoAlterError(f"the target has no column {wanted.name}")
             origin = origin_of(wanted, members)
             added = column_definition(wanted, origin, origin)
+            added += check_of(origin, after.checks, name)
             yield f"ADD COLUMN {added}{_place(name, origin, target)}"
-        elif name in converted or not _suits(there, wanted, former.column if former else None):
+            continue
+        suits = same or _suits(there, wanted, former.column if former else None)
+        if name not in converted and suits and not checked:
+            continue
+        if suits and name not in converted:
+            wanted, origin = there, target
+        else:
             origin = origin_of(wanted, members)
-            values = origin if name in converted else target
-            yield f"MODIFY COLUMN {column_definition(wanted, origin, values)}"
+        values = origin if name in converted else target
+        modified = column_definition(wanted, origin, values)
+        # Others on the target are the operator's own.
+        left = {check.form for check in _checks(target)} - (before.checks - after.checks)
+        yield f"MODIFY COLUMN {modified}{check_of(target, left, name)}"
 
 
 def _suits(there: Column, wanted: Column, former: Column | None) -> bool:
@@ -111,11 +142,11 @@ def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
 
 
 def column_definition(wanted: Column, origin: Table, values: Table) -> str:
-    """A column's definition for CREATE and ALTER, with its name: its type from the member
-    ``origin``, its default from ``values``."""
+    """A column's definition for CREATE and ALTER, with its name, without its CHECK: its type from
+    the member ``origin``, its default from ``values``."""
     if wanted.generated:
         tokens = definition_of(origin.create_sql, wanted.name)
-        return f"{quote(wanted.name)} {origin.create_sql[tokens[0].start : tokens[-1].end]}"
+        return f"{quote(wanted.name)} {without_check(origin.create_sql, tokens)}"
     there = values.column(wanted.name)
     collation = there.collation if there and charset(there) == charset(wanted) else wanted.collation
     text = re.sub(r"/\*.*?\*/", "", wanted.type).strip()
@@ -135,7 +166,8 @@ def _further(table: Table, wanted: Column) -> str:
             left = tokens[place:]
             if not wanted.nullable and _is_null(left):
                 left = left[2:]
-            return f" {table.create_sql[left[0].start : left[-1].end]}" if left else ""
+            text = without_check(table.create_sql, left)
+            return f" {text}" if text else ""
     return ""
 
 
@@ -203,6 +235,37 @@ def _added_keys(
         if text is None:
             raise NoAlterError(f"no shard has an index {name}")
         yield f"ADD {text}"
+
+
+def _checks(
+    table: Table, forms: Collection[str] | None = None, column: str | None = None
+) -> Sequence[CheckConstraint]:
+    """The CHECK constraints of a table: with these forms, in the definition of this column."""
+    return [
+        check
+        for check in check_constraints(table)
+        if (forms is None or check.form in forms)
+        and (column is None or folded(check.column) == column)
+    ]
+
+
+def check_of(table: Table, forms: Collection[str], column: str) -> str:
+    """The CHECK in the definition of a column, if it has one of these forms."""
+    found = _checks(table, forms, column)
+    return f" CHECK {found[0].expression}" if found else ""
+
+
+def _added_checks(
+    before: Shape, after: Shape, target: Table, members: Sequence[Table]
+) -> Iterator[str]:
+    there = {check.form for check in _checks(target)}
+    for name, found in after.columns.items():
+        if target.column(name) is None:
+            # A new column brings along what stands in its definition.
+            there |= {c.form for c in _checks(origin_of(found.column, members), None, name)}
+    for form in sorted(after.checks - before.checks - there):
+        texts = (check.expression for table in members for check in _checks(table, (form,)))
+        yield f"ADD CHECK {next(texts)}"
 
 
 def _key(table: Table, columns: Key, *, primary: bool = False) -> UniqueKey | None:

@@ -519,6 +519,9 @@ def _is_own(
     if has_more(change.before, change.after):
         return all(taken is None or has_more(taken, change.after) for taken in others)
     old, new = shape_of(change.before), shape_of(change.after)
+    if old.checks - new.checks:
+        # The target may have them by other names.
+        return False
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
     # Rows do not depend on it: the target gets it once all members are equal.

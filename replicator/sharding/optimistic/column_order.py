@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
@@ -44,8 +45,13 @@ def kind(column: Column) -> str:
 
     MySQL 8 shows no width of an integer (its manual, "Numeric Type Attributes").
     """
-    shown = re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", column.type)).strip()
-    if column.sql_type.family not in ("enum", "set"):
+    return _kind(column.type)
+
+
+@lru_cache(maxsize=4096)
+def _kind(text: str) -> str:
+    shown = re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text)).strip()
+    if not shown.lower().startswith(("enum", "set")):
         shown = shown.lower()
     if "zerofill" not in shown:
         shown = re.sub(r"^(\w*int)\(\d+\)", r"\1", shown)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from replicator.mysql.names import folded
+from replicator.schema.effects.check_constraints import check_constraints
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import TargetState
 from replicator.sharding.optimistic.fills import fill_of
@@ -61,6 +62,9 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
         yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
     for name, _ in sorted(mine.indexes - shape.indexes):
         yield f"has an index {name}, and the target lacks it"
+    for check in check_constraints(standing.taken):
+        if check.form not in shape.checks:
+            yield f"has CHECK {check.expression}, and the target lacks it"
 
 
 def _shown(nullable: bool, text: str) -> str:

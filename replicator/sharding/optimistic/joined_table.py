@@ -7,8 +7,12 @@ from dataclasses import replace
 
 from replicator.ddl.parser.tokens import TokenKind
 from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.effects.check_constraints import check_constraints, without_check
+from replicator.schema.effects.column_values import items_of, with_items
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.alters import (
+    alter_table,
+    check_of,
     column_definition,
     derived_alter,
     in_order,
@@ -16,7 +20,7 @@ from replicator.sharding.optimistic.alters import (
     primary_columns,
     unique_key_of,
 )
-from replicator.sharding.optimistic.shapes import Shape, index_texts, items_of, join, shape_of
+from replicator.sharding.optimistic.shapes import Shape, index_texts, join, shape_of
 
 
 def joined_table(members: Sequence[Table]) -> Table:
@@ -31,14 +35,16 @@ def joined_table(members: Sequence[Table]) -> Table:
     definitions = _columns(first, members, shape)
     keys = _keys(first, members, shape)
     items = [text for _, text in definitions] + [text for _, text in keys]
-    found = items_of(first.create_sql)
-    head = first.create_sql[: found[0][0][0].start]
-    tail = first.create_sql[found[-1][0][-1].end :]
+    items += [
+        f"CONSTRAINT {quote(check.name)} CHECK {check.expression}"
+        for check in check_constraints(first)
+        if check.name and check.form in shape.checks
+    ]
     return replace(
         first,
         columns=tuple(column for column, _ in definitions),
         keys=tuple(key for key, _ in keys if key is not None),
-        create_sql=head + ",\n  ".join(items) + tail,
+        create_sql=with_items(first.create_sql, items),
     )
 
 
@@ -50,14 +56,14 @@ def widening(target: Table, members: Sequence[Table]) -> str:
     own = shape_of(target)
     shape = replace(join([own, *map(shape_of, members)]), indexes=own.indexes)
     name = TableName(target.schema, target.name)
-    return derived_alter(own, shape, target, [*members, target], name)
+    return alter_table(name, derived_alter(own, shape, target, [*members, target]))
 
 
 def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple[Column, str]]:
     """Its columns with their definitions; one that the first lacks stands where it stands there."""
     texts = {
-        folded(item[0].name): text
-        for item, text in items_of(first.create_sql)
+        folded(item[0].name): without_check(first.create_sql, item)
+        for item in items_of(first.create_sql)
         if item[0].kind is TokenKind.QUOTED
     }
     found: list[tuple[Column, str]] = []
@@ -65,11 +71,12 @@ def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple
     for name in in_order(shape.columns.keys(), members):
         wanted, had = shape.columns[name], former.columns.get(name)
         if had is not None and had.sense == wanted.sense:
-            found.append((had.column, texts[name]))
+            found.append((had.column, texts[name] + check_of(first, shape.checks, name)))
             continue
         origin = origin_of(wanted.column, members)
         values = first if had is not None else origin
-        made = (wanted.column, column_definition(wanted.column, origin, values))
+        text = column_definition(wanted.column, origin, values)
+        made = (wanted.column, text + check_of(values, shape.checks, name))
         found.insert(len(found) if had is not None else _place(found, name, origin), made)
     return found
 

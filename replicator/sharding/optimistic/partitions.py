@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, tokenise
+from replicator.schema.effects.column_values import items_of
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.shapes import items_of
 
 Partitions = tuple[tuple[str, ...], ...]
 """How a table is partitioned, then its partitions, each in words; () for a table without."""
@@ -18,7 +18,7 @@ Partitions = tuple[tuple[str, ...], ...]
 def partitions(table: Table) -> Partitions:
     """The partitions of a table, in the same words for all servers."""
     items = items_of(table.create_sql)
-    end = items[-1][0][-1].end if items else 0
+    end = items[-1][-1].end if items else 0
     tail = [token for token in tokenise(table.create_sql) if token.start > end]
     places = [n for n, token in enumerate(tail) if token.keyword == "PARTITION"]
     if not places:

@@ -1,21 +1,21 @@
 """The shape of a table, as far as rows can tell it, and the least shape that takes several. Pure.
 
 Every row of a member fits into the join of all members' shapes: a column that one of them has is
-there; a key binds only where each of them has one that is at least as strict. What no row can tell
-(order, defaults, comments, plain indexes) is no part of a shape; plain indexes are on the target
-where all members have the same.
+there; a key binds only where each of them has one that is at least as strict, a CHECK where all
+have the same. What no row can tell (order, defaults, comments, plain indexes) is no part of a
+shape; plain indexes are on the target where all members have the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from replicator.ddl.parser.alter_actions import split_at_commas
-from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
-from replicator.schema.effects.column_values import formula_atoms
+from replicator.schema.effects.check_constraints import check_constraints, json_column
+from replicator.schema.effects.column_values import formula_atoms, items_of, text_of
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses
 
@@ -33,37 +33,39 @@ class NoJoinError(Exception):
         self.other = other
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShapeColumn:
     """A column of a shape. ``formula``: of a generated one, as its server writes it."""
 
     column: Column
     formula: str = ""
 
-    @property
+    @cached_property
     def sense(self) -> tuple[object, ...]:
         """All of it that a row can tell, the same for all servers."""
         column = self.column
         return kind(column), charset(column), column.nullable, column.generated, self.formula
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
 
     ``indexes``: other indexes, and keys that cover parts of columns, with their definitions.
+    ``checks``: CHECK constraints, by what they are compared by.
     """
 
     columns: Mapping[str, ShapeColumn]
     primary: Key | None
     unique: frozenset[Key]
     indexes: frozenset[tuple[str, str]]
+    checks: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def sense(self) -> tuple[object, ...]:
         """What two shapes are compared by."""
         columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
-        return columns, self.primary, self.unique, self.indexes
+        return columns, self.primary, self.unique, self.indexes, self.checks
 
     @property
     def keys(self) -> frozenset[Key]:
@@ -99,7 +101,8 @@ def shape_of(table: Table) -> Shape:
     indexes = frozenset(
         (name, _one_way(text)) for name, text in index_texts(table).items() if name not in names
     )
-    return Shape(columns, primary, unique - {primary}, indexes)
+    checks = frozenset(check.form for check in check_constraints(table))
+    return Shape(columns, primary, unique - {primary}, indexes, checks)
 
 
 def join(shapes: Sequence[Shape]) -> Shape:
@@ -113,7 +116,21 @@ def join(shapes: Sequence[Shape]) -> Shape:
         compared = [s.columns[name].column for s in having if _tells_apart(s, name, keys)]
         columns[name] = _joined(name, [s.columns[name] for s in having], compared)
     indexes = frozenset.intersection(*(shape.indexes for shape in shapes))
-    return Shape(columns, primary, unique, indexes)
+    checks = {check for shape in shapes for check in shape.checks}
+    kept = frozenset(check for check in checks if all(_keeps(s, check, shapes) for s in shapes))
+    return Shape(columns, primary, unique, indexes, kept)
+
+
+def _keeps(shape: Shape, check: str, shapes: Sequence[Shape]) -> bool:
+    """Whether all rows of a shape pass a CHECK.
+
+    Rows without a column of MariaDB's JSON have NULL in it, which is valid.
+    """
+    if check in shape.checks:
+        return True
+    name = json_column(check)
+    having = [other.columns[name].column for other in shapes if name in other.columns]
+    return bool(having) and name not in shape.columns and all(c.nullable for c in having)
 
 
 def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
@@ -210,25 +227,11 @@ def _one_way(text: str) -> str:
 _INDEX_WORDS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR"})
 
 
-def items_of(create_sql: str) -> Sequence[tuple[tuple[Token, ...], str]]:
-    """The definitions of columns, keys and constraints in the text of SHOW CREATE TABLE."""
-    tokens = tokenise(create_sql)
-    start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
-    depth, end = 0, start
-    for end in range(start, len(tokens)):
-        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
-        if depth == 0:
-            break
-    return [
-        (item, create_sql[item[0].start : item[-1].end])
-        for item in split_at_commas(tokens[start + 1 : end])
-    ]
-
-
 def index_texts(table: Table) -> dict[str, str]:
     """The definitions of a table's indexes, unique ones included, by their folded names."""
     found = {}
-    for item, text in items_of(table.create_sql):
+    for item in items_of(table.create_sql):
+        text = text_of(table.create_sql, item)
         if item[0].kind is TokenKind.QUOTED or item[0].keyword not in _INDEX_WORDS:
             continue
         if item[0].keyword == "PRIMARY":
@@ -242,7 +245,7 @@ def index_texts(table: Table) -> dict[str, str]:
 
 def definitions(table: Table) -> Sequence[tuple[str, ...]]:
     """A table's definitions in one way of writing, as two compare that one server wrote."""
-    return [tuple(token.name for token in item) for item, _ in items_of(table.create_sql)]
+    return [tuple(token.name for token in item) for item in items_of(table.create_sql)]
 
 
 def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:

@@ -73,8 +73,8 @@ def test_remedies_name_the_command_that_lets_the_part_go_on() -> None:
     error = FatalError(
         "rows.duplicate",
         "twice",
+        "mend it, then `replicator resume`",
         where="m",
-        remedies=("mend it, then `replicator resume`",),
         scope=of_target(DOTTED),
     )
     fault = block_of("my orders", error).fault

@@ -118,6 +118,12 @@ async def test_pauses_grow_however_long_an_attempt_takes() -> None:
 def test_a_part_that_is_tried_again_by_itself_is_no_failure(*, passing: bool) -> None:
     parts = BlockedParts()
     recovery = Recovery.RETRY if passing else Recovery.BY_OPERATOR
-    error = FatalError("e", "m", where="w", remedies=(), scope=of_target(X), recovery=recovery)
+    error = FatalError(
+        "e",
+        "m",
+        where="w",
+        scope=of_target(X),
+        recovery=recovery,
+    )
     parts.add(of_target(X), block_of("orders", error))
     assert parts.failed is not passing

@@ -22,7 +22,14 @@ from config.loading import load_task
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 
-FAULT = Failed(FatalError("ddl.refused", "no", where="a", remedies=("mend it",)))
+FAULT = Failed(
+    FatalError(
+        "ddl.refused",
+        "no",
+        "mend it",
+        where="a",
+    )
+)
 AWAY = DatabaseUnavailableError("the target is away")
 EXAMPLE = Path(__file__).parents[3] / "config/examples/merge-two-sources.yaml"
 
@@ -191,7 +198,14 @@ async def test_a_fault_while_the_task_stops_does_not_keep_it() -> None:
 
 
 def failed(scope: Parts) -> Failed:
-    return Failed(FatalError("rows.duplicate", "no", where="a", remedies=(), scope=scope))
+    return Failed(
+        FatalError(
+            "rows.duplicate",
+            "no",
+            where="a",
+            scope=scope,
+        )
+    )
 
 
 OF_TARGET = failed(of_target(TableName("m", "x")))

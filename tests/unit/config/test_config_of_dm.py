@@ -19,7 +19,7 @@ def test_safe_mode_for_a_time_is_warned_about(tmp_path: Path, duration: str) -> 
 def test_a_relay_log_is_warned_about(tmp_path: Path) -> None:
     text = TASK.replace("    from:", "    enable-relay: true\n    from:")
     (warning,) = load(tmp_path, text).warnings
-    assert ":6: sources[0].enable-relay: has no effect: the binlog is read from the" in warning
+    assert ":6: sources[0].enable-relay: has no effect: the task reads the binlog from" in warning
     assert load(tmp_path, text.replace("relay: true", "relay: false")).warnings == ()
 
 
@@ -36,7 +36,7 @@ def test_a_relay_log_is_warned_about(tmp_path: Path) -> None:
         "[b.000001, 4]",
     ],
 )
-@pytest.mark.parametrize(("mode", "why"), [("all", "the full copy began"), ("full", "is not fol")])
+@pytest.mark.parametrize(("mode", "why"), [("all", "the full copy began"), ("full", "not follow")])
 def test_a_start_that_has_no_effect_is_ignored_whatever_it_says(
     tmp_path: Path, mode: str, why: str, meta: str
 ) -> None:

@@ -53,7 +53,7 @@ def in_pages() -> Iterator[tuple[str, str]]:
 
 def complaint(told: str) -> str:
     """What is wrong with a command; empty where nothing is."""
-    plain = re.sub(r"  +.*|\s+#.*|[>|&].*| / .*", "", " ".join(told.split("\n")))
+    plain = re.sub(r"  +.*|\s+#.*|[>|&\\].*| / .*", "", " ".join(told.split("\n")))
     words = shlex.split(PLACEHOLDER.sub("X", re.sub(r"[\[\]]", "", plain)))
     command = COMMANDS
     while isinstance(command, TyperGroup) and words and words[0] != "X":

@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[3] / "docs/inside/performance.md").read_text(enco
 
 
 def test_the_rows_of_the_benchmark_are_told_in_their_order() -> None:
-    table = PAGE.split("| row | what is done | beside |")[1].split("\n\n")[0]
+    table = PAGE.split("| row | what is done | compared with |")[1].split("\n\n")[0]
     cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
     told = [name for cell in cells for name in re.findall(r"`([a-z-]+)`", cell)]
     assert sorted(told) == sorted(row.name for row in ROWS)

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+WRITTEN = [page for page in ROOT.glob("docs/**/*.md") if page.parent.name != "reference"]
+WIDEST = 97
+"""Characters of a line in a block that a wide screen shows whole (docs/assets/extra.css)."""
 
 
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
@@ -37,3 +40,15 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
     # The theme's script would fetch these from elsewhere.
     assert [page for page, text in pages.items() if 'class="mermaid"' in text] == []
     assert [page for page, text in pages.items() if "md-source__repository" in text] == []
+
+
+def test_no_line_of_a_block_runs_out_of_the_page() -> None:
+    assert len(WRITTEN) > 40
+    blocks = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+    lines = {
+        (str(page.relative_to(ROOT)), line)
+        for page in WRITTEN
+        for block in blocks.findall(page.read_text(encoding="utf-8"))
+        for line in block.splitlines()
+    }
+    assert sorted((page, line) for page, line in lines if len(line) > WIDEST) == []

@@ -22,7 +22,13 @@ LONG = "the account can't be used: " + "it lacks rights, " * 20
 
 
 def fail() -> None:
-    raise FatalError("a.b", LONG, where="target [d].t", remedies=("`GRANT [it]`", "wait"))
+    raise FatalError(
+        "a.b",
+        LONG,
+        "`GRANT [it]`",
+        "wait",
+        where="target [d].t",
+    )
 
 
 @pytest.fixture(params=[True, False])

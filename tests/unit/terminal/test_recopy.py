@@ -10,7 +10,7 @@ import pytest
 
 from actors.task.operator.blocked_parts import recopy_wanted
 from replicator.mysql.names import TableName
-from replicator.status import CopyStatus, LockStatus, TargetStatus, TaskStatus, now
+from replicator.status import BlockedPart, CopyStatus, LockStatus, TargetStatus, TaskStatus, now
 from tests.unit.terminal.test_cli import Task, invoke, private_runtime, task
 
 __all__ = ["private_runtime", "task"]
@@ -43,6 +43,17 @@ def test_the_targets_of_a_source() -> None:
         wanted(STATUS, sources=["c"])
     with pytest.raises(ValueError, match=r"a schema change of d\.x waits"):
         wanted(replace(STATUS, locks=(LOCK,)), sources=["a"])
+
+
+def test_no_target_is_emptied_while_a_source_of_its_rows_is_blocked() -> None:
+    status = replace(STATUS, blocked=(BlockedPart("source", "a", now()),))
+    told = "the source a is blocked, so the targets would lack its rows"
+    with pytest.raises(ValueError, match=told):
+        wanted(status, "d.x")
+    with pytest.raises(ValueError, match=told):
+        wanted(status, sources=["a"])
+    assert wanted(status, "d.y") == {Y}
+    assert wanted(replace(STATUS, blocked=(BlockedPart("target", "d.x", now()),)), "d.x") == {X}
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,8 @@ def shapes(draw: st.DrawFn) -> Shape:
             found[name] = ShapeColumn(column)
     unique = draw(st.frozensets(keys, max_size=2)) - {primary}
     indexes = draw(st.frozensets(st.sampled_from([("k", "key k ( a )"), ("k", "key k ( b )")])))
-    return Shape(found, primary, unique, indexes)
+    checks = draw(st.frozensets(st.sampled_from(["b > 0", "a < 9", "json_valid c"])))
+    return Shape(found, primary, unique, indexes, checks)
 
 
 def _joined(found: Sequence[Shape]) -> Shape | None:

@@ -38,6 +38,7 @@ def table(*lines: str, primary: str = "id", name: str = "t1") -> Table:
 
 
 ONE = table(ID, "`a` int(11) DEFAULT 3", "`e` int", "UNIQUE KEY `u` (`a`)", "KEY `k` (`e`)")
+HIDDEN = "`h` int /*!80023 INVISIBLE */"
 TWO = table(
     "`id` bigint NOT NULL",
     "`a` bigint(20) NOT NULL DEFAULT 4",
@@ -87,9 +88,44 @@ def test_a_target_that_is_too_narrow_is_told_what_it_lacks() -> None:
     assert widening(joined_table([ONE, TWO]), [ONE, TWO]) == ""
 
 
+def test_what_only_some_servers_execute_ends_with_its_definition() -> None:
+    made = joined_table([table(ID, HIDDEN), table(ID, HIDDEN, "`x` int")]).create_sql
+    assert made.splitlines()[2:4] == [f"  {HIDDEN},", "  `x` int NULL,"]
+    made = joined_table([table(ID, HIDDEN, primary=""), table(HIDDEN, "`x` int")]).create_sql
+    assert made.count("/*") == made.count("*/") == 1
+
+
 def test_types_that_have_nothing_in_common() -> None:
     with pytest.raises(NoJoinError):
         joined_table([table(ID, "`a` int"), table(ID, "`a` date")])
+
+
+def test_a_check_binds_the_target_while_all_shards_have_it() -> None:
+    few, small = "CONSTRAINT `few` CHECK (`a` < 9)", "CONSTRAINT `small` CHECK ((`e` < 9))"
+    one = table(ID, "`a` int NOT NULL CHECK (`a` > 0)", "`e` int DEFAULT 1 CHECK (`e` > 1)", few)
+    two = table(ID, "`a` bigint NOT NULL", "`e` int CHECK ((`e` > 1))", few, small)
+    made = joined_table([one, two])
+    assert made.create_sql.splitlines()[2:-1] == [
+        "  `a` bigint NOT NULL,",
+        "  `e` int DEFAULT 1 CHECK (`e` > 1),",
+        "  PRIMARY KEY (`id`),",
+        "  CONSTRAINT `few` CHECK (`a` < 9)",
+    ]
+    target = replace(table(ID, "`a` int NOT NULL", "`e` int", few, small), name="t")
+    assert widening(target, [two]) == ("ALTER TABLE `d`.`t` MODIFY COLUMN `a` bigint NOT NULL")
+    assert widening(target, [one]) == "ALTER TABLE `d`.`t` DROP CONSTRAINT `small`"
+    assert widening(one, [target]) == (
+        "ALTER TABLE `d`.`t1` MODIFY COLUMN `a` int NOT NULL, MODIFY COLUMN `e` int NULL DEFAULT 1"
+    )
+
+
+def test_json_of_mariadb_has_its_check_in_rows_without_the_column_too() -> None:
+    json = "`j` longtext {} CHECK (json_valid(`j`))"
+    nullable, other = table(ID, json.format("DEFAULT NULL")), table(ID)
+    assert joined_table([nullable, other]) is nullable
+    assert "CHECK" in joined_table([other, nullable]).create_sql
+    assert "CHECK" not in joined_table([other, table(ID, json.format("NOT NULL"))]).create_sql
+    assert "CHECK" not in joined_table([nullable, table(ID, "`j` longtext")]).create_sql
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""CHECK constraints, as far as rows can tell them: those that are enforced, by their expressions.
+
+A CHECK refuses rows, as a unique key does, so the target has one only while the rows of all shards
+keep it. Servers write one expression in several ways: with more brackets, texts with their charset,
+``!=`` for ``<>``. MariaDB leaves a CHECK in the definition of a column where it was written, MySQL
+and TiDB turn it into one of the table. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.effects.column_values import items_of, text_of, with_items
+from replicator.schema.structure.structure import Table
+
+_JSON = "json_valid "
+_INTRODUCERS = frozenset({"_utf8mb4", "_utf8mb3", "_utf8"})
+"""Charsets of texts, as servers add them to a text in the charset of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConstraint:
+    """An enforced CHECK. ``name`` is empty for one in the definition of a column, which is
+    ``column``. ``expression`` is its text, with brackets; it is compared by ``form``."""
+
+    name: str
+    column: str
+    expression: str
+    form: str
+
+
+@lru_cache(maxsize=4096)
+def check_constraints(table: Table) -> Sequence[CheckConstraint]:
+    """The enforced CHECK constraints of a table."""
+    if "CHECK" not in table.create_sql.upper():
+        return ()
+    found = []
+    for item in items_of(table.create_sql):
+        column = _column_of(item)
+        if column or item[0].keyword == "CONSTRAINT":
+            clause = check_clause(item)
+            if clause and not _is_idle(item, clause):
+                text = table.create_sql[clause[1].start : clause[-1].end]
+                name = "" if column else item[1].name
+                found.append(CheckConstraint(name, column, text, form_of(text)))
+    return tuple(found)
+
+
+def check_clause(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The words CHECK ( … ) in a definition; none where it has none."""
+    depth, begin = 0, None
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if begin is None and depth == 0 and token.keyword == "CHECK":
+            begin = place
+        elif begin is not None and depth == 0:
+            return tokens[begin : place + 1]
+    return ()
+
+
+def check_text(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The CHECK of a definition as it goes behind it; empty where it has none."""
+    clause = check_clause(tokens)
+    return f" {create_sql[clause[0].start : clause[-1].end]}" if clause else ""
+
+
+def _is_idle(item: Sequence[Token], clause: Sequence[Token]) -> bool:
+    words = [token.keyword for token in item if token.start > clause[-1].start]
+    return words[:2] == ["NOT", "ENFORCED"]
+
+
+def without_check(create_sql: str, tokens: Sequence[Token]) -> str:
+    """The text of these words of a definition, without its CHECK."""
+    clause = check_clause(tokens)
+    if not clause:
+        return text_of(create_sql, tokens)
+    pieces = [
+        [token for token in tokens if token.start < clause[0].start],
+        [token for token in tokens if token.start > clause[-1].start],
+    ]
+    return " ".join(text_of(create_sql, some) for some in pieces if some)
+
+
+def without_checks_of(create_sql: str, columns: Collection[str]) -> str:
+    """A CREATE statement without the CHECKs in the definitions of these columns, by folded name."""
+    for item in reversed(items_of(create_sql)):
+        if _column_of(item) in columns and (clause := check_clause(item)):
+            create_sql = create_sql[: clause[0].start].rstrip() + create_sql[clause[-1].end :]
+    return create_sql
+
+
+def with_column_checks(create_sql: str, before: str) -> str:
+    """A CREATE statement in which a CHECK stands in the definition of its column as in ``before``.
+
+    Other servers than MariaDB turn it into one of the table, which stays when its column changes.
+    """
+    items = items_of(create_sql)
+    wanted = {
+        form_of(before[clause[1].start : clause[-1].end]): name
+        for item in items_of(before)
+        if (name := _column_of(item)) and (clause := check_clause(item))
+    }
+    if not wanted:
+        return create_sql
+    unchecked = {_column_of(item) for item in items if not check_clause(item)} - {""}
+    moved: dict[str, str] = {}
+    kept = []
+    for item in items:
+        clause = check_clause(item) if item[0].keyword == "CONSTRAINT" else ()
+        text = create_sql[clause[1].start : clause[-1].end] if clause else ""
+        name = wanted.get(form_of(text), "") if text and not _is_idle(item, clause) else ""
+        if name in unchecked and name not in moved:
+            moved[name] = text
+        else:
+            kept.append(item)
+    return with_items(
+        create_sql,
+        [
+            text_of(create_sql, item)
+            + (f" CHECK {moved[name]}" if (name := _column_of(item)) in moved else "")
+            for item in kept
+        ],
+    )
+
+
+def _column_of(item: Sequence[Token]) -> str:
+    """The folded name of the column that is defined; empty for keys and constraints."""
+    return folded(item[0].name) if item[0].kind is TokenKind.QUOTED else ""
+
+
+def json_column(form: str) -> str:
+    """The column that a CHECK says is JSON, as MariaDB has that type; empty for other ones."""
+    return form.removeprefix(_JSON) if form.startswith(_JSON) else ""
+
+
+@lru_cache(maxsize=4096)
+def form_of(expression: str) -> str:
+    """What the expression of a CHECK is compared by.
+
+    Equal forms have the same meaning; an expression that can't be parsed has its words as its form.
+    """
+    # Late: nothing waits for the parser where no table has a CHECK.
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = sqlglot.parse_one(expression, read="mysql")
+    except SqlglotError:
+        return " ".join(token.text for token in tokenise(expression))
+    form = _form(tree)
+    match form:
+        case ["anonymous", ("expressions", [["column", ("this", str(column))]]), ("this", name)]:
+            if str(name).lower() == _JSON.strip():
+                return f"{_JSON}{column}"
+    return repr(form)
+
+
+def _form(node: object) -> object:
+    """A tree as lists, in which brackets and the charsets of texts are left out."""
+    from sqlglot import expressions
+
+    if isinstance(node, list):
+        return [_form(one) for one in node]
+    if isinstance(node, expressions.Paren):
+        return _form(node.this)
+    if isinstance(node, expressions.Introducer) and str(node.this).lower() in _INTRODUCERS:
+        return _form(node.expression)
+    if isinstance(node, expressions.Identifier):
+        return folded(node.name)
+    if not isinstance(node, expressions.Expression):
+        return node
+    parts = {name: part for name, part in node.args.items() if part not in (None, False, [])}
+    negated = parts.pop("negate", False)
+    found = [node.key, *((name, _form(part)) for name, part in sorted(parts.items()))]
+    return ["not", ("this", found)] if negated else found
