@@ -25,6 +25,7 @@ from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
@@ -33,6 +34,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
+    converted_again,
     former_values,
     touched_parts,
 )
@@ -240,7 +242,7 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
-        if change.after is None or not (touched.added | touched.dropped | touched.renamed or anew):
+        if change.after is None or not (touched.added | touched.taken or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -252,7 +254,10 @@ class PessimisticGroup(GroupActor):
             there = await self._target_at(recorded.version)
             now = min(self.group.base, self._lock.version)
             later = await self._target_at(now) if now > recorded.version else None
-            difference = former_values(change, there, later, touched)
+            strict = bool((statement.context.sql_mode or 0) & STRICT)
+            difference = former_values(change, there, later, touched) or converted_again(
+                change, later, touched, strict=strict
+            )
         else:
             there, later = self._structure_of_others(recorded.version, item), None
             difference = None

@@ -46,14 +46,14 @@ def in_modules() -> Iterator[tuple[str, str]]:
 def in_pages() -> Iterator[tuple[str, str]]:
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if path.name not in GENERATED:
-            text = path.read_text(encoding="utf-8")
+            text = re.sub(r"\\\n\s*", "", path.read_text(encoding="utf-8"))
             for told in (*IN_WORDS.findall(text), *IN_BLOCK.findall(text)):
                 yield str(path.relative_to(ROOT)), told
 
 
 def complaint(told: str) -> str:
     """What is wrong with a command; empty where nothing is."""
-    plain = re.sub(r"  +.*|\s+#.*|[>|&\\].*| / .*", "", " ".join(told.split("\n")))
+    plain = re.sub(r"  +.*|\s+#.*|[>|&].*| / .*", "", " ".join(told.split("\n")))
     words = shlex.split(PLACEHOLDER.sub("X", re.sub(r"[\[\]]", "", plain)))
     command = COMMANDS
     while isinstance(command, TyperGroup) and words and words[0] != "X":
