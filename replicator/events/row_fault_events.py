@@ -320,6 +320,9 @@ DDL_FAULTS = (
         "Remove `strict-optimistic-shard-mode` from the task file, `stop`, then `run`. The task "
         "then holds only this shard, and `replicator show-ddl-locks` shows how to resolve the "
         "statement.",
+        "Or `binlog skip` if the target needs no change for the shard's rows: it converts their "
+        "values, and older rows stay as they are. `binlog replace` it with what the rows need, "
+        "for example `ADD COLUMN` for a renamed column. Then resume.",
     ),
     fault(
         "ddl.unclear",

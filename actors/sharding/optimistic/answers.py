@@ -14,11 +14,12 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
-from actors.faults import FatalError
+from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
+from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
@@ -32,9 +33,10 @@ from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
@@ -215,6 +217,7 @@ class OptimisticAnswers:
             self._ruled.setdefault(key, None)
             if entry.kind is EntryKind.OPEN:
                 await self._changed(item, change, execution)
+                await self._override(item, key)
         else:
             entry = await self._answered(item, change, execution)
             self._ruled[key] = entry
@@ -226,6 +229,16 @@ class OptimisticAnswers:
         if len(entry.run) == 1 and item.effect.instead is None:
             return replace(execution, sql=entry.run[0], change=None)
         return replace(execution, instead=entry.run)
+
+    async def _override(self, item: DdlItem, key: _Key) -> None:
+        """Let an operator's override for an open statement take effect: it is answered anew."""
+        target, member, at = key
+        standing = self.history(target).state.members.get(member)
+        opened = standing.open if standing is not None else None
+        if item.effect.instead is None or opened is None or opened.at.transaction != at:
+            return
+        if not (opened.granted or opened.released or opened.action is not None):
+            await self.say(target, member, Action.EXEC)
 
     async def refused(self, item: DdlItem, error: DdlRefusedError) -> bool:
         """Whether the answer changes after the target has refused its step: a member whose rows
@@ -321,8 +334,15 @@ class OptimisticAnswers:
             "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
             " stop`, `replicator run`: the statement then waits for your answer, and only its"
             " shard is held",
+            "or tell what the target is to do instead, nothing (`replicator binlog skip`) or what"
+            " the rows behind it need (`replicator binlog replace`), then resume",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
+            about=DdlEvent(
+                item.source,
+                item.statement.position,
+                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+            ),
         )
 
     # The answer.
@@ -369,6 +389,8 @@ class OptimisticAnswers:
         if before is None and standing is not None:
             before = standing.taken
         change = MemberChange(None if creates else before, after or change.after)
+        number = self._registry.number(member)
+        doubt = "" if number is None else self._registry.held(number, at).doubt
         present = await read_table(self._target, target)
         put = Change(
             member,
@@ -383,6 +405,7 @@ class OptimisticAnswers:
             strict=bool((execution.context.sql_mode or 0) & STRICT),
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
+            doubt=doubt,
         )
         self._changes.setdefault(target, {})[member] = put
         return put
@@ -457,9 +480,12 @@ class OptimisticAnswers:
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        alter = alter_table(target, actions)
-        if not alter:
+        if not actions:
             return verdict, ()
+        # Texts of shards name the collations of their servers.
+        available = await available_collations(self._target)
+        actions = [with_available(action, available) for action in actions]
+        alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
         parsed = [classify(tried, default_schema=target.schema)] if tried else []
         if await self._rehearsal.refused(target, parsed, NO_CONTEXT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import anyio
@@ -142,8 +143,23 @@ class OptimisticCoordinator(Coordination):
             opened.timestamp or None,
             {member.source: opened.timestamp} if held and opened.timestamp else {},
             reason=f"{member}: {opened.reason}",
-            ways=tuple(_ways(member, opened)),
+            ways=(*_ways(member, opened), *self._override(member, opened)),
         )
+
+    def _override(self, member: Member, opened: OpenStatement) -> Iterator[Way]:
+        """The command that gives other statements, where neither exec nor skip may help."""
+        unit = self._units.get(member.source)
+        position = unit.state.position if unit is not None else None
+        if position is None or opened.objection not in (Objection.ROWS, Objection.REFUSED):
+            return
+        if not (opened.granted or opened.released or opened.action is not None):
+            yield Way(
+                "`replicator binlog replace TASK 'STATEMENT' … --source"
+                f" {shlex.quote(member.source)} --binlog-pos"
+                f" {position.binlog.with_key(opened.at.transaction)}`, then `replicator pause"
+                " TASK` and `replicator resume TASK`: these statements, written like the shard's"
+                " own, take its place"
+            )
 
     def differences(self) -> Mapping[TableName, Differences[Member]]:
         """The targets whose members are not alike, and in what."""
@@ -187,6 +203,11 @@ class OptimisticCoordinator(Coordination):
                 f"{opened.reason}. {action.value} can't resolve this:"
                 f" {'; '.join(way.text for way in _ways(member, opened))}"
             )
+        if action in opened.unfit:
+            raise UnlockError(
+                f"{action.value} would convert values that do not fit: {opened.unfit[action]}."
+                f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
+            )
         await self._answers.say(name, member, action)
 
 
@@ -209,16 +230,13 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
             )
         case Objection.TYPE:
             yield Way("make the column of the other shards like this one")
-            yield unlock(
-                Action.EXEC,
-                "the target's column becomes this one; a value of other shards that does not fit"
+            texts = {
+                Action.EXEC: "the target's column becomes this one; a value of other shards that"
+                " does not fit pauses the target",
+                Action.SKIP: "the target's column stays; a value of this shard that does not fit"
                 " pauses the target",
-            )
-            yield unlock(
-                Action.SKIP,
-                "the target's column stays; a value of this shard that does not fit pauses the"
-                " target",
-            )
+            }
+            yield from (unlock(a, text) for a, text in texts.items() if a not in opened.unfit)
         case Objection.FILL:
             yield unlock(
                 Action.EXEC,
@@ -236,5 +254,5 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
                 yield unlock(action, "the shard's older rows keep their former values in it")
         case Objection.REFUSED:
             yield unlock(Action.EXEC, "tries again, once the target or its rows are mended")
-        case Objection.ROWS:
+        case Objection.ROWS if opened.structure is not None:
             yield Way("run the statement on the other shards: the last one resolves it")

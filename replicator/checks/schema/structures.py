@@ -27,6 +27,7 @@ from replicator.checks.schema.tied_tables import Ties, ties_of
 from replicator.checks.source.copying import check_locking, needs_locks
 from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.checks.target.target_tables import check_empty, check_target_table
+from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
@@ -170,7 +171,8 @@ async def _check_target(
         results += check_missing(name, pattern, available, copies=copies)
         return results
     pending = [s for s in shards if s.member.source in followed]
-    results += _fit(joining, pending, table, _widening(task, shards, table))
+    alter = with_available(_widening(task, shards, table), await available_collations(connection))
+    results += _fit(joining, pending, table, alter)
     spelled = replace(table, schema=there.name.schema, name=there.name.table)
     results += await check_target_table(
         connection, spelled, writes_nothing=task.target.writes_nothing

@@ -9,10 +9,12 @@ Functions".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
-from replicator.ddl.parser.tokens import Token, tokenise
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.column_types import SQL_TYPES, Literal
 
 _FUNCTIONS = frozenset(
@@ -81,6 +83,61 @@ def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
             if open_type and not nullable and name.keyword not in _KEYS:
                 found.append(name.name)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedTime:
+    """A column of a type with fractions of seconds, as an ALTER TABLE defines it.
+
+    ``existing``: its name before; empty where it is new. ``digits``: those of its fractions.
+    ``given``: those that its default is written with.
+    """
+
+    existing: str
+    name: str
+    digits: int
+    given: int
+
+
+def defined_times(statement: ParsedStatement) -> tuple[DefinedTime, ...]:
+    """The columns of an ALTER TABLE that may lose fractions of seconds.
+
+    A server truncates or rounds them ("Fractional Seconds in Time Values" of MySQL's manual,
+    "Microseconds in MariaDB").
+    """
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return ()
+    found = []
+    for action in alter_actions(statement):
+        if action[0].keyword not in DEFINING:
+            continue
+        for name, definition in of_action(action):
+            if definition and definition[0].keyword in _FRACTIONS:
+                number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
+                digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
+                given = _digits_given(definition)
+                found.append(DefinedTime(_existing(action, name), name.name, digits, given))
+    return tuple(found)
+
+
+_FRACTIONS = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
+
+
+def _existing(action: Sequence[Token], name: Token) -> str:
+    """What a column that an action defines was called before; empty where it adds it."""
+    if action[0].keyword == "ADD":
+        return ""
+    if action[0].keyword == "MODIFY":
+        return name.name
+    place = next(n for n, token in enumerate(action) if token is name)
+    return action[place - 1].name
+
+
+def _digits_given(definition: Sequence[Token]) -> int:
+    for word, value in pairwise(definition):
+        if word.keyword == "DEFAULT" and value.kind is TokenKind.STRING:
+            return len(value.text[1:-1].partition(".")[2].rstrip("0"))
+    return 0
 
 
 _MOMENTS = frozenset(

@@ -10,6 +10,7 @@ tell the default of the database; the source does, and the statements that chang
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import TypeGuard
 
 from replicator.ddl.parser.alter_actions import (
@@ -20,7 +21,7 @@ from replicator.ddl.parser.alter_actions import (
     outside_brackets,
 )
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
-from replicator.ddl.parser.tokens import Token
+from replicator.ddl.parser.tokens import Token, tokenise
 from replicator.ddl.rewrite.retarget import splice
 
 Piece = tuple[Span, str]
@@ -68,6 +69,21 @@ def _candidates(wanted: str) -> Iterator[str]:
             yield f"{charset}_nopad_bin"
             yield f"{charset}_0900_bin"
         yield f"{charset}_bin"
+
+
+def with_available(sql: str, available: Set[str]) -> str:
+    """A statement with the nearest collations in place of those that a server lacks.
+
+    Not where texts would become equal that differ in the spaces at their end: that is refused by
+    the server. ``available``: its collations, in lower case.
+    """
+    pieces: list[Piece] = []
+    for word, name in pairwise(tokenise(sql)):
+        wanted = name.name.lower()
+        found = nearest_collation(wanted, available) if word.keyword == "COLLATE" else None
+        if found not in (None, wanted) and ignores_spaces(found) <= ignores_spaces(wanted):
+            pieces.append((Span(name.start, name.end), found))
+    return splice(sql, pieces) if pieces else sql
 
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})

@@ -32,6 +32,7 @@ from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.value_safeguards import (
     filled_by,
     refuse_implicit_timestamps,
+    refuse_rounded_times,
     renumbered_column,
     report_changed_values,
 )
@@ -431,6 +432,8 @@ class DdlExecutor:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
             await limit_lock_wait(session, ddl.lock_seconds, again=again)
             await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
+            if ddl.instead is None:
+                await refuse_rounded_times(session, ddl.target, sql, ddl.context)
             schema = ddl.target.schema
             if ddl.target.table and await database_collation(self._connection, schema) is not None:
                 # A foreign key may name its parent without a schema.

@@ -18,6 +18,7 @@ from __future__ import annotations
 import structlog
 
 from replicator.ddl.analysis.column_defaults import (
+    defined_times,
     implicit_timestamps,
     nondeterministic_defaults,
 )
@@ -29,12 +30,14 @@ from replicator.mysql.context.sql_modes import (
     ServerKind,
     UnknownModeError,
     kind_of,
+    rounds_times,
 )
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.row_values import without_values
 from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import numbers_of
 
 _CHANGED = frozenset(
     {
@@ -133,3 +136,45 @@ async def refuse_implicit_timestamps(
             " would create a different column: `binlog replace` it with a statement that has"
             " both, as in the shard's SHOW CREATE TABLE"
         )
+
+
+async def refuse_rounded_times(
+    connection: Connection, target: TableName, sql: str, context: StatementContext
+) -> None:
+    """Raise UnknownModeError where a TiDB would round times that the shard has truncated.
+
+    It has no mode for this (`modes_for`). Raises DatabaseUnavailableError or the server's own
+    error, too.
+    """
+    statement = classify_in(context, sql, default_schema=target.schema)
+    times = defined_times(statement)
+    if not times or rounds_times(context.sql_mode or 0, mariadb=bool(context.mariadb)):
+        return
+    kind = kind_of(str((await connection.fetch("SELECT VERSION()"))[0][0]))
+    present = await read_table(connection, target)
+    if kind in (ServerKind.MARIADB, ServerKind.MYSQL) or present is None:
+        return
+    for time in times:
+        if not time.existing and time.given > time.digits:
+            raise UnknownModeError(
+                f"the default of {time.name} has {time.given} digits of fractions of seconds, of"
+                f" which the column keeps {time.digits}: the shard truncates it, and a target of"
+                f" the kind {kind} rounds it. `binlog replace` the statement with the default that"
+                " the shard's SHOW CREATE TABLE has"
+            )
+        former = present.column(time.existing) if time.existing else None
+        fractions = former is not None and former.base_type in ("time", "datetime", "timestamp")
+        lost = (numbers_of(former) or (0,))[0] - time.digits if former and fractions else 0
+        if former is None or lost <= 0:
+            continue
+        column = quote(former.name)
+        # With the last digit goes the point.
+        cut = lost + (not time.digits)
+        rounded = f"RIGHT({column}, {lost}) > 0"
+        if await connection.fetch(f"SELECT 1 FROM {target.quoted} WHERE {rounded} LIMIT 1"):
+            raise UnknownModeError(
+                f"{former.name} loses {lost} digits of fractions of seconds: the shard truncates"
+                f" its values, and a target of the kind {kind} rounds them. Truncate them on the"
+                f" target before: UPDATE {target.quoted} SET {column} = LEFT({column},"
+                f" CHAR_LENGTH({column}) - {cut}) WHERE {rounded}"
+            )

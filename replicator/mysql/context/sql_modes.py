@@ -135,12 +135,19 @@ def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[s
                 f"the statement ran with sql_mode {mode.name} ({mode.reason}), which a target of"
                 f" the kind {target} does not have"
             )
-    # A TiDB rounds, and a MySQL before 8.0, as a MySQL does unless told otherwise.
-    rounds = bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
+    # A TiDB rounds, and a MySQL before 8.0, as a MySQL does unless told otherwise: what it would
+    # round otherwise than the shard is refused before (`refuse_rounded_times`).
+    rounds = rounds_times(sql_mode, mariadb=mariadb)
     if rounds and target is ServerKind.MARIADB:
         yield "TIME_ROUND_FRACTIONAL"
     elif not rounds and target is ServerKind.MYSQL:
         yield "TIME_TRUNCATE_FRACTIONAL"
+
+
+def rounds_times(sql_mode: int, *, mariadb: bool) -> bool:
+    """Whether a session rounds fractions of seconds that a column does not keep, and does not
+    truncate them."""
+    return bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
 
 
 def kind_of(version: str) -> ServerKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -84,6 +85,32 @@ async def test_a_timestamp_that_a_mode_of_the_shard_fills_is_refused(
     fault = await fault_of(run("ALTER TABLE t_1 ADD c TIMESTAMP NOT NULL"))
     assert fault.event == "ddl.refused"
     assert "neither NULL nor DEFAULT (c)" in str(fault)
+
+
+async def test_times_that_a_shard_truncates_are_not_rounded(
+    merging_to: MakeMerging, tidb_target: DatabaseServer
+) -> None:
+    """A MariaDB truncates what its columns do not keep, and a TiDB rounds it in all modes."""
+    merging = merging_to(tidb_target)
+    merging.create("t", "(id INT PRIMARY KEY, a DATETIME(6), b TIME(3))")
+
+    async def run(*statements: str) -> None:
+        async with merging.running() as generation:
+            merging.do(*statements)
+            await merging.check(generation)
+
+    await run(
+        "INSERT INTO t_1 VALUES (1, '2020-12-31 23:59:59', NULL)",
+        "ALTER TABLE t_1 MODIFY a DATETIME(3)",
+        "INSERT INTO t_1 VALUES (2, '2020-12-31 23:59:59.9', '-10:00:00.6')",
+    )
+    fault = await fault_of(run("ALTER TABLE t_1 MODIFY a DATETIME, MODIFY b TIME(1)"))
+    assert fault.event == "ddl.refused"
+    [truncate] = re.findall("UPDATE .* > 0", str(fault))
+    merging.on(tidb_target, truncate)
+    await run("INSERT INTO t_1 VALUES (3, '2020-12-31 23:59:59.9', '-10:00:00.66')")
+    fault = await fault_of(run("ALTER TABLE t_1 ADD c TIME DEFAULT '10:00:00.6'"))
+    assert "shard's SHOW CREATE TABLE" in str(fault)
 
 
 def test_a_conflict_of_transactions_is_to_be_tried_again(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import anyio
 
+from actors.faults import DdlEvent, FatalError
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.validation.test_validation import errors, settled, until, validated
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, copied
 
 MergingFrom = Callable[[DatabaseServer], Merging]
@@ -89,6 +94,53 @@ async def test_a_shard_that_is_created_gets_the_charset_of_its_database(
         await merging.caught_up(generation)
         merging.do(f"CREATE TABLE x_3 {columns}", "INSERT INTO x_3 VALUES (3, 'ö')")
         merging.shards("x", 3)
+        await merging.check(generation)
+        assert generation.running is not None
+        assert not generation.running.coordination.open_locks()
+
+
+async def test_a_derived_change_names_collations_of_the_target(
+    merging_from: MergingFrom, mysql_source: DatabaseServer
+) -> None:
+    """A MySQL's own default collation, which a MariaDB 10.11 lacks."""
+    merging = merging_from(mysql_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v INT) CHARACTER SET utf8mb4", shards=2)
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE x_1 ADD INDEX (v), ADD s VARCHAR(9)")
+        merging.do("INSERT INTO x_1 VALUES (1, 1, 'ä')", "INSERT INTO x_2 VALUES (2, 2)")
+        await merging.caught_up(generation)
+        assert merging.on(merging.target, "SELECT s FROM x ORDER BY id") == (("ä",), (None,))
+        merging.do("ALTER TABLE x_2 ADD s VARCHAR(9), ADD INDEX (v)")
+        await merging.check(generation)
+
+
+async def test_statements_given_instead_resolve_an_open_one(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The target's server can't show what the shards' own statement does."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", "(id INT PRIMARY KEY)", shards=2)
+    ways = []
+    async with merging.running() as generation:
+        for table in ("x_1", "x_2"):
+            merging.do(f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT X'00FF'")
+        merging.do("INSERT INTO x_1 VALUES (1, X'00FF')", "INSERT INTO x_2 VALUES (2, X'AA')")
+        await merging.caught_up(generation)
+        assert generation.running is not None
+        ways = [way.text for lock in generation.running.coordination.open_locks()
+                for way in lock.ways]  # fmt: skip
+    assert len(ways) == 2
+    for way, table in zip(ways, ("x_1", "x_2"), strict=True):
+        [position] = re.findall(r"--binlog-pos (\S+)`", way)
+        given = f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT (UNHEX('00FF'))"
+        event = DdlEvent("a", BinlogPosition.parse(position), ("replace",))
+        fault = FatalError("", "", where="", about=event)
+        await override(merging, fault, OverrideAction.REPLACE, given)
+    async with merging.running() as generation:
+        await until(generation, lambda _: not merging.differences())
+        merging.do("INSERT INTO x_1 (id) VALUES (3)")
         await merging.check(generation)
         assert generation.running is not None
         assert not generation.running.coordination.open_locks()

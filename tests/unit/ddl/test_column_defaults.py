@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.analysis.column_defaults import (
+    DefinedTime,
     converts_times,
+    defined_times,
     fixes_the_time,
     implicit_timestamps,
     nondeterministic_defaults,
@@ -75,6 +77,22 @@ def test_converts_times(sql: str, expected: bool) -> None:
 )
 def test_implicit_timestamps(sql: str, expected: tuple[str, ...]) -> None:
     assert implicit_timestamps(classify(sql, default_schema="s")) == expected
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ("MODIFY a DATETIME", [DefinedTime("a", "a", 0, 0)]),
+        ("CHANGE COLUMN `a` b TIME(3) NULL", [DefinedTime("a", "b", 3, 0)]),
+        ("ADD (a INT, b TIMESTAMP(2) NULL DEFAULT '2020-01-01 00:00:00.1230')",
+         [DefinedTime("", "b", 2, 3)]),
+        ("ADD a DATE, ADD KEY b (a), DROP c, MODIFY d DATETIME(6) DEFAULT NOW(6)",
+         [DefinedTime("d", "d", 6, 0)]),
+    ],
+)  # fmt: skip
+def test_defined_times(actions: str, expected: list[DefinedTime]) -> None:
+    found = defined_times(classify(f"ALTER TABLE t {actions}", default_schema="s"))
+    assert list(found) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.classify import classify
-from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.ddl.rewrite.default_collations import DefaultCollations, with_available
 
 SERVER = "utf8mb4_0900_ai_ci"
 CLAUSE = " CHARACTER SET cp1251 COLLATE cp1251_bin"
@@ -194,3 +194,20 @@ def test_a_charset_that_has_had_two_names_is_known_by_both(
     collations.know({}, {here: f"{here}_general_ci"})
     sql = f"ALTER TABLE t ADD b TEXT CHARSET {named}"
     assert written(collations, sql) == f"{sql} COLLATE {there}_general_ci"
+
+
+@pytest.mark.parametrize(
+    ("collation", "expected"),
+    [
+        ("latin1_swedish_ci", "latin1_bin"),
+        ("utf8mb4_0900_ai_ci", "utf8mb4_nopad_bin"),
+        ("latin1_nopad_bin", "latin1_nopad_bin"),
+        ("UTF8MB4_BIN", "UTF8MB4_BIN"),
+        ("cp1251_bin", "cp1251_bin"),
+    ],
+)
+def test_collations_that_a_server_lacks(collation: str, expected: str) -> None:
+    """The nearest ones take their places, unless they ignore spaces that the others count."""
+    available = {"latin1_bin", "utf8mb4_nopad_bin", "utf8mb4_bin"}
+    sql = "ALTER TABLE t ADD a SET('COLLATE x') CHARACTER SET c COLLATE {} NULL, ADD b INT"
+    assert with_available(sql.format(collation), available) == sql.format(expected)

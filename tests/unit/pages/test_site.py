@@ -40,6 +40,14 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
     # The theme's script would fetch these from elsewhere.
     assert [page for page, text in pages.items() if 'class="mermaid"' in text] == []
     assert [page for page, text in pages.items() if "md-source__repository" in text] == []
+    # A list that the paragraph above has swallowed keeps its markers.
+    swallowed = re.compile(r"^ *(?:\*|\d+\.) \S.*", re.MULTILINE)
+    found = {
+        page.name: swallowed.findall(re.sub(r"<pre.*?</pre>", "", text, flags=re.DOTALL))
+        for page, whole in pages.items()
+        for text in re.findall(r"<article.*?</article>", whole, re.DOTALL)
+    }
+    assert {page: lines for page, lines in found.items() if lines} == {}
 
 
 def test_no_line_of_a_block_runs_out_of_the_page() -> None:
@@ -52,3 +60,17 @@ def test_no_line_of_a_block_runs_out_of_the_page() -> None:
         for line in block.splitlines()
     }
     assert sorted((page, line) for page, line in lines if len(line) > WIDEST) == []
+
+
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four() -> None:
+    """The site ends a list at anything less; GitHub takes both."""
+    fences = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+    less = re.compile(r"(?:(?<=\n\n) {1,3}\S.*|^ {1,3}(?:[*-]|\d+\.) .*)", re.MULTILINE)
+    # An item right behind a block that an empty line begins becomes a part of the block.
+    behind = re.compile(r"\n\n(?: {4}.*\n)+(?:[*-]|\d+\.) .*")
+    found = {
+        str(page.relative_to(ROOT)): less.findall(text) + behind.findall(text)
+        for page in ROOT.glob("docs/**/*.md")
+        for text in [fences.sub("", page.read_text(encoding="utf-8"))]
+    }
+    assert {page: lines for page, lines in found.items() if lines} == {}
