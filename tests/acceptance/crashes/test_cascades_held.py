@@ -134,7 +134,7 @@ def test_killed_while_families_are_created(walk: FamilyWalk, tmp_path: Path) -> 
     path = write_task(tmp_path, walk.task)
     servers = [walk.shards[0][0], walk.shards[-1][0]]
     for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:
                 task.until_logged("task.running")
             table, change = "pc"[number % 2], f"ADD COLUMN n{number} INT DEFAULT {number}"
@@ -147,7 +147,6 @@ def test_killed_while_families_are_created(walk: FamilyWalk, tmp_path: Path) -> 
             for shard in walk.shards:
                 if shard != former[0]:
                     walk.alter(shard, table, change)
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(walk.equal, "equality")
         assert not [e for e in task.events() if e["level"] == "error"]
