@@ -32,12 +32,6 @@ from tests.support.tasks.processes import STARTED
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "config" / "examples" / "merge-two-sources.yaml"
 PASSWORDS = {"SHARD_PASSWORD": "one", "TARGET_PASSWORD": "two"}
-NOT_MADE = {
-    "spark.executors": "executors without the task's packages: only beside a cluster of this kind",
-    "spark.failing": "Spark that fails twice at the same rows: a defect of the program",
-    "task.unexpected": "an error that no part of the program expects: a defect of it",
-}
-"""The faults that no test with the mark makes on real servers, with the reasons."""
 
 
 class _OneFault(TaskSupervisor):
