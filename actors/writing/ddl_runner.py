@@ -123,13 +123,13 @@ class DdlRunner:
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
         """Try until all servers that it needs are available."""
 
-        def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
-            self.waiting[target] = f"{error} ({told})"
+        def tell(error: DatabaseUnavailableError, times: str, seconds: float) -> None:
+            self.waiting[target] = f"{error} ({times})"
             self._log.warning(
                 "ddl.retry",
                 target=str(target),
                 reason=str(error),
-                times=told,
+                times=times,
                 seconds=round(seconds, 1),
             )
 

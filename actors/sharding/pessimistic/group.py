@@ -9,7 +9,7 @@ import anyio
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -169,18 +169,8 @@ class PessimisticGroup(GroupActor):
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
-        self._tell_not_executed(effect, statement)
+        self.log_not_executed(effect, statement)
         return None
-
-    def _tell_not_executed(self, effect: Effect, statement: Statement) -> None:
-        self.log.warning(
-            "ddl.not-executed",
-            kind=effect.kind.value,
-            table=str(effect.table),
-            position=str(statement.position),
-            statement=statement.sql[:500],
-            reason="the target keeps the rows of its shards",
-        )
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
@@ -314,7 +304,7 @@ class PessimisticGroup(GroupActor):
             " targets: with shard-mode pessimistic, a running task takes no new shards there",
             "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
             " then `replicator resume`",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=where,
             scope=of_target(target),
             about=self._event(statement, OverrideAction.SKIP),
@@ -327,7 +317,7 @@ class PessimisticGroup(GroupActor):
             f"{name} changes, which was dropped before the task first read the tables of its"
             f" source: foreign keys tie its target {target} to others, and the task does not know"
             " which tables they connected it with",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
         )
@@ -345,7 +335,7 @@ class PessimisticGroup(GroupActor):
                 return None
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
-            self._tell_not_executed(effect, statement)
+            self.log_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
@@ -478,7 +468,7 @@ class PessimisticGroup(GroupActor):
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
+        return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)
 
 
 async def decide_together(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     ChangeContext,
@@ -125,7 +125,7 @@ class DuplicateDdl:
                     " the task could not tell these changes from new ones\n"
                     f"  statement: {item.statement.sql[:2000]}",
                     MOVED_ROWS,
-                    COPY_ANEW,
+                    COPY_AGAIN,
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     about=DdlEvent(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pymysql.err
 
-from actors.faults import COPY_ANEW, FatalError, Parts, TransientError, of_target
+from actors.faults import COPY_AGAIN, FatalError, Parts, TransientError, of_target
 from actors.sharding.coordination import TiedTargets
 from actors.task.resources.resources import Resources
 from actors.task.startup.check_scope import task_to_check
@@ -91,7 +91,7 @@ def _gone(shard: Member) -> tuple[str, str]:
     return (
         f"{shard} had these foreign keys where the task stopped reading, and the server has none of"
         " them now, so rows may have changed by keys that the task can no longer compare",
-        COPY_ANEW,
+        COPY_AGAIN,
     )
 
 
@@ -100,7 +100,7 @@ def _unconnected(member: Member, family: Iterable[TableName]) -> FatalError:
         "target.keys-differ",
         f"{member} was renamed or dropped before the task first read the foreign keys of its"
         " source: the task does not know which tables they connected it with",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
         scope=of_target(*family),
     )
@@ -111,7 +111,7 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
         "target.keys-differ",
         f"foreign keys change rows of {member} without writing that to the binlog, and the target"
         f" can't make the same changes to the rows of {name}: {obstacle}",
-        way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
+        way_out if way_out == COPY_AGAIN else f"{way_out}; then `replicator resume`",
         "if the application changes the child's rows itself, before those of the parent:"
         " ignore-checking-items: [foreign_keys] in the task file",
         where=f"{member}, target {name}",

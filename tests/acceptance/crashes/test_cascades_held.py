@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_cascades import CHILD
 from tests.acceptance.crashes.test_shard_ddl import STEPS
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -101,22 +100,20 @@ def walk(
 def test_killed_at_each_step_with_an_open_lock(walk: FamilyWalk, tmp_path: Path) -> None:
     path = write_task(tmp_path, walk.task)
     for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:
                 task.until_logged("task.running")
             table = "pc"[number % 2]
             # Another order of the shards each time; the last one ends the lock.
             for shard in walk.shards[number % 4 :] + walk.shards[: number % 4]:
                 walk.alter(shard, table, f"ADD COLUMN n{number} INT DEFAULT {number}")
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(walk.equal, "equality")
 
 
 def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_path: Path) -> None:
     path = write_task(tmp_path, walk.task)
-    env = {"REPLICATOR_CRASH_AT": Failpoint.LOCK_DECIDED.value}
-    with task_process(path, tmp_path, env=env) as task:
+    with killed_at(Failpoint.LOCK_DECIDED, path, tmp_path, alone=False) as task:
         task.until_logged("task.running")
         walk.rows()
         for number, shard in enumerate(walk.shards[:3]):
@@ -132,7 +129,6 @@ def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_pa
         [lock] = json.loads(task.cli("show-ddl-locks", walk.db, "--json").stdout)["locks"]
         owner = ("--owner", "a", "--shard", f"{walk.db}.p2")
         task.cli("unlock-ddl-lock", walk.db, lock["id"], *owner)
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     for table in "cp":
         walk.alter(walk.shards[3], table, "ADD COLUMN n INT DEFAULT 3")
     with task_process(path, tmp_path) as task:

@@ -10,8 +10,8 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
 from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.processes import TaskProcess, task_process
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import endpoint, task_dict, write_task
