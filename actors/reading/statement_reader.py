@@ -17,6 +17,7 @@ from actors.reading.statement_filter import (
     forbidden,
     unsupported,
 )
+from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
@@ -143,7 +144,7 @@ class StatementSettings:
     ``target_collations`` are all that the target has; None where that is not known.
     ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
     takes care. ``copied``: the rows of all members were, those of any other table were not.
-    ``tied``: the targets that foreign keys tie. ``columns``: the task file's rules about them.
+    ``tied``: its shards that foreign keys tie. ``columns``: the task file's rules about them.
     ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
     """
 
@@ -155,7 +156,7 @@ class StatementSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     time_zone: str = ""
     copied: bool = False
-    tied: frozenset[TableName] = frozenset()
+    tied: TiedShards = NONE_TIED
 
 
 class StatementReader:
@@ -435,7 +436,12 @@ class StatementReader:
         return kept
 
     def _refuse_cascades(self, parsed: ParsedStatement, effects: tuple[Effect, ...]) -> None:
-        changed = [e.table for e in effects if e.kind in _DEFINING]
+        tied = self._tied.targets
+        changed = [
+            e.table
+            for e in effects
+            if e.kind is EffectKind.ALTER or (e.kind is EffectKind.CREATE and e.target not in tied)
+        ]
         logged = self._defaults is not None and self._defaults.logs_cascades
         if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
             raise DdlError(
@@ -444,16 +450,10 @@ class StatementReader:
                 " If the application changes the rows of the child itself, before those of the"
                 " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
             )
-        words = {token.keyword for token in parsed.tokens}
-        tied = [name for name in changed if self.target(name) in self._tied]
-        if tied and not logged and words & {"FOREIGN", "REFERENCES", "CONSTRAINT"}:
-            raise DdlError(
-                f"{tied[0]} gets or loses a foreign key or another constraint. The target changes"
-                f" rows of {self.target(tied[0])} with those of their parents, by the foreign"
-                " keys that all shards have. With other keys it would not make the same changes"
-                " as the shard. If the shard gets its former keys back before its rows change,"
-                " `binlog skip` leaves the statement out"
-            )
+        for effect in effects if not logged else ():
+            there = effect.statement.only_if_missing and effect.table in self.members
+            if effect.kind in _DEFINING and not there:
+                self._tied.refuse_other_keys(parsed, effect, self.target)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
         """The same with the collation that it took from its server or database, if any."""

@@ -301,8 +301,9 @@ DDL_FAULTS = (
         "again",
         "Older rows of the shard have other values than on the target. This is also the fault if "
         "one statement gives the rows of two shards different defaults (a TIMESTAMP in different "
-        "time zones), or if, after an unlock, a shard drops or renames a column, and another "
-        "column of the target has that name by now.",
+        "time zones); if, after an unlock, a shard drops or renames a column, and another "
+        "column of the target has that name by now; or if a shard converts a column as others did "
+        "before, and the target has converted it again since.",
         "Give the shard's rows on the target the values that they have in the shard, and `binlog "
         "skip`.",
         "If the formulas differ: the target can have only one. Change it in the shard, or leave "

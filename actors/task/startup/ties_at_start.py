@@ -14,7 +14,13 @@ from actors.task.startup.check_scope import task_to_check
 from actors.task.startup.source_start import SourceStart
 from actors.task_setup import address_of
 from replicator.checks.schema.structures import read_shards
-from replicator.checks.schema.tied_tables import Ties, has_acting_keys, logs_cascades, ties_of
+from replicator.checks.schema.tied_tables import (
+    TargetKeys,
+    Ties,
+    has_acting_keys,
+    logs_cascades,
+    ties_of,
+)
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -29,13 +35,14 @@ class TiesAtStart:
     """``referenced`` and ``obstacles`` as in `replicator.checks.schema.tied_tables.Ties`;
     ``logging``: the sources that log what their foreign keys change; ``unlogged``: those that were
     asked for their keys and do not log it; ``tied``: which targets, and which of their shards, keys
-    connect."""
+    connect; ``keys``: those of these targets."""
 
     referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
     obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
     logging: frozenset[str] = frozenset()
     unlogged: frozenset[str] = frozenset()
     tied: TiedTargets = field(default_factory=TiedTargets)
+    keys: Mapping[TableName, TargetKeys] = field(default_factory=dict)
 
     def with_blocked(self, blocked: Parts) -> Parts:
         """What does not go on: where a tied target does not, nor do those that it is tied to."""
@@ -142,4 +149,6 @@ async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart
         target.close()
     logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
     tied = TiedTargets(ties.families, ties.connected)
-    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied)
+    return TiesAtStart(
+        ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied, ties.keys
+    )

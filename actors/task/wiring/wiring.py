@@ -23,10 +23,10 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
+from actors.reading.tied_shards import TiedShards
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
-    TiedTargets,
     WriterRules,
     WriterTools,
 )
@@ -304,7 +304,7 @@ async def wire(
             online,
             writer,
             collations,
-            ties.tied,
+            ties,
             copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
@@ -485,7 +485,7 @@ def _reader_maker(
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
-    tied: TiedTargets,
+    ties: TiesAtStart,
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
@@ -509,7 +509,7 @@ def _reader_maker(
             columns=setup.columns,
             time_zone=resources.task.timezone or "",
             copied=copied,
-            tied=frozenset(name for family in tied.families for name in family),
+            tied=TiedShards(source, ties.keys, setup.columns, setup.leaves_out_rows),
         )
         return SourceReader(
             SourceSettings(
@@ -528,7 +528,9 @@ def _reader_maker(
                 StatementGtidStore(resources.meta),
             ),
             unit.group,
-            HeldTargets(registry, resources.blocked.targets, tied, drops_databases=drops_databases),
+            HeldTargets(
+                registry, resources.blocked.targets, ties.tied, drops_databases=drops_databases
+            ),
             epoch=unit.epoch,
         )
 

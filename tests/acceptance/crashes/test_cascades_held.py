@@ -59,6 +59,23 @@ class FamilyWalk:
         self.on(server, f"ALTER TABLE {table}{number} {action}")
         self.rows()
 
+    def create(self, server: DatabaseServer, number: int, *, child_first: bool) -> None:
+        """Another family, of the structure that the first shard of its source lacks a change of."""
+        like = next(n for of, n in self.shards[1:] if of is server)
+        columns = {
+            table: [row[0] for row in server.execute(f"SHOW COLUMNS FROM {self.db}.{table}{like}")]
+            for table in "pc"
+        }
+        more = {
+            t: "".join(f", {c} INT DEFAULT {c[1:]}" for c in of[2:]) for t, of in columns.items()
+        }
+        parent = f"CREATE TABLE p{number} {PARENT[:-1]}{more['p']})"
+        child = CHILD.format(f"p{number}").replace("p INT", "p INT" + more["c"], 1)
+        made = [parent, f"CREATE TABLE c{number} {child}"]
+        self.on(server, "SET foreign_key_checks = 0", *(made[::-1] if child_first else made))
+        self.shards.append((server, number))
+        self.rows()
+
     def rows(self) -> None:
         """In each shard parents come, go and get other keys, and take children along."""
         for server, number in self.shards:
@@ -109,6 +126,30 @@ def test_killed_at_each_step_with_an_open_lock(walk: FamilyWalk, tmp_path: Path)
                 walk.alter(shard, table, f"ADD COLUMN n{number} INT DEFAULT {number}")
     with task_process(path, tmp_path) as task:
         task.until(walk.equal, "equality")
+
+
+def test_killed_while_families_are_created(walk: FamilyWalk, tmp_path: Path) -> None:
+    """Before and behind a statement that other shards lack, the child before its parent and after
+    it, at each step again."""
+    path = write_task(tmp_path, walk.task)
+    servers = [walk.shards[0][0], walk.shards[-1][0]]
+    for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
+        with killed_at(step, path, tmp_path, alone=False) as task:
+            if number == 0:
+                task.until_logged("task.running")
+            table, change = "pc"[number % 2], f"ADD COLUMN n{number} INT DEFAULT {number}"
+            former = list(walk.shards)
+            server = servers[number % 2]
+            new = 3 + number
+            walk.create(server, 2 * new, child_first=number % 3 == 0)
+            walk.alter(former[0], table, change)
+            walk.create(server, 2 * new + 1, child_first=number % 3 == 1)
+            for shard in walk.shards:
+                if shard != former[0]:
+                    walk.alter(shard, table, change)
+    with task_process(path, tmp_path) as task:
+        task.until(walk.equal, "equality")
+        assert not [e for e in task.events() if e["level"] == "error"]
 
 
 def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_path: Path) -> None:
