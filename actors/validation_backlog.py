@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from replicator.downstream.meta.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
 
@@ -53,7 +54,9 @@ class ValidationBacklog:
 
     ``most``: how many keys may wait. ``checked`` and ``skipped`` count keys: compared, and left out
     because there were too many or their servers could not be read. ``errors``: rows by the
-    operator's answer. ``left_out``: targets that can't be validated, with the reason.
+    operator's answer. ``looking``: keys that were taken out and are being compared. ``left_out``:
+    targets that can't be validated, with the reason. ``resumed``: whether what was saved before
+    this process has been taken up.
     """
 
     most: int = 0
@@ -62,7 +65,9 @@ class ValidationBacklog:
     checked: int = 0
     skipped: int = 0
     errors: dict[str, int] = field(default_factory=dict)
+    looking: list[WaitingKeys] = field(default_factory=list)
     left_out: dict[TableName, str] = field(default_factory=dict)
+    resumed: bool = False
     _count: int = 0
 
     @property
@@ -88,13 +93,38 @@ class ValidationBacklog:
         while self.waiting and self.waiting[0].since <= until and most > 0:
             taken.append(self._pop())
             most -= taken[-1].count
+        self.looking = taken
         return taken
 
     def give_back(self, keys: Iterable[WaitingKeys]) -> None:
-        """Put keys back that were taken out, before all others."""
-        back = list(keys)
+        """Put keys back that were taken out, before all others; the rest is compared."""
+        back, self.looking = list(keys), []
         self.waiting.extendleft(reversed(back))
         self._count += sum(one.count for one in back)
+
+    def unfinished(self) -> Iterator[SavedKeys]:
+        """All that is still to be compared, by target and shard."""
+        lines: dict[tuple[TableName, Member, tuple[str, ...]], list[bytes]] = {}
+        for keys in (*self.looking, *self.waiting):
+            lines.setdefault((keys.target, keys.member, keys.columns), []).append(keys.lines)
+        for (target, member, columns), parts in lines.items():
+            yield SavedKeys(target, member, columns, b"".join(parts))
+        differing: dict[TableName, list[bytes]] = {}
+        for target, key in self.suspects:
+            differing.setdefault(target, []).append(key + b"\n")
+        for target, parts in differing.items():
+            yield SavedKeys(target, None, (), b"".join(parts))
+
+    def resume(self, saved: Iterable[SavedKeys]) -> None:
+        """Take up what another process has left unfinished: it is compared from the beginning."""
+        now = time.monotonic()
+        for keys in saved:
+            if keys.shard is not None:
+                self.add(WaitingKeys(keys.target, keys.shard, keys.columns, keys.lines, now))
+                continue
+            for key in keys.lines.split(b"\n")[:-1]:
+                # Whatever is found differs from this.
+                self.suspects[keys.target, key] = SuspectRow(b"", now, now, {})
 
     def _pop(self) -> WaitingKeys:
         first = self.waiting.popleft()

@@ -87,6 +87,8 @@ MEANINGS: Mapping[str, str] = {
     " last start",
     "validation": "rows that stay different from those of their shards: target, key, kind of"
     " difference and columns, shard, time, and the operator's answer",
+    "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"
+    " of the last checkpoint; without a shard those of rows that differed",
 }
 """By the suffix of the table: what it holds."""
 

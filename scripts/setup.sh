@@ -104,6 +104,14 @@ if ! command -v pt-online-schema-change >/dev/null && may_install && available p
         echo "percona-toolkit can't be installed: tests with pt-online-schema-change are skipped"
 fi
 
+if ! command -v tmux >/dev/null && may_install && available tmux; then
+    # The tests of screens use it and are skipped without it.
+    echo "Installing tmux"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends tmux >/dev/null ||
+        echo "tmux can't be installed: tests of screens are skipped"
+fi
+
 if ! archives_classes && may_install && newer=$(newest_java) && [ "$newer" != openjdk-17-jre-headless ]; then
     echo "Installing $newer, with which Spark starts faster than with Java 17"
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \

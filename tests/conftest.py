@@ -126,6 +126,19 @@ def started(server: DatabaseServer) -> DatabaseServer:
     return server
 
 
+@pytest.fixture(autouse=True)
+def _faults_alert(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each fault that a test of a remedy makes raises its metric and its alert."""
+    events = {mark.args[0] for mark in request.node.iter_markers("remedy")}
+    if not events:
+        yield
+        return
+    from tests.support.tasks.fault_alerts import faults_alert
+
+    with faults_alert(*events):
+        yield
+
+
 @pytest.fixture(scope="session")
 def mariadb_source() -> Iterator[DatabaseServer]:
     """A MariaDB whose binlog has no column names, signedness or labels."""

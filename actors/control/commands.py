@@ -5,7 +5,6 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +30,8 @@ def status(
     task: OptionalTaskName = None,
     as_json: AsJson = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh until Ctrl-C, or until the task ends.")
+        bool,
+        typer.Option("--watch", help="Refresh until the task ends. Keys open parts; q quits."),
     ] = False,
     tells_health: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 4 if something needs the operator.")
@@ -209,36 +209,51 @@ def stop(task: TaskName) -> None:
 
 
 def _watch(name: str) -> int:
-    """Show the status again and again until the task has ended; the exit code."""
-    from rich.live import Live
-
-    from actors.control.client import NotRunningError
-    from actors.control.protocol import ControlError
+    """Show the status again and again until the task has ended, or the key q; the exit code."""
     from actors.control.requests import status_of
     from actors.control.task_records import find_record, was_killed
-    from replicator.terminal.status import StatusScreen
 
-    last = anyio.run(status_of, name)
-    with Live(StatusScreen(last), console=out, auto_refresh=False) as live:
-        failures = 0
-        while True:
-            # Not in an event loop, which Ctrl-C would only ask to end.
-            time.sleep(WATCH_SECONDS)
-            try:
-                last = anyio.run(status_of, name)
-            except NotRunningError:
-                break
-            except ControlError:
-                # It may be about to end.
-                failures += 1
-                if failures > WATCH_PATIENCE:
-                    raise
-                continue
-            failures = 0
-            live.update(StatusScreen(last), refresh=True)
+    last = _watch_until_end(name, anyio.run(status_of, name))
+    if last is None:
+        return 0
     record = find_record(name)
     if record is not None and was_killed(record):
         complain(f"task {name} was killed, or has crashed: its process {record.pid} is gone")
         return FAILED
     out.print(f"task {name} has ended", markup=False, highlight=False)
     return FAILED if last.error else 0
+
+
+def _watch_until_end(name: str, last: TaskStatus) -> TaskStatus | None:
+    """Show what the keys choose until the task has ended: its last status; None by the key q."""
+    from rich.live import Live
+
+    from actors.control.client import NotRunningError
+    from actors.control.protocol import ControlError
+    from actors.control.requests import status_of
+    from replicator.terminal.watch import View, WatchScreen, after_key, keyboard
+
+    view, failures = View(), 0
+    with keyboard() as keys:
+        screen = WatchScreen(last, view, keys.listens)
+        with Live(screen, console=out, auto_refresh=False) as live:
+            while True:
+                # Not in an event loop, which Ctrl-C would only ask to end.
+                for key in keys.pressed(WATCH_SECONDS):
+                    looked_at = after_key(view, key, last)
+                    if looked_at is None:
+                        return None
+                    view = looked_at
+                    live.update(WatchScreen(last, view), refresh=True)
+                try:
+                    last = anyio.run(status_of, name)
+                except NotRunningError:
+                    return last
+                except ControlError:
+                    # It may be about to end.
+                    failures += 1
+                    if failures > WATCH_PATIENCE:
+                        raise
+                    continue
+                failures = 0
+                live.update(WatchScreen(last, view, keys.listens), refresh=True)

@@ -25,8 +25,13 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
+from replicator.downstream.meta.validation_keys import ValidationKeyStore
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseUnavailableError,
+    Transaction,
+)
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.apply.batch import BatchResult
@@ -164,6 +169,7 @@ class RowValidator:
         self._spark = spark
         self._backlog = backlog
         self._store = ValidationErrorStore(task.meta)
+        self._saved = ValidationKeyStore(task.meta)
         self._plans: dict[TableName, _Planned] = {}
         self._most = FEWEST_KEYS
         backlog.most = settings.most_waiting
@@ -174,6 +180,16 @@ class RowValidator:
         for keys in result.keys:
             target = self._task.registry.target_name(keys.target)
             self._backlog.add(WaitingKeys(target, keys.member, keys.columns, keys.lines, now))
+
+    async def resume(self) -> None:
+        """Take up the keys that a former process has saved; before the first `save`."""
+        if not self._backlog.resumed:
+            self._backlog.resume(await self._saved.load())
+            self._backlog.resumed = True
+
+    async def save(self, transaction: Transaction) -> None:
+        """Save the keys that are still to be compared, with a checkpoint."""
+        await self._saved.replace(transaction, self._backlog.unfinished())
 
     async def run(
         self, applied: Callable[[TableName, str], int], behind: Callable[[], bool]
@@ -350,10 +366,7 @@ class RowValidator:
             return False
         before.looks += 1
         before.due, before.ends = due, ends
-        if before.looks < LOOKS or now - before.since < self._settings.error_delay:
-            return False
-        del self._backlog.suspects[place]
-        return True
+        return before.looks >= LOOKS and now - before.since >= self._settings.error_delay
 
     def _error(
         self, comparison: ComparisonPlan, target: TableName, found: RowDifference
@@ -365,6 +378,9 @@ class RowValidator:
 
     async def _tell(self, errors: Sequence[DifferingRow]) -> None:
         await self._store.save(errors)
+        for error in errors:
+            # Not before: what is neither suspected nor saved would be lost with the process.
+            self._backlog.suspects.pop((error.target, error.key), None)
         await self._count_errors()
         for target in {error.target for error in errors}:
             of = [error for error in errors if error.target == target]

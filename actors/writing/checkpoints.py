@@ -9,7 +9,7 @@ from actors.lock_state import dump_group
 from actors.messages import GroupSaved
 from actors.writing.segment_tracker import SegmentTracker
 from replicator.binlog.positions.position import SourcePosition
-from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.checkpoint import AlsoSaved, Checkpoint, MetaStore
 from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
@@ -21,7 +21,8 @@ class CheckpointSaver:
     """Saves the progress of each source, from its tracker.
 
     ``servers``: the server that each source is read from. ``saved`` is the position of each source
-    as it is shown, ``saved_at`` when that was, by the monotonic clock.
+    as it is shown, ``saved_at`` when that was, by the monotonic clock. ``also``: what is saved
+    with each checkpoint besides.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class CheckpointSaver:
         watermarks: BucketWatermarks,
     ) -> None:
         self.watermarks = watermarks
+        self.also: AlsoSaved | None = None
         self.saved: dict[str, str] = {}
         self.saved_at = time.monotonic()
         self._registry = registry
@@ -60,6 +62,7 @@ class CheckpointSaver:
             members=frozenset(changed),
             former=self._newest,
             left=moved,
+            also=self.also,
         )
         self.watermarks.verified(moved)
         self._groups |= {source: states[source].groups for source in checkpoints}

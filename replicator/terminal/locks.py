@@ -99,10 +99,11 @@ def _source(source: LockSource) -> Text:
         line = f"source {source.source}: missing {some_of(source.missing)}"
     else:
         line = f"source {source.source}: reading"
-    return Text(f"{line}; saved at {source.saved_position or '-'}{_distance(source.distance)}")
+    return Text(f"{line}; saved at {source.saved_position or '-'}{distance_told(source.distance)}")
 
 
-def _distance(distance: BinlogDistance | None) -> str:
+def distance_told(distance: BinlogDistance | None) -> str:
+    """How far a position is from both ends of its binlog, to be put behind it; empty for None."""
     if distance is None:
         return ""
     return (

@@ -113,18 +113,20 @@ class StatusScreen:
 
     What needs the operator is told first, and as much of it as there is room for; what goes on
     gives way to it: sources and targets become a line each where their tables don't fit.
+    ``spared``: lines of the terminal that something else takes.
     """
 
     status: TaskStatus
+    spared: int = 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        height = console.height
+        height = console.height - self.spared
         for parts in _ever_less(self.status):
             targets = _targets_in(self.status.targets, height - _lines(console, options, parts))
             if targets is not None:
                 yield from (*parts, *targets)
                 return
-        yield from _cut_to(console, options, self.status)
+        yield from _cut_to(console, options, self.status, height)
 
 
 def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
@@ -132,7 +134,7 @@ def _ever_less(status: TaskStatus) -> Iterator[list[RenderableType]]:
     head, goes_on = _head(status), list(_what_goes_on(status))
     sources, folded = list(_sources_shown(status)), _folded_sources(status.sources)
     first, others = _briefly(status)
-    whole = [head, *_needs_operator(status, _whole(status))]
+    whole = [head, *_needs_operator(status, whole_status(status))]
     for above in (whole, [head, *first, *others, _elsewhere(status)]):
         yield [*above, *goes_on, *sources]
         yield [*above, *goes_on, *folded]
@@ -152,19 +154,19 @@ def _targets_in(targets: tuple[TargetStatus, ...], room: int) -> list[Renderable
 
 
 def _cut_to(
-    console: Console, options: ConsoleOptions, status: TaskStatus
+    console: Console, options: ConsoleOptions, status: TaskStatus, height: int
 ) -> Iterator[RenderableType]:
     """As much as there is room for of what needs the operator, and where the rest is told."""
     first, others = _briefly(status)
     parts = [_head(status), *others, *first]
     lines = [line for part in parts for line in console.render_lines(part, options)]
-    for line in lines[: console.height - 1]:
+    for line in lines[: height - 1]:
         yield Segments([*line, Segment.line()])
     yield _elsewhere(status)
 
 
 def _elsewhere(status: TaskStatus) -> Text:
-    return _one_line((f"all of it: {_whole(status)}", "dim"))
+    return one_line((f"all of it: {whole_status(status)}", "dim"))
 
 
 def _lines(console: Console, options: ConsoleOptions, parts: Sequence[RenderableType]) -> int:
@@ -185,14 +187,14 @@ def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
 
 def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
     """The first fault or lock in whole, and of all others a line."""
-    faults = list(_faults(status, _whole(status)))
+    faults = list(_faults(status, whole_status(status)))
     locks = _worst_first(status.locks)
     of_task = len(faults) > len(status.blocked)
     others = [
-        *(_blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
+        *(blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
         *map(lock_line, locks if faults else locks[1:]),
     ]
-    first = faults[:1] or [lock_panel(lock, _whole(status)) for lock in locks[:1]]
+    first = faults[:1] or [lock_panel(lock, whole_status(status)) for lock in locks[:1]]
     return first, _at_most(others, "")
 
 
@@ -205,7 +207,7 @@ def _at_most(lines: list[Text], what: str) -> list[Text]:
     return [*lines[:_BRIEF_LINES], Text(more, "bold yellow")]
 
 
-def _whole(status: TaskStatus) -> str:
+def whole_status(status: TaskStatus) -> str:
     """The command that shows all of it."""
     return f"replicator status {quote(status.task)}"
 
@@ -214,7 +216,7 @@ def _faults(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]
     if status.error and status.error not in [part.error for part in status.blocked]:
         yield fault_panel(status.error, f"task {status.task}", elsewhere)
     for part in status.blocked:
-        yield _blocked_panel(part, elsewhere)
+        yield blocked_panel(part, elsewhere)
 
 
 def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
@@ -247,21 +249,22 @@ def _folded_sources(sources: Sequence[SourceStatus]) -> list[RenderableType]:
     waiting = sum(len(source.prepared) for source in sources)
     if waiting:
         head.append(f", {number(waiting)} XA transactions wait for their outcome", "yellow")
-    lines = [_one_line((f"{s.source}: ", "bold yellow"), shown_line(s.state)) for s in away]
-    return [_one_line(head), *_at_most(lines, "sources")]
+    lines = [one_line((f"{s.source}: ", "bold yellow"), shown_line(s.state)) for s in away]
+    return [one_line(head), *_at_most(lines, "sources")]
 
 
 def _folded_targets(targets: Sequence[TargetStatus]) -> Text:
     rate = sum(target.rows_per_second for target in targets)
     changing = sum(bool(target.ddl) for target in targets)
-    return _one_line(
+    return one_line(
         ("targets ", "dim"),
         f"{number(len(targets))}, {number(round(rate))} rows/s",
         f", {number(changing)} with a schema change" if changing else "",
     )
 
 
-def _one_line(*parts: str | Text | tuple[str, str]) -> Text:
+def one_line(*parts: str | Text | tuple[str, str]) -> Text:
+    """A line that is cut where the terminal ends."""
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
@@ -276,13 +279,14 @@ def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
     return Framed(heading, text, "red", ways)
 
 
-def _blocked_line(part: BlockedPart) -> Text:
+def blocked_line(part: BlockedPart) -> Text:
+    """A part that does not go on, and why, in one line."""
     why = part.error.message if part.error else f"waits for {part.waits_for}"
     told = why if part.error or part.waits_for else "paused"
-    return _one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(told))
+    return one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(told))
 
 
-def _blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
+def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
     """One part that does not go on, why, and how it will."""
     title = f"{part.kind} {part.name} is blocked"
     fault = part.error or Fault(

@@ -37,6 +37,7 @@ from replicator.pipeline.duplicate_keys.key_plan import (
     UnreadableKeyError,
     is_kept_by,
     key_order,
+    own_order,
     plan_key,
 )
 from replicator.pipeline.duplicate_keys.key_sample import sample_key
@@ -168,7 +169,8 @@ def _add(finding: KeyFinding, shards: Sequence[ComparedShard], sizes: Mapping[Me
     for shard in shards:
         rows = sizes.get(shard.member, 0)
         try:
-            read = plan_key(finding.number, shard, target, key, order, rows)
+            own = order or own_order(key, shard)
+            read = plan_key(finding.number, shard, target, key, own, rows)
         except (UnreadableKeyError, PlanError) as error:
             finding.unread.append(f"{shard.member}: {error}")
             continue

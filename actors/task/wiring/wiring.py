@@ -158,11 +158,12 @@ async def wire(
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     validator = _validator(resources, spark)
-    if validator is not None:
-        jobs.applied = validator.note
     writer = await _writer(
         resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
     )
+    if validator is not None:
+        await validator.resume()
+        jobs.applied, writer.checkpoints.also = validator.note, validator.save
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)

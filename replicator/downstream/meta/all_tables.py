@@ -25,6 +25,7 @@ from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.meta.validation_errors import VALIDATION_ERROR_TABLE
+from replicator.downstream.meta.validation_keys import VALIDATION_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -50,6 +51,7 @@ META_TABLES = (
     TRACKED_KEY_TABLE,
     RULES_TABLE,
     VALIDATION_ERROR_TABLE,
+    VALIDATION_KEY_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

@@ -8,7 +8,7 @@ where the old one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any, NoReturn
@@ -159,6 +159,10 @@ class Checkpoint:
         members = {record.member.name: record for record in self.members}
         assert len(members) == len(self.members), f"{self.source}: a member of two groups"
         return SavedMembers(members, dict(self.groups), dict(self.low_watermarks), self.low_gtids)
+
+
+AlsoSaved = Callable[[Transaction], Awaitable[None]]
+"""Saves more in the transaction of a checkpoint."""
 
 
 class MetaStore:
@@ -349,6 +353,7 @@ class MetaStore:
         members: frozenset[str],
         former: Mapping[str, Checkpoint] | None = None,
         left: Mapping[BucketKey, Watermark] | None = None,
+        also: AlsoSaved | None = None,
     ) -> None:
         """Write checkpoints, all in one transaction.
 
@@ -364,6 +369,8 @@ class MetaStore:
                 source = checkpoint.source
                 before = (former or {}).get(source)
                 await self._save_one(transaction, checkpoint, before, members=source in members)
+            if also is not None:
+                await also(transaction)
             reach(Failpoint.CHECKPOINT_OPEN)
         reach(Failpoint.CHECKPOINT_SAVED)
 

@@ -15,7 +15,7 @@ from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.compare.compare_plan import ComparedTable, ordered_by, shared_order
 from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.value_forms import Form, key_form
-from replicator.pipeline.copy.copy_plan import selected_value
+from replicator.pipeline.copy.copy_plan import cutting_columns, selected_value
 from replicator.pipeline.duplicate_keys.text_weights import Comparing
 from replicator.pipeline.plans.planning import charset_change
 from replicator.rows.values.charsets import codec
@@ -71,7 +71,7 @@ def key_order(
 ) -> tuple[TargetColumn, ...]:
     """The columns of a target's key by which the same ranges are read in all shards, by an index.
 
-    Empty where they have none in common; then they are read from end to end.
+    Empty where they have none in common; then each has its `own_order`.
     """
     filled = {folded(column.name) for shard in shards for column in shard.rules.extracted}
     own = tuple(name for name in unique.columns if folded(name) not in filled)
@@ -84,6 +84,23 @@ def key_order(
     return found
 
 
+def own_order(unique: UniqueKey, shard: ComparedShard) -> tuple[TargetColumn, ...]:
+    """The leading columns of a target's key by which this shard orders its rows in an index, though
+    others may order them otherwise; empty where it has none.
+    """
+    made = {folded(column.name) for column in shard.rules.extracted}
+    if shard.rules.mapped is not None:
+        made.add(folded(shard.rules.mapped.name))
+    found: list[TargetColumn] = []
+    for column in () if unique.prefix else cutting_columns(shard.structure, unique):
+        names = [folded(before.name) for before in (*found, column)]
+        keys = [list(map(folded, k.columns)) for k in shard.structure.keys if not k.prefix]
+        if names[-1] in made or not any(key[: len(names)] == names for key in keys):
+            break
+        found.append(column)
+    return tuple(found)
+
+
 def plan_key(
     key: int,
     shard: ComparedShard,
@@ -94,7 +111,7 @@ def plan_key(
 ) -> KeyRead | None:
     """How a target's key is read from a shard; None where no row of it can have another's value.
 
-    ``key`` is the number of the key, ``order`` that of all shards by `key_order`, ``estimate``
+    ``key`` is the number of the key, ``order`` that of `key_order` or `own_order`, ``estimate``
     about how many rows the shard has. Raises UnreadableKeyError and
     `replicator.pipeline.plans.planning.PlanError`.
     """

@@ -1,8 +1,9 @@
 """A look at some of the values of a key, so chosen that shards which share values are found out.
 
 Rows picked at random from two large shards hardly ever meet, however many they share. So the same
-ranges of the key are read in all members: from the first value on, from places within the range of
-the smaller members, and from near their last one. Where there are few rows all are read.
+ranges of the key are read in all members, each in its own order: from the first value on, from
+places within the range of the smaller members, and from near their last one. Where there are few
+rows all are read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from operator import itemgetter
 from pymysql.err import MySQLError
 
 from replicator.binlog.errors import BinlogError
+from replicator.downstream.rows.literals import field_value
 from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import Member
@@ -25,6 +27,8 @@ from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
 from replicator.pipeline.duplicate_keys.key_reading import KeyReader
+from replicator.rows.values.charsets import codec
+from replicator.rows.values.fields import escape
 
 EXAMPLES = 20
 """Shared values that are kept as examples."""
@@ -129,14 +133,16 @@ class _Sample:
         """The values of all members from the same places on."""
         count = len(self.reads)
         parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
-        places: list[Bound] = [None]
+        places: list[tuple[KeyRead, Bound]] = [(self.reads[0], None)]
         for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
             with contextlib.suppress(MySQLError):  # told when its values are read
-                places += self._places(read, parts, size // (count * REFERENCES * PARTS))
+                near = size // (count * REFERENCES * PARTS)
+                places += [(read, place) for place in self._places(read, parts, near)]
         limit = max(FEWEST, size // (count * len(places)))
         for number, read in enumerate(self.reads):
-            for behind in places:
-                if read.member not in self.failures:
+            for of, place in places:
+                behind = _place_in(read, of, place)
+                if read.member not in self.failures and (behind is not None or place is None):
                     yield from self._rows(number, read, behind, limit)
 
     def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
@@ -172,3 +178,25 @@ class _Sample:
         query = bound_query(read.table, None, None, offset + 1, from_end=from_end)
         rows = self.sessions.to(read.member.source).rows(query)
         return bound_of(read.table, rows[0]) if rows else None
+
+
+def _place_in(read: KeyRead, of: KeyRead, place: Bound) -> Bound:
+    """A place in the values of ``of`` as a place in those of another member, which may order them
+    in another way; None where it has no such place.
+    """
+    own, its = read.table.cut, of.table.cut
+    if place is None or [c.literal for c in own] != [c.literal for c in its]:
+        return None
+    found = []
+    for to, since, value in zip(own, its, place, strict=True):
+        text = since.charset and to.charset and since.charset != to.charset
+        try:
+            found.append(_transcoded(value, since.charset, to.charset) if text else value)
+        except (BinlogError, UnicodeError):
+            return None
+    return tuple(found)
+
+
+def _transcoded(field: bytes, since: str, to: str) -> bytes:
+    value = field_value(field) or b""
+    return escape(value.decode(codec(since)).encode(codec(to)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,37 +14,43 @@ import pytest
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
 from tests.support.tasks.processes import TaskProcess, task_process
-from tests.support.tasks.terminal import Screen, screen_of
+from tests.support.terminal import Terminal, needs_tmux, terminal
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_tmux]
 
 SIZES = [(80, 24), (200, 50)]
 
 
-class Terminal:
-    """The command line of a task in a terminal."""
+@dataclass
+class Operator:
+    """Somebody at a terminal of this size, who has a task."""
 
-    def __init__(self, estate: ManyTargets, task: TaskProcess, size: tuple[int, int]) -> None:
-        self._estate = estate
-        self._env = {**os.environ, **task.env}
-        self.size = size
+    estate: ManyTargets
+    task: TaskProcess
+    size: tuple[int, int]
+    folder: Path
 
-    def shows(self, *arguments: str, until: str = "") -> Screen:
-        """What a command shows, to its end or until a text stands on the screen."""
+    def at(self, *arguments: str) -> AbstractContextManager[Terminal]:
+        """The terminal in which a command runs."""
         command = [sys.executable, "-m", "cli", *arguments]
-        condition = (lambda screen: until in "\n".join(screen.rows)) if until else None
-        screen = screen_of(command, self._env, self.size, condition)
+        return terminal(command, {**os.environ, **self.task.env}, self.size, self.folder)
+
+    def reads(self, *arguments: str) -> list[str]:
+        """All that a command shows, to its end."""
+        with self.at(*arguments) as opened:
+            opened.until_end()
+            shown = opened.all
         if folder := os.environ.get("REPLICATOR_TEST_SCREENS"):
             said = "-".join(argument.rpartition("/")[2] for argument in arguments)
-            name = f"{said}-{self.size[0]}-{len(self._estate.tables)}"
-            Path(folder, name).write_text("\n".join(screen.all))
-        assert max(map(len, screen.all)) <= self.size[0]
-        return screen
+            name = f"{said}-{self.size[0]}-{len(self.estate.tables)}"
+            Path(folder, name).write_text("\n".join(shown))
+        assert max(map(len, shown)) <= self.size[0]
+        return shown
 
 
-def words(screen: Screen) -> str:
+def words(shown: list[str]) -> str:
     """All that was shown, as one line without the frames of panels."""
-    return " ".join(re.sub("[│╭╮╰╯─]", " ", " ".join(screen.all)).split())
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", " ".join(shown)).split())
 
 
 @pytest.mark.parametrize("count", [2, 30])
@@ -77,7 +85,7 @@ def test_a_fault_a_lock_and_many_targets(
         estate.until_blocked(task, estate.shown(tables[0]))
         task.until(lambda: locked(task, name), "a lock")
         for size in SIZES:
-            look(Terminal(estate, task, size), estate)
+            look(Operator(estate, task, size, tmp_path))
 
 
 def locked(task: TaskProcess, name: str) -> bool:
@@ -85,24 +93,48 @@ def locked(task: TaskProcess, name: str) -> bool:
     return status is not None and bool(status.locks)
 
 
-def look(terminal: Terminal, estate: ManyTargets) -> None:
+def look(operator: Operator) -> None:
     """Every screen tells what needs the operator first, and no word or figure is broken."""
+    estate = operator.estate
     name, (blocked, locked, *others) = estate.name, map(estate.shown, estate.tables)
-    status = words(terminal.shows("status", name))
+    status = words(operator.reads("status", name))
     fault = f"target {blocked} is blocked"
     lock = f"lock {locked}:1"
     places = [status.index(text) for text in (name, fault, "remedies", lock, "source state")]
     assert places == sorted(places)
     assert all(f" {target} " in status for target in (blocked, locked, *others))
-    watched = terminal.shows("status", name, "--watch", until=fault)
-    assert watched.rows[0].startswith(f"task {name}  running, 1 blocked")
-    assert fault in "\n".join(watched.rows[:3])
-    assert not watched.gone, "it is one screen"
-    locks = words(terminal.shows("show-ddl-locks", name))
+    watch(operator, fault, lock)
+    locks = words(operator.reads("show-ddl-locks", name))
     assert f"replicator unlock-ddl-lock {name} {locked}:1" in locks.replace("- ", "-")
-    listed = terminal.shows("status")
-    [row] = [line for line in listed.all if line.startswith(f" {name} ")]
+    listed = operator.reads("status")
+    [row] = [line for line in listed if line.startswith(f" {name} ")]
     assert "blocked (1 part)" in row
     assert f"{name}: " in words(listed)
-    checked = words(terminal.shows("check", str(estate.file)))
+    checked = words(operator.reads("check", str(estate.file)))
     assert "failed" in checked
+
+
+def watch(operator: Operator, fault: str, lock: str) -> None:
+    """`status --watch` is one screen that goes on, and keys open what it is about."""
+    estate, keys = operator.estate, "q quit"
+    with operator.at("status", estate.name, "--watch") as opened:
+        rows = opened.until(fault, lock, keys).splitlines()
+        assert rows[0].startswith(f"task {estate.name}  running, 1 blocked")
+        assert fault in "\n".join(rows[:3])
+        opened.press("l")
+        opened.until("lock 1 of 1", f"{lock}  waiting", "shop-eu-02: missing", "esc back")
+        opened.press("Escape")
+        opened.until(fault, keys)
+        opened.press("t")
+        opened.until(f"targets {len(estate.tables)} of task", f"▸ {fault}")
+        opened.press("Down", "Enter")
+        opened.until(f"target 2 of {len(estate.tables)}", f"{lock}  waiting", "overwritten")
+        opened.press("s")
+        opened.until("▸ shop-eu-01  reading")
+        opened.press("Enter")
+        opened.until("source 1 of 2  shop-eu-01", "saved up to")
+        opened.press("Down")
+        opened.until("source 2 of 2  shop-eu-02", lock)
+        assert not opened.gone, "it is one screen"
+        opened.press("q")
+        assert opened.until_end() == 0

@@ -218,6 +218,36 @@ async def test_a_sample_reads_the_same_ranges_in_all_shards(estate: Estate) -> N
         assert f" (a: {estate.db}.t2, a: {estate.db}.t3)" in result.finding
 
 
+@pytest.mark.parametrize(
+    ("column", "other", "value"),
+    [
+        (
+            "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin",
+            "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+            "CONCAT('\u00e9', LPAD(seq, 8, '0'))",
+        ),
+        ("DECIMAL(12,2)", "BIGINT", "seq"),
+        ("DATE", "DATETIME(3)", "'1900-01-01' + INTERVAL seq DAY"),
+    ],
+    ids=["text", "numbers", "moments"],
+)
+async def test_a_sample_reaches_the_end_of_shards_that_order_a_key_in_different_ways(
+    estate: Estate, column: str, other: str, value: str
+) -> None:
+    sizes = {"t1": (1, 20_000), "t2": (19_995, 40_000)}
+    for (table, (first, last)), its in zip(sizes.items(), (column, other), strict=True):
+        estate.sources["a"].execute(
+            f"USE {estate.db}",
+            f"CREATE TABLE {table} (u {its} NOT NULL PRIMARY KEY)",
+            f"INSERT INTO {table} SELECT {value} FROM seq_{first}_to_{last}",
+            f"ANALYZE TABLE {table}",
+        )
+    estate.into(f"u {other} NOT NULL PRIMARY KEY")
+    result = only(await estate.look(size=1))
+    assert result.state == "failed", result
+    assert result.finding.startswith("in a sample of ")
+
+
 async def test_what_can_not_be_looked_at_is_told(estate: Estate) -> None:
     estate.into(
         "id INT PRIMARY KEY, c INT AS (id+1) STORED, e INT NOT NULL, UNIQUE KEY u (c),"

@@ -117,6 +117,39 @@ async def test_what_the_operator_says_of_errors_is_kept_and_survives_a_restart(
         assert [error["state"] for error in found] == ["new"]
 
 
+async def test_keys_that_wait_or_are_suspected_when_the_task_ends_are_validated_after_it(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """Those that wait, one that differs, and one of a shard that is written to behind the end."""
+    merging = merging_from(mariadb_source)
+    merging.create("x", X, shards=2)
+    validated(merging, settings={"row-error-delay": "1h", "check-interval": "1h"})
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1, '')")
+        await merging.caught_up(generation)
+        merging.on(merging.target, "UPDATE x SET v=2 WHERE id=1")
+        await until(generation, lambda g: len(g.counts.validation.suspects) == 1)
+    validated(merging, settings={"validate-interval": "1h"})
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        merging.do(*(f"INSERT INTO x_{n} VALUES ({n}0, 1, 'a\\tb')" for n in (1, 2)))
+        await merging.caught_up(generation)
+        assert generation.counts.validation.waiting_count == 2
+        assert len(generation.counts.validation.suspects) == 1
+    merging.on(merging.target, "UPDATE x SET v=2 WHERE id=10", "DELETE FROM x WHERE id=20")
+    validated(merging)
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        await until(generation, lambda g: errors(g) == 3)
+        await until(generation, settled)
+        found = await listed(merging, generation, "show-error")
+        assert isinstance(found, list)
+        assert {error["key"][0] for error in found} == {"1", "10", "20"}
+    async with merging.running() as generation:
+        await until(generation, lambda g: bool(g.counts.validation.errors))
+        assert settled(generation) or not generation.counts.validation.waiting_count
+
+
 class Writer:
     """A client that changes the same rows all the time, and moves rows between shards."""
 

@@ -557,8 +557,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795650981,1484287532,'',4,'pessimistic',0,'2026-11-25 23:59:06'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795650984,2009481389,'',4,'pessimistic',0,'2026-11-25 23:59:07');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795663331,2294609651,'',4,'pessimistic',0,'2026-11-26 03:23:54'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795663332,73934710,'',4,'pessimistic',0,'2026-11-26 03:23:54');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -586,15 +586,17 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,1478631477017476253),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,1478631477017476253),
-('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,1478631477017476253),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,1478631477017476253),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,1478631477017476253);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,1853104311640099318),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,1853104311640099318),
+('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,1853104311640099318),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,1853104311640099318),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,1853104311640099318),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,1853104311640099318),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,1853104311640099318),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,1853104311640099318),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,1853104311640099318),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,1853104311640099318),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,1853104311640099318);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -731,10 +733,10 @@ CREATE TABLE `copying_group` (
 LOCK TABLES `copying_group` WRITE;
 /*!40000 ALTER TABLE `copying_group` DISABLE KEYS */;
 INSERT INTO `copying_group` VALUES
-('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}');
+('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
 /*!40000 ALTER TABLE `copying_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_later_copy`;
@@ -774,7 +776,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,1478631477017476253,19,'vm',9594,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1607268','2026-11-25 23:58:59.852170','2026-11-25 23:59:18.860903');
+(1,1853104311640099318,21,'vm',2315,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2837226','2026-11-26 03:23:49.109454','2026-11-26 03:24:00.952020');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -877,6 +879,26 @@ LOCK TABLES `copying_tracked_key` WRITE;
 /*!40000 ALTER TABLE `copying_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_unvalidated` WRITE;
+/*!40000 ALTER TABLE `copying_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -949,8 +971,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795650981,3963340975,'',4,'pessimistic',1,'2026-11-25 23:57:50'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795650984,808020670,'',4,'pessimistic',0,'2026-11-25 23:57:50');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795663331,2959788754,'',4,'pessimistic',1,'2026-11-26 03:23:02'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795663332,1819830467,'',4,'pessimistic',0,'2026-11-26 03:23:02');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -978,21 +1000,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,5469705811340833959),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5469705811340833959),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,5469705811340833959),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5469705811340833959);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6774650106939900164),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6774650106939900164),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6774650106939900164),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6774650106939900164),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6774650106939900164),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6774650106939900164),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6774650106939900164),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6774650106939900164),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6774650106939900164),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6774650106939900164);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1054,7 +1076,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795651050,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-25 23:57:45');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795663362,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-26 03:22:55');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1128,10 +1150,10 @@ CREATE TABLE `locked_group` (
 LOCK TABLES `locked_group` WRITE;
 /*!40000 ALTER TABLE `locked_group` DISABLE KEYS */;
 INSERT INTO `locked_group` VALUES
-('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[]}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[]}]]}'),
-('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[]}]]}'),
-('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[]}]]}');
+('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
+('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
 /*!40000 ALTER TABLE `locked_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_later_copy`;
@@ -1171,7 +1193,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,5469705811340833959,52,'vm',5814,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1594759','2026-11-25 23:57:28.929600','2026-11-25 23:57:52.186177');
+(1,6774650106939900164,53,'vm',749,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2829418','2026-11-26 03:22:37.198572','2026-11-26 03:23:03.491048');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1223,8 +1245,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795651065,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795663375,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795663375,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_rules`;
@@ -1292,6 +1314,26 @@ INSERT INTO `locked_tracked_key` VALUES
 ('ml','orders',0x39BD41855F26B5AED7E9B1A3B6B8B88F2C62B530B1D7AE51339C509E4C9601BE,'[\"id\"]',0x31303030303033,1);
 /*!40000 ALTER TABLE `locked_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_unvalidated` WRITE;
+/*!40000 ALTER TABLE `locked_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1337,15 +1379,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
-('a','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,5469705811340833959,'0-4101-17','5339:1795650981:3360842650:binlog.000001'),
+('a','ml','orders',0,0,0,0,6774650106939900164,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,6774650106939900164,'0-4101-17','5339:1795663331:2483249639:binlog.000001'),
+('a','ml','orders',2,0,0,0,6774650106939900164,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,6774650106939900164,'0-4101-17','5339:1795663331:2483249639:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',1,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',2,0,0,0,5469705811340833959,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,5469705811340833959,'0-4102-7','2152:1795650984:808020670:binlog.000001');
+('b','ml','orders',0,0,0,0,6774650106939900164,NULL,NULL),
+('b','ml','orders',1,0,0,0,6774650106939900164,NULL,NULL),
+('b','ml','orders',2,0,0,0,6774650106939900164,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,6774650106939900164,'0-4102-7','2152:1795663332:1819830467:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1375,8 +1417,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795650981,2812454357,'',4,'',0,'2026-11-25 23:58:29'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795650984,1608101105,'',4,'',0,'2026-11-25 23:58:29');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795663331,3437620805,'',4,'',0,'2026-11-26 03:23:30'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795663332,910221382,'',4,'',0,'2026-11-26 03:23:30');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1461,9 +1503,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-25 23:58:27'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-25 23:58:27'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-25 23:58:28');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-26 03:23:28'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-26 03:23:28'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-26 03:23:28');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1578,7 +1620,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,4966541048816559045,26,'vm',8505,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','1603331','2026-11-25 23:58:21.041643','2026-11-25 23:58:31.470758');
+(1,8178631527245940555,25,'vm',1607,'37e2d028-7273-42b2-9427-5fe01731b4b2 pid:[4026531836]','2834420','2026-11-26 03:23:23.102812','2026-11-26 03:23:31.543476');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1688,6 +1730,26 @@ LOCK TABLES `uncoordinated_tracked_key` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_tracked_key` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_unvalidated`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_unvalidated` (
+  `number` int(11) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `key_columns` longtext NOT NULL,
+  `key_lines` longblob NOT NULL,
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_unvalidated` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_unvalidated` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_unvalidated` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_validation`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1733,15 +1795,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,4966541048816559045,'0-4101-27','7316:1795650981:2812454357:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,4966541048816559045,'0-4101-25','6899:1795650981:1318303007:binlog.000001'),
-('a','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
-('a','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,8178631527245940555,'0-4101-27','7316:1795663331:3437620805:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,8178631527245940555,'0-4101-25','6899:1795663331:655030696:binlog.000001'),
+('a','mu','orders',2,0,0,0,8178631527245940555,NULL,NULL),
+('a','mu','orders',3,0,0,0,8178631527245940555,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,4966541048816559045,'0-4102-12','3137:1795650984:336316303:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,4966541048816559045,'0-4102-13','3292:1795650984:1608101105:binlog.000001'),
-('b','mu','orders',2,0,0,0,4966541048816559045,NULL,NULL),
-('b','mu','orders',3,0,0,0,4966541048816559045,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,8178631527245940555,'0-4102-12','3137:1795663332:2082960933:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,8178631527245940555,'0-4102-13','3292:1795663332:910221382:binlog.000001'),
+('b','mu','orders',2,0,0,0,8178631527245940555,NULL,NULL),
+('b','mu','orders',3,0,0,0,8178631527245940555,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -142,6 +142,10 @@ class TaskProcess:
         return "\n".join(map(str, self.events()[-15:]))
 
 
+STARTED: list[TaskProcess] = []
+"""The processes of the tests so far."""
+
+
 @contextmanager
 def task_process(
     task_file: Path,
@@ -170,8 +174,9 @@ def task_process(
             start_new_session=True,
         )
     plain = {k: v for k, v in full_env.items() if not k.startswith("REPLICATOR_CRASH")}
+    STARTED.append(TaskProcess(process, log, plain))
     try:
-        yield TaskProcess(process, log, plain)
+        yield STARTED[-1]
     finally:
         if process.poll() is None:
             process.kill()

@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
+from actors.faults import FatalError
 from replicator.events.reference import FAULT_EVENTS
 from replicator.monitoring.metrics import STATUS_METRICS
 from replicator.monitoring.reference import metric_names
 from scripts.build_promtool import built_promtool
 from scripts.grafana_dashboard import PANELS, dashboard_json
+from tests.support.tasks.fault_alerts import NOT_MADE, check_alert
+from tests.support.tasks.remedies import executed
 
 ROOT = Path(__file__).parents[3]
 ALERTS = ROOT / "config" / "monitoring" / "alerts.yml"
@@ -59,6 +62,18 @@ def test_every_fault_leads_to_its_own_section() -> None:
     sections = anchors(ROOT / "docs" / page)
     for event in FAULT_EVENTS:
         assert re.sub(pattern, "", event.name) in sections
+
+
+def test_every_fault_raises_its_metric_and_its_alert() -> None:
+    """As a task tells of it; the tests with the mark `remedy` do this with faults that they make
+    on real servers."""
+    for event in FAULT_EVENTS:
+        check_alert(FatalError(event.name, "no", "mend it", where="a"))
+
+
+def test_every_fault_is_made_on_real_servers_or_it_is_said_why_not() -> None:
+    made = executed(ROOT / "tests").keys()
+    assert {event.name for event in FAULT_EVENTS} - made == NOT_MADE.keys()
 
 
 def test_there_is_an_alert_for_all_that_needs_the_operator() -> None:

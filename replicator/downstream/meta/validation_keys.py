@@ -1,0 +1,118 @@
+"""Keys that the validation still has to compare, in a meta table: saved with each checkpoint, so
+that a process that is killed takes none of them with it. What was applied since the checkpoint is
+read again, and its keys are told again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.names import Member, TableName
+
+VALIDATION_KEY_TABLE = MetaTable(
+    "unvalidated",
+    "number INT NOT NULL PRIMARY KEY, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, source VARCHAR(64) NOT NULL,"
+    " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL,"
+    " key_columns LONGTEXT NOT NULL, key_lines LONGBLOB NOT NULL",
+)
+
+_PART_BYTES = 1 << 19
+"""Of key lines in one row, and of all in one statement, about: TiDB takes 6 MiB in a row."""
+
+_PART_ROWS = 500
+"""Rows of one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedKeys:
+    """Keys of a target: the names of their columns, and their lines, each with its newline.
+
+    ``shard``: the one that they were applied from; None for rows that differed when they were
+    compared, of any shard.
+    """
+
+    target: TableName
+    shard: Member | None
+    columns: tuple[str, ...]
+    lines: bytes
+
+
+class ValidationKeyStore:
+    """Reads and replaces them; bytes go to the server in hex, since the driver can't pass any."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(VALIDATION_KEY_TABLE)
+        self._empty = False
+
+    async def load(self) -> list[SavedKeys]:
+        """What was saved last."""
+        rows = await self._meta.connection.fetch(
+            "SELECT target_schema, target_table, source, schema_name, table_name, key_columns,"
+            f" key_lines FROM {self._table} ORDER BY number"
+        )
+        return [
+            SavedKeys(
+                TableName(schema, table),
+                Member(source, TableName(shard_schema, shard)) if source else None,
+                tuple(json.loads(columns)),
+                bytes(lines),
+            )
+            for schema, table, source, shard_schema, shard, columns, lines in rows
+        ]
+
+    async def replace(self, transaction: Transaction, keys: Iterable[SavedKeys]) -> None:
+        """Save these, and nothing else, with what the transaction does besides."""
+        parts = list(_statements(keys))
+        if not parts and self._empty:
+            return
+        await transaction.fetch(f"DELETE FROM {self._table}")
+        for first, part in parts:
+            places = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, UNHEX(%s))"] * len(part))
+            values = [
+                value for number, row in enumerate(part, first) for value in (number, *_values(row))
+            ]
+            await transaction.fetch(
+                f"INSERT INTO {self._table} (number, target_schema, target_table, source,"
+                f" schema_name, table_name, key_columns, key_lines) VALUES {places}",
+                values,
+            )
+        self._empty = not parts
+
+
+def _values(keys: SavedKeys) -> tuple[str, ...]:
+    shard = (keys.shard.source, keys.shard.name.schema, keys.shard.name.table) if keys.shard else ()
+    names, columns = (keys.target.schema, keys.target.table), json.dumps(keys.columns)
+    return (*names, *(shard or ("", "", "")), columns, keys.lines.hex())
+
+
+def _statements(keys: Iterable[SavedKeys]) -> Iterator[tuple[int, list[SavedKeys]]]:
+    """The rows of each statement, with the number of the first."""
+    part: list[SavedKeys] = []
+    size = first = 0
+    for row in _rows(keys):
+        if part and (size + len(row.lines) > _PART_BYTES or len(part) == _PART_ROWS):
+            yield first, part
+            first, size, part = first + len(part), 0, []
+        part.append(row)
+        size += len(row.lines)
+    if part:
+        yield first, part
+
+
+def _rows(keys: Iterable[SavedKeys]) -> Iterator[SavedKeys]:
+    """These, cut behind lines where they are long."""
+    for found in keys:
+        begin = 0
+        while begin < len(found.lines):
+            end = found.lines.rfind(b"\n", begin, begin + _PART_BYTES) + 1
+            # One line may be longer.
+            end = end or found.lines.index(b"\n", begin) + 1
+            yield SavedKeys(found.target, found.shard, found.columns, found.lines[begin:end])
+            begin = end

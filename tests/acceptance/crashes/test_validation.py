@@ -1,0 +1,74 @@
+"""Rows that were applied before a process was killed are validated by the next one."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.acceptance.crashes.test_crashes import stop
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.processes import PATIENCE, TaskProcess, place_of, task_process
+from tests.support.tasks.shards import Shards
+from tests.support.tasks.task_files import write_task
+
+pytestmark = pytest.mark.slow
+
+KILLED_AT = (Failpoint.BUCKET_COMMITTED, Failpoint.BATCH_APPLIED, None)
+"""A row is on the target and the task does not know it; its keys are not saved; they are."""
+
+
+def task_file(folder: Path, shards: Shards, **interval: str) -> Path:
+    values: dict[str, Any] = shards.task(
+        validators={"all": {"mode": "full", "check-interval": "300ms", **interval}},
+        syncers={"often": {"checkpoint-flush-interval": 1}},
+    )
+    for instance in values["mysql-instances"]:
+        instance |= {"validator-config-name": "all", "syncer-config-name": "often"}
+    return write_task(folder, values)
+
+
+def until_saved(task: TaskProcess, shards: Shards) -> None:
+    """Wait until a restart begins at the end of the binlog."""
+    end = end_of(shards.servers[0])
+
+    def saved() -> bool:
+        status = task.status(shards.database)
+        places = [s.saved_position for s in status.sources] if status else []
+        return bool(places and places[0]) and place_of(places[0]).key >= end.key
+
+    task.until(saved, "a checkpoint")
+
+
+def test_killed_before_a_row_is_validated(
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = Shards([mariadb_source], target_server, database_name)
+    path = task_file(tmp_path, shards, **{"validate-interval": "1h"})
+    for key, point in enumerate(KILLED_AT):
+        mariadb_source.execute(f"INSERT INTO t1 VALUES ({key}, 'a', 1)", database=database_name)
+        env = {"REPLICATOR_CRASH_AT": f"{point.value}:1"} if point else None
+        with task_process(path, tmp_path, env=env) as task:
+            if point is None:
+                until_saved(task, shards)
+                task.process.kill()
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+            task.until_alone()
+        spoiled = f"UPDATE t SET name='b' WHERE id={key}"
+        target_server.execute(spoiled, database=database_name)
+    path = task_file(tmp_path, shards, **{"validate-interval": "500ms", "row-error-delay": "1s"})
+    with task_process(path, tmp_path) as task:
+
+        def found() -> bool:
+            status = task.status(database_name)
+            return bool(status and status.validation and status.validation.errors == len(KILLED_AT))
+
+        task.until(found, "errors")
+        stop(task, database_name)
