@@ -11,7 +11,7 @@ from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 
-COPY_ANEW = (
+COPY_AGAIN = (
     "copy everything again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets"
     " of the task (drop those whose columns differ from the shards': the copy creates them), then"
     " `replicator run TASK.yaml` with `task-mode: all`"
@@ -27,7 +27,7 @@ MOVED_ROWS = (
 """The remedy for a shard that a rename gives another target."""
 
 
-def start_behind(meta: str) -> str:
+def start_after(meta: str) -> str:
     """The remedy of starting after an event, once its effect has been made by hand.
 
     ``meta`` is the start position for its source in the task file. It is valid only if everything

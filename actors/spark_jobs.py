@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -27,6 +28,9 @@ EXECUTOR_LOOK = 2.0
 """Seconds between two checks whether a cluster still has executors for a running job."""
 
 NO_EXECUTORS = "the Spark cluster has no executor left for the task, and gives none"
+
+_NO_MEMORY = re.compile(r"[\w.]*MemoryError\b")
+"""What Python, NumPy and Arrow raise, each under a name of its own."""
 
 SPARK_FAILED = (PySparkException, Py4JJavaError)
 """The errors of a job that Spark failed."""
@@ -57,11 +61,18 @@ class JobAttempts(Backoff):
         self.spark_failures += 1
         if self.spark_failures < SPARK_ATTEMPTS:
             return
-        message = f"Spark failed {self.spark_failures} times: {error}"
-        if isinstance(error, PythonException):
-            # The error stands after the traceback.
-            raise ExecutorError(message, str(error).strip().splitlines()[-1]) from error
+        # The error stands after the traceback, which the log has.
+        of_python = isinstance(error, PythonException)
+        text = str(error).strip().splitlines()[-1] if of_python else without_stack(error)
+        message = f"Spark failed {self.spark_failures} times: {text}"
+        if of_python and not _NO_MEMORY.match(text):
+            raise ExecutorError(message, text) from error
         raise SparkFailedError(message) from error
+
+
+def without_stack(error: Exception) -> str:
+    """The words of an error of Spark, without where in Java it was raised."""
+    return str(error).partition("\n\tat ")[0].replace("\n: ", ": ").strip()
 
 
 async def submit(

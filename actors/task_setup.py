@@ -66,6 +66,11 @@ class SourceSetup:
     expression_filters: ExpressionFilters
     accepts_cascades: bool
 
+    def leaves_out_rows(self, table: TableName) -> bool:
+        """Whether filters leave out rows of a table."""
+        filtered = self.expression_filters.concern(table.schema, table.table)
+        return filtered or bool(self.event_filter.rows_left_out(table.schema, table.table))
+
 
 def address_of(endpoint: Endpoint) -> DatabaseAddress:
     """How to reach a server."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from config.base import Section, homes_of, keys_of, section_at
 from config.dm_keys import (
     RENAMED,
     find_no_effect,
@@ -16,11 +19,9 @@ from config.dm_keys import (
     replace_old_spellings,
     take_out_ignored,
 )
-from config.exposed_files import changeable, exposed, key_files
-from config.messages import message_of, path_of
 from config.models import Task
 from config.passwords import fill_in_passwords
-from config.paths import Path
+from config.paths import Path, select
 from config.problems import Problem, TaskFileError, did_you_mean
 from config.references import find_unused_sources, find_wrong_references
 from config.yaml_lines import MOST_BYTES, Document, read_yaml
@@ -157,3 +158,182 @@ def _warnings(document: Document, ignored: list[tuple[Path, str]]) -> Iterator[P
     found = [*ignored, *find_no_effect(document.data), *find_unused_sources(document.data)]
     problems = [document.problem(at, said) for at, said in found]
     yield from sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line))
+
+
+_SECURITY = ("target-database.security", "sources.*.from.security")
+
+
+def changeable(path: FilePath) -> str:
+    """Who else may change a file, and what to do; empty where nobody may, or it can't be seen."""
+    found = _looked_at(path)
+    if found is None:
+        return ""
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid not in (os.geteuid(), 0):
+        return (
+            f"{path} (mode {mode:04o}) belongs to user {found.st_uid}, who can put something"
+            f" else in its place: chown {os.geteuid()} {path} && chmod 600 {path}"
+        )
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path} (mode {mode:04o}) can be changed by others: chmod 600 {path}"
+    return ""
+
+
+def readable(path: FilePath) -> str:
+    """Who else may read a file, and what to do; empty where nobody may.
+
+    A file of root may be readable by its group, which then is the way to give it to an account.
+    """
+    found = _looked_at(path)
+    if found is None:
+        return ""
+    mode = stat.S_IMODE(found.st_mode)
+    shut = stat.S_IRWXO if found.st_uid == 0 != os.geteuid() else stat.S_IRWXO | stat.S_IRWXG
+    if not mode & shut:
+        return ""
+    return (
+        f"{path} (mode {mode:04o}, owner {found.st_uid}) holds a secret and can be read by others:"
+        f" chmod 600 {path}"
+    )
+
+
+def exposed(document: Document, folder: FilePath) -> Iterator[str]:
+    """A warning for each file with a secret that others may read or change.
+
+    As `ssh` and the servers' own clients look at key files: another account that owns a key, or may
+    write to it, can put its own in its place; one that may read it has it.
+    These are the task file and its source files, where a password or key stands in them as it is,
+    the password files, and the files with the keys of certificates. ``document`` is as it was
+    written: passwords are not yet in place of what says where they are.
+    """
+    files: dict[FilePath, None] = {}
+    for pattern in ("target-database", "sources.*.from"):
+        for path, section in select(document.data, pattern):
+            if not isinstance(section, dict):
+                continue
+            named, written = section.get("password-file"), document.texts.get((*path, "password"))
+            if isinstance(named, str) and named:
+                files[folder / named] = None
+            elif written and not written.startswith(("ENC(", "${")):
+                files[FilePath(document.place((*path, "password")).file)] = None
+            security = section.get("security")
+            if not isinstance(security, dict):
+                continue
+            for key in ("ssl-key-bytes", "ssl-key-base64"):
+                if security.get(key):
+                    files[FilePath(document.place((*path, "security", key)).file)] = None
+    files |= dict.fromkeys(file for _, file in key_files(document))
+    for file in files:
+        if text := changeable(file) or readable(file):
+            yield text
+
+
+def key_files(document: Document) -> Iterator[tuple[tuple[str | int, ...], FilePath]]:
+    """The files with the keys of certificates, each with its place in the task file."""
+    for pattern in _SECURITY:
+        for path, section in select(document.data, pattern):
+            key = section.get("ssl-key") if isinstance(section, dict) else None
+            if isinstance(key, str) and key:
+                yield (*path, "ssl-key"), FilePath(key)
+
+
+def _looked_at(path: FilePath) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):  # told where it is read
+        return None
+
+
+_SECRET_KEYS = {"password", "ssl-key-bytes", "ssl-key-base64"}
+
+_WORDS = {
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list: one `- value` a line, or [a, b]",
+    "dict_type": "must be a section of `name: value` lines",
+    "model_type": "must be a section of `key: value` lines",
+    "model_attributes_type": "must be a section of `key: value` lines",
+}
+
+
+def path_of(error: ErrorDetails) -> Path:
+    """The path of the value that a finding is about."""
+    return tuple(step for step in error["loc"] if step != "[key]")
+
+
+def message_of(error: ErrorDetails, root: type[Section]) -> str:
+    """What is wrong, with the nearest valid key or value where that helps."""
+    kind, path = error["type"], path_of(error)
+    context = error.get("ctx", {})
+    if kind == "missing":
+        return "is missing; it is required"
+    if kind == "extra_forbidden":
+        return _unknown_key(path, root)
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return _not_one_of(error, path, root)
+    if kind == "string_pattern_mismatch":
+        return _bad_form(str(path[-1]), str(error["input"]))
+    if kind == "string_too_long":
+        return f"must have at most {context['max_length']} characters{_given(error, path)}"
+    if kind in ("string_too_short", "too_short"):
+        return "must not be empty"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}{_given(error, path)}"
+    if kind == "less_than_equal":
+        return f"must be at most {context['le']}{_given(error, path)}"
+    if kind.startswith("model_"):  # not shown: what stands here may hold a password
+        return _WORDS[kind]
+    if kind in _WORDS:
+        return _WORDS[kind] + _given(error, path)
+    return error["msg"]
+
+
+def _given(error: ErrorDetails, path: Path) -> str:
+    value = error["input"]
+    if not _SECRET_KEYS.isdisjoint(map(str, path)):
+        return ""
+    if isinstance(value, dict):
+        return ", not a section"
+    if isinstance(value, list):
+        return ", not a list"
+    if value is None:
+        return "; there is nothing here"
+    if isinstance(value, bool):
+        return f", not {str(value).lower()}"
+    return f", not `{value}`"
+
+
+def _unknown_key(path: Path, root: type[Section]) -> str:
+    section, key = section_at(root, path[:-1]), str(path[-1])
+    keys = keys_of(section) if section is not None else {}
+    hint = did_you_mean(key, keys)
+    homes = [] if hint else homes_of(root, key)
+    if homes:
+        return f"unknown key here; it belongs at `{min(homes, key=len)}`"
+    if not hint:
+        hint = f"; the keys here are {', '.join(keys)}" if len(keys) <= 16 else ""
+    return f"unknown key{hint}"
+
+
+def _not_one_of(error: ErrorDetails, path: Path, root: type[Section]) -> str:
+    section = section_at(root, path[:-1])
+    name = keys_of(section)[str(path[-1])] if section is not None else ""
+    annotation = section.model_fields[name].annotation if section is not None else None
+    choices = [str(choice) for choice in get_args(annotation)]
+    shown = ", ".join(f"`{choice}`" if choice else '""' for choice in choices)
+    value = error["input"]
+    hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+    return f"must be {'one of ' if len(choices) > 1 else ''}{shown}{_given(error, path)}{hint}"
+
+
+def _bad_form(key: str, value: str) -> str:
+    if key == "binlog-name":
+        return f"`{value}` is no binlog file; its name ends in a number, like `mysql-bin.000042`"
+    return (
+        f"`{value}` must have 1 to 49 characters: letters, digits, `_`, `.` and `-`,"
+        " not starting with `.` or `-`"
+    )

@@ -161,8 +161,8 @@ def _as_item(lines: list[str], first: int, indent: str) -> list[str]:
 
 
 def _belongs(place: str) -> bool:
-    pattern, told = pattern_of(place), supported(place)
-    shown = pattern in _GIVEN or told == "yes" or told.startswith("no effect: ")
+    pattern, support = pattern_of(place), supported(place)
+    shown = pattern in _GIVEN or support == "yes" or support.startswith("no effect: ")
     return shown and pattern not in LEFT_OUT
 
 

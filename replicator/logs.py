@@ -237,18 +237,18 @@ def _file_handler(
 
 def _once() -> Processor:
     """Leaves out what was told before in just the same words."""
-    told: dict[str, None] = {}
+    known: dict[str, None] = {}
 
     def leave_out(
         logger: Any, method: str, record: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         if record.get("event") in _TOLD_ONCE:
             said = repr(sorted(record.items(), key=lambda item: item[0]))
-            if said in told:
+            if said in known:
                 raise structlog.DropEvent
-            told[said] = None
-            if len(told) > _KEPT:
-                del told[next(iter(told))]
+            known[said] = None
+            if len(known) > _KEPT:
+                del known[next(iter(known))]
         return record
 
     return leave_out

@@ -1,7 +1,7 @@
 """Builds TiDB's server for the tests, once per machine: ``python -m scripts.build_tidb``.
 
 A Go module of no code of its own requires TiDB, so Go's own tools fetch and check what is needed.
-The binary stays in the cache folder (`replicator.sandbox.tidb.server_program`).
+The binary stays in the cache folder (`tests.support.servers.tidb`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from replicator.sandbox.server import cached_folder
-from replicator.sandbox.tidb import CACHE_KEY, COMMIT, PROGRAM
+from tests.support.servers.tidb import CACHE_KEY, COMMIT, PROGRAM
 
 TIDB = "github.com/pingcap/tidb"
 VERSION = f"v1.1.0-beta.0.20241213034006-{COMMIT}"

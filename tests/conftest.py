@@ -16,12 +16,12 @@ from hypothesis import settings
 from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
 from tests.support.case_ids import case_id
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.matrix import MatrixReporter, is_needed, properties_of, refusal
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.servers.tidb import TiDBServer
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -32,8 +32,8 @@ def comparison_page(task: str, results: Sequence[TargetComparison], made_at: dat
     html, body = empty_page(f"Comparison of {task}")
     add_text(body, "h1", f"Comparison of {task}")
     kinds = ", ".join(("equal", *_KINDS))
-    told = "Each strip is a target in the order of its key, a cell a range of rows"
-    add_text(body, "p", f"{clock(made_at)}. {told}: {kinds}", "dim")
+    legend = "Each strip is a target in the order of its key, a cell a range of rows"
+    add_text(body, "p", f"{clock(made_at)}. {legend}: {kinds}", "dim")
     for result in results:
         _section(ET.SubElement(body, "section", {"class": "ended"}), result)
     return as_document(html)

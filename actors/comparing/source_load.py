@@ -59,17 +59,17 @@ class LoadGate:
 
     async def wait(self) -> None:
         """Return when all servers are calm. Raises DatabaseUnavailableError, the server's error."""
-        told = ""
+        logged = ""
         while self._limits:
             busy = await self._busy()
             if not busy:
                 break
-            if busy != told:
+            if busy != logged:
                 self._tell(f"paused: {busy}")
-                told = busy
+                logged = busy
             await anyio.sleep(PAUSE_SECONDS)
             self.seconds += PAUSE_SECONDS
-        if told:
+        if logged:
             self._tell("")
 
     async def _busy(self) -> str:

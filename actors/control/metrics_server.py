@@ -82,9 +82,9 @@ class MetricsServer:
 
         def status() -> TaskStatus:
             # What anyio has for this waits without an end where the loop hangs.
-            told: Future[TaskStatus] = Future()
-            loop.call_soon_threadsafe(_tell, told, self._status)
-            return told.result(ANSWER_SECONDS)
+            answer: Future[TaskStatus] = Future()
+            loop.call_soon_threadsafe(_tell, answer, self._status)
+            return answer.result(ANSWER_SECONDS)
 
         try:
             server = _Server(host, port, _answers(status, self._meters))
@@ -108,11 +108,11 @@ class MetricsServer:
             server.server_close()
 
 
-def _tell(told: Future[TaskStatus], status: StatusOf) -> None:
+def _tell(answer: Future[TaskStatus], status: StatusOf) -> None:
     try:
-        told.set_result(status())
+        answer.set_result(status())
     except BaseException as error:  # noqa: BLE001  (it is raised where the status was asked for)
-        told.set_exception(error)
+        answer.set_exception(error)
 
 
 def _answers(status: StatusOf, meters: TaskMeters) -> Mapping[str, Callable[[str], Answer]]:
@@ -170,8 +170,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return answer(self.headers.get("Accept", ""))
         except (TimeoutError, RuntimeError):
             # The second: the task is about to end.
-            told = f"the task has not reported its status within {ANSWER_SECONDS:g} s\n"
-            return 503, _TEXT, told.encode()
+            late = f"the task has not reported its status within {ANSWER_SECONDS:g} s\n"
+            return 503, _TEXT, late.encode()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tell of a request: nobody wants to hear it."""

@@ -22,7 +22,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
-from actors.faults import COPY_ANEW, FatalError, Parts, of_target
+from actors.faults import COPY_AGAIN, FatalError, Parts, of_target
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
@@ -268,7 +268,7 @@ def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = F
         f" not fit the events that follow in the binlog: {why}",
         *(copied_anew if emptied else ()),
         "give the shard its former structure back, then `replicator resume`",
-        f"finish the change on all shards, then {COPY_ANEW}",
+        f"finish the change on all shards, then {COPY_AGAIN}",
         where=f"{member}, target {target}",
         scope=of_target(target),
     )

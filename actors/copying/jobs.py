@@ -14,7 +14,7 @@ from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
-from actors.faults import COPY_ANEW, FatalError, of_source, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
@@ -182,7 +182,7 @@ class CopyJobs:
                 f"give the row another key in {copy}, or delete it, then `replicator resume`",
                 "tell the shards apart by an extracted column in the target's key instead of"
                 " a column mapping (extract-table, extract-schema or extract-source of the"
-                f" route): create {target} again with this column, and {COPY_ANEW}",
+                f" route): create {target} again with this column, and {COPY_AGAIN}",
                 where=where,
                 scope=of_target(target),
             )
@@ -227,7 +227,7 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
         f"source {source}: {message}",
         f"point source {source} at the former server again, then `replicator resume`: the copy"
         " goes on where it was",
-        f"to go on with another server: {COPY_ANEW}",
+        f"to go on with another server: {COPY_AGAIN}",
         where=f"source {source}",
         scope=of_source(source),
     )

@@ -128,7 +128,7 @@ class ShardPlans:
                     scope=of_target(member.target),
                 ) from error
             except ChangedTooMuchError as error:
-                if self._statements is None or not error.told:
+                if self._statements is None or not error.by_statements:
                     own = str(Member(self._setup.source, member.name))
                     raise shard_changed(own, member.target, str(error)) from error
                 self._defer(member, str(error), key_dropped=error.key_dropped)
@@ -276,7 +276,7 @@ class ShardPlans:
         if before is None or not before[1]:
             raise ChangedTooMuchError(
                 "it does not exist any more, and the binlog has no statement that drops it",
-                told=False,
+                by_statements=False,
             )
         raise ChangedTooMuchError("it changes again and again while the task reads it")
 

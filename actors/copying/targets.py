@@ -10,7 +10,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import COPY_ANEW, FatalError, of_target, refuse_clash
+from actors.faults import COPY_AGAIN, FatalError, of_target, refuse_clash
 from actors.refusals import refusal, refuse_engine
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup, address_of, columns_of
@@ -131,7 +131,7 @@ def _lost(name: TableName) -> FatalError:
         " gone",
         "restore it with its rows (rename it back, or take it from a backup), then"
         " `replicator resume`",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"target {name}",
         scope=of_target(name),
     )

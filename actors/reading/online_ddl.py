@@ -187,5 +187,5 @@ class OnlineDdl:
         if entry.timestamp:
             # What was derived at the start has none: it runs as the exchange did.
             own = replace(own, timestamp=entry.timestamp, context=entry.context)
-        told = replace(own, sql=retarget(classify(own, own.sql), renamed))
-        return Replay(told, classify(told, told.sql))
+        own_statement = replace(own, sql=retarget(classify(own, own.sql), renamed))
+        return Replay(own_statement, classify(own_statement, own_statement.sql))

@@ -12,7 +12,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_ANEW, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 from replicator.mysql.connection.answers import understood
@@ -176,7 +176,7 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f" can't be read again{held}",
         f"restore the binlog files from {need.position.file} on at the source, or point the"
         " source at a replica that has them, then `replicator resume`",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"source {source}, after {need.position}",
         scope=of_source(source),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import COPY_ANEW, FatalError, Recovery, of_source, start_behind
+from actors.faults import COPY_AGAIN, FatalError, Recovery, of_source, start_after
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import (
     AccessRefusedError,
@@ -46,7 +46,7 @@ def source_fault(
             str(error),
             "if another server answers at the source's address: point the address at the"
             " former server, then `replicator resume`",
-            f"if the binlog was reset, the events in between are lost: {COPY_ANEW}",
+            f"if the binlog was reset, the events in between are lost: {COPY_AGAIN}",
             where=where,
             scope=of_source(source),
         )
@@ -56,7 +56,7 @@ def source_fault(
             str(error),
             "restore the purged binlog files on the source, or point the source at a replica"
             " that has them, then `replicator resume`",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=where,
             scope=of_source(source),
         )
@@ -77,8 +77,8 @@ def source_fault(
         str(error),
         "remove the cause at the source, then `replicator resume`",
         "if the cause is in the binlog itself: make the event's change by hand on the target,"
-        f" and start after the event: {start_behind(_PLACE.format(source=source))}",
-        COPY_ANEW,
+        f" and start after the event: {start_after(_PLACE.format(source=source))}",
+        COPY_AGAIN,
         where=where,
         scope=of_source(source),
     )
@@ -97,7 +97,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
         message,
         f"point source {source} at the former server again, then `replicator resume`",
         *(() if by_gtid else go_on),
-        f"to go on with an unrelated server: {COPY_ANEW}",
+        f"to go on with an unrelated server: {COPY_AGAIN}",
         where=where,
         scope=of_source(source),
         recovery=Recovery.FAILOVER if by_gtid else Recovery.BY_OPERATOR,

@@ -430,13 +430,13 @@ class SourceReader(Actor[Never]):
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
-    def _lost(self, error: StreamLostError, told: str = "", seconds: float = 0.0) -> None:
-        """Report that the connection was lost; ``told``, ``seconds``: of an attempt to connect."""
-        self.progress.leave("reconnecting", f"{error} ({told})" if told else str(error))
+    def _lost(self, error: StreamLostError, times: str = "", seconds: float = 0.0) -> None:
+        """Report that the connection was lost; ``times``, ``seconds``: of an attempt to connect."""
+        self.progress.leave("reconnecting", f"{error} ({times})" if times else str(error))
         self._log.warning(
             "source.lost",
             error=str(error),
             position=str(self._start),
-            times=told,
+            times=times,
             seconds=round(seconds, 1),
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_ANEW, DdlEvent, FatalError, Parts, start_behind
+from actors.faults import COPY_AGAIN, DdlEvent, FatalError, Parts, start_after
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.ddl.parser.event_kinds import event_kinds
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
@@ -127,8 +127,8 @@ def unsupported(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
         "make the statement's change by hand on the target, and start after the statement:"
-        f" {start_behind(start)}",
-        COPY_ANEW,
+        f" {start_after(start)}",
+        COPY_AGAIN,
         where=f"source {source}, {where}",
         scope=scope,
         about=DdlEvent(

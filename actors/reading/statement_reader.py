@@ -10,7 +10,6 @@ import structlog
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
-from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
 from actors.reading.statement_filter import (
     ForbiddenStatementError,
@@ -18,9 +17,11 @@ from actors.reading.statement_filter import (
     forbidden,
     unsupported,
 )
+from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
+from replicator.ddl.analysis.generated_columns import formulas
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
@@ -29,10 +30,12 @@ from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.errors import ErrorCode
-from replicator.mysql.names import Member, TableName, folded
-from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.pipeline.plans.computed_columns import OWN_VALUE
+from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
 from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.routes import Router
+from replicator.routing.routes import RouteError, Router
+from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import (
     DdlError,
     Effect,
@@ -45,8 +48,78 @@ from replicator.schema.effects.overridden_effects import (
     overridden_effects,
     overridden_exchange,
 )
+from replicator.schema.effects.touched_parts import column_part, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry, guess
 from replicator.schema.structure.sequences import Sequences
+
+_RENAMES = (EffectKind.RENAME, EffectKind.MOVE_IN)
+
+
+def refuse_ruled(effects: Iterable[Effect], columns: ColumnRules) -> None:
+    """Raise DdlError for a change of such a column, and for a new name that suits no rule.
+
+    What a rule of the task file leaves out changes nothing on the target.
+    """
+    for effect in effects:
+        name, other = effect.table, effect.renamed_to
+        if effect.kind is EffectKind.CREATE:
+            _rules(name, columns)
+        elif effect.kind in _RENAMES and other is not None:
+            if _rules(name, columns) != _rules(other, columns):
+                raise DdlError(
+                    f"{name} and {other}: the RENAME changes the values that the task file gives"
+                    " the target's columns (mapped or extracted). The target has the table's rows"
+                    " with the former values, and the task would not find them again. Change"
+                    " these rows on the target by hand, then `replicator binlog skip`"
+                )
+        elif effect.kind is EffectKind.ALTER and not effect.filtered:
+            _refuse_change(effect, name, _rules(name, columns))
+
+
+def _rules(name: TableName, columns: ColumnRules) -> MemberColumns:
+    try:
+        return columns.of(name.schema, name.table)
+    except RouteError as error:
+        raise DdlError(str(error)) from error
+
+
+def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> None:
+    if effect.statement.kind is not StatementKind.ALTER_TABLE:
+        return
+    _refuse_formulas(effect.statement, member, rules)
+    touched = touched_parts(effect.statement, MemberChange(None, None))
+    for column in rules.extracted:
+        if column_part(column.name) in touched.all:
+            raise DdlError(
+                f"{member} gets or changes a column {column.name}, but the target has a column of"
+                " this name that the task file fills from the names of the shards: one of the two"
+                " would be lost"
+            )
+    if rules.mapped is not None and column_part(rules.mapped.name) in touched.all:
+        raise DdlError(
+            f"{member} changes its column {rules.mapped.name}, whose values the task file maps."
+            " The target has a BIGINT with the shards' numbers in it, and the same change could"
+            " make its values wrong"
+        )
+
+
+def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: MemberColumns) -> None:
+    """Raise DdlError for a column that the target would compute from mapped values."""
+    mapped = rules.mapped
+    if mapped is None:
+        return
+    for column, kind, expression in formulas(statement):
+        used = (token.name for token in expression if token.is_name)
+        name = next((name for name in used if folded(name) == folded(mapped.name)), None)
+        if name is not None:
+            what = "is computed from" if kind == "AS" else "comes with a default made of"
+            raise DdlError(
+                f"{member} gets a column {column} that {what} {name}, whose values the task file"
+                " maps: the target would compute it from other values than the shard. `replicator"
+                " binlog replace` with the same statement, but with the shard's own value,"
+                f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; if the target already"
+                " has the column in this form from another shard, `replicator binlog skip`"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +144,7 @@ class StatementSettings:
     ``target_collations`` are all that the target has; None where that is not known.
     ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
     takes care. ``copied``: the rows of all members were, those of any other table were not.
-    ``tied``: the targets that foreign keys tie. ``columns``: the task file's rules about them.
+    ``tied``: its shards that foreign keys tie. ``columns``: the task file's rules about them.
     ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
     """
 
@@ -83,7 +156,7 @@ class StatementSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     time_zone: str = ""
     copied: bool = False
-    tied: frozenset[TableName] = frozenset()
+    tied: TiedShards = NONE_TIED
 
 
 class StatementReader:
@@ -362,7 +435,12 @@ class StatementReader:
         return kept
 
     def _refuse_cascades(self, parsed: ParsedStatement, effects: tuple[Effect, ...]) -> None:
-        changed = [e.table for e in effects if e.kind in _DEFINING]
+        tied = self._tied.targets
+        changed = [
+            e.table
+            for e in effects
+            if e.kind is EffectKind.ALTER or (e.kind is EffectKind.CREATE and e.target not in tied)
+        ]
         logged = self._defaults is not None and self._defaults.logs_cascades
         if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
             raise DdlError(
@@ -371,16 +449,10 @@ class StatementReader:
                 " If the application changes the rows of the child itself, before those of the"
                 " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
             )
-        words = {token.keyword for token in parsed.tokens}
-        tied = [name for name in changed if self.target(name) in self._tied]
-        if tied and not logged and words & {"FOREIGN", "REFERENCES", "CONSTRAINT"}:
-            raise DdlError(
-                f"{tied[0]} gets or loses a foreign key or another constraint. The target changes"
-                f" rows of {self.target(tied[0])} with those of their parents, by the foreign"
-                " keys that all shards have. With other keys it would not make the same changes"
-                " as the shard. If the shard gets its former keys back before its rows change,"
-                " `binlog skip` leaves the statement out"
-            )
+        for effect in effects if not logged else ():
+            there = effect.statement.only_if_missing and effect.table in self.members
+            if effect.kind in _DEFINING and not there:
+                self._tied.refuse_other_keys(parsed, effect, self.target)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
         """The same with the collation that it took from its server or database, if any."""

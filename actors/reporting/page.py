@@ -11,8 +11,7 @@ from statistics import median
 from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and reads none
 
 from actors.reporting.log_records import LogReader
-from actors.reporting.progress import Point
-from actors.reporting.report import FaultSpan, Report, SchemaChange
+from actors.reporting.report import FaultSpan, Point, Report, SchemaChange
 from actors.reporting.summary import doubts_told, figures_told, span_told, took
 from replicator.events.reference import EVENTS
 from replicator.monitoring.page_elements import (
@@ -99,9 +98,9 @@ def _waits(change: SchemaChange, end: datetime) -> str:
         for w in change.waits
     ]
     waits.sort(reverse=True)
-    told = [f"{name} {seconds(wait)}{' so far' * still}" for wait, still, name in waits[:8]]
+    shown = [f"{name} {seconds(wait)}{' so far' * still}" for wait, still, name in waits[:8]]
     more = [f"and {number(len(waits) - 8)} more"] if len(waits) > 8 else []
-    return ", ".join(told + more)
+    return ", ".join(shown + more)
 
 
 def _messages(body: ET.Element, report: Report) -> None:
@@ -114,10 +113,16 @@ def _messages(body: ET.Element, report: Report) -> None:
         ("event", "level", "count#", "first", "last", "meaning", "the last one said"),
         (
             (
-                *(told.event, told.level, number(told.count), clock(told.first), clock(told.last)),
-                *(meanings.get(told.event, ""), told.example),
+                *(
+                    message.event,
+                    message.level,
+                    number(message.count),
+                    clock(message.first),
+                    clock(message.last),
+                ),
+                *(meanings.get(message.event, ""), message.example),
             )
-            for told in report.messages
+            for message in report.messages
         ),
     )
 
@@ -158,7 +163,7 @@ def _plot(
     report: Report,
     title: str,
     value_of: Callable[[Point], float | None],
-    told: Callable[[float], str],
+    label_of: Callable[[float], str],
 ) -> None:
     assert report.first is not None
     assert report.last is not None
@@ -175,7 +180,7 @@ def _plot(
     for part in (0.0, 0.5, 1.0):
         y = frame.y(part * frame.most)
         _line(svg, (_LEFT, y), (_WIDTH - _RIGHT, y))
-        _label(svg, _LEFT - 6, y + 4, told(part * frame.most), "end")
+        _label(svg, _LEFT - 6, y + 4, label_of(part * frame.most), "end")
     for at, words in time_marks(frame.first, frame.last):
         x = frame.x(at)
         _line(svg, (x, _TOP), (x, _HEIGHT - _BOTTOM))

@@ -95,11 +95,11 @@ class Summary:
         yield _heading("warnings and errors", len(self._report.messages), len(messages), "most of")
         yield FittingTable(
             [
-                TextColumn("event", [told.event for told in messages]),
-                TextColumn("count", [number(told.count) for told in messages], numeric=True),
-                TextColumn("last", [short(told.last) for told in messages], rank=1),
+                TextColumn("event", [message.event for message in messages]),
+                TextColumn("count", [number(message.count) for message in messages], numeric=True),
+                TextColumn("last", [short(message.last) for message in messages], rank=1),
                 TextColumn(
-                    "said last", [told.example for told in messages], rank=2, sentences=True
+                    "said last", [message.example for message in messages], rank=2, sentences=True
                 ),
             ],
             told_below=False,
@@ -151,13 +151,13 @@ def span_told(report: Report) -> str:
 
 def figures_told(report: Report) -> Iterator[str]:
     """Counts, throughput, lag and copy: each as a line."""
-    told = [
+    counts = [
         f"{word} {number(report.counts[kind])}"
         for kind, word in _COUNTED.items()
         if kind in report.counts
     ]
     last = f"; in the end: {report.state}" if report.state else ""
-    yield (", ".join(told) or "no start and no stop") + last
+    yield (", ".join(counts) or "no start and no stop") + last
     curve = report.progress
     if curve.most_rows is not None:
         most = curve.most_rows

@@ -49,15 +49,15 @@ class ServiceManager:
 
     def beat(self, status: TaskStatus) -> None:
         """Tell how the task is doing. Where nobody reads that, it is lost, and the task goes on."""
-        told = [f"STATUS={status_line(status)}", "WATCHDOG=1"]
+        lines = [f"STATUS={status_line(status)}", "WATCHDOG=1"]
         if status.state in _READY and not self._ready:
             self._ready = True
-            told.append("READY=1")
+            lines.append("READY=1")
         if status.state in ("stopping", "stopped"):
-            told.append("STOPPING=1")
-        if not self._ready or "STOPPING=1" in told:
-            told.append(f"EXTEND_TIMEOUT_USEC={GRACE_SECONDS * 1_000_000}")
-        self._tell(*told)
+            lines.append("STOPPING=1")
+        if not self._ready or "STOPPING=1" in lines:
+            lines.append(f"EXTEND_TIMEOUT_USEC={GRACE_SECONDS * 1_000_000}")
+        self._tell(*lines)
 
     def _tell(self, *assignments: str) -> None:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
@@ -76,10 +76,10 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
 
 def status_line(status: TaskStatus) -> str:
     """The line of ``systemctl status``."""
-    told = [condition(status)]
+    parts = [condition(status)]
     if needs_operator(status):
-        told.append(f"needs you: `replicator status {status.task}`")
+        parts.append(f"needs you: `replicator status {status.task}`")
     if (lag := largest_lag(status)) is not None:
-        told.append(f"lag {seconds(lag)}")
-    told.append(f"{number(round(status.writer.rows_per_second))} rows/s")
-    return shown_line(", ".join(told))
+        parts.append(f"lag {seconds(lag)}")
+    parts.append(f"{number(round(status.writer.rows_per_second))} rows/s")
+    return shown_line(", ".join(parts))

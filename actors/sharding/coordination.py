@@ -54,7 +54,7 @@ class Unit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LockRemedy:
     """A remedy of a lock; ``text`` says what it does. ``action``: of `unlock-ddl-lock`, for the
     ``shard`` of its ``owner``; empty where it is done elsewhere."""
 
@@ -94,7 +94,7 @@ class OpenLock:
     holding: Mapping[str, int] = field(default_factory=dict)
     tied: tuple[TableName, ...] = ()
     reason: str = ""
-    ways: tuple[Way, ...] = ()
+    ways: tuple[LockRemedy, ...] = ()
 
 
 class Coordination(ABC):

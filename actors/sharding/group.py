@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,10 @@ import structlog
 from actors.actor import Actor, Mailbox
 from actors.messages import Drain, GroupMessage, TargetSegment, WriterMessage
 from replicator.binlog.segments.row_events import RowEvents
-from replicator.schema.registry.registry import CopyState, SchemaRegistry
+from replicator.binlog.segments.segment import Statement
+from replicator.mysql.names import Member
+from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
@@ -62,6 +66,34 @@ class GroupActor(Actor[GroupMessage]):
             self.segment = message.segment
             # The reader has waited for room before the segment's end.
             self.writer.bring(await self.decide(self.without_copied(message)))
+
+    def rename_members(self, renames: Sequence[Effect], at: int) -> None:
+        """Give members other names, all at one moment: some may take those of others."""
+        registry = self.registry
+        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
+        for number in old.values():
+            registry.leave(number)
+            registry.learn(number, at, GONE)
+        for effect in renames:
+            assert effect.renamed_to is not None
+            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
+            registry.inherit(new, at, old[effect.table])
+
+    def log_not_executed(
+        self,
+        effect: Effect,
+        statement: Statement,
+        reason: str = "the target keeps the rows of its shards",
+    ) -> None:
+        """Log that the target does not execute what a statement does to it, and why."""
+        self.log.warning(
+            "ddl.not-executed",
+            kind=effect.kind.value,
+            table=str(effect.table),
+            position=str(statement.position),
+            statement=statement.sql[:500],
+            reason=reason,
+        )
 
     def without_copied(self, message: TargetSegment) -> TargetSegment:
         """A part without the rows that the full copy has written to the target, or will."""

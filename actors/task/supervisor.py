@@ -121,6 +121,9 @@ class TaskSupervisor:
             {s: address_of(task.source(s).connection) for s in self._sources}
         )
         self._prechecks = Prechecks(task, self._away)
+        self._target_watch = TargetWatch(
+            address_of(task.target_database), task.ignore_checking_items, self._followed_targets
+        )
         self._whole: Block | None = None
         self._nothing_left = False
         self._known_targets: frozenset[TableName] = frozenset()
@@ -390,16 +393,12 @@ class TaskSupervisor:
                 for one in (self._away.one_is_back, self._set_aside.one_is_due):
                     tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
-                tasks.start_soon(self._target_watch().run, started)
+                tasks.start_soon(self._target_watch.run, started)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise weightiest(group, address_of(self._task.target_database)) from group
         return generation.finished
-
-    def _target_watch(self) -> TargetWatch:
-        address = address_of(self._task.target_database)
-        return TargetWatch(address, self._task.ignore_checking_items, self._followed_targets)
 
     def _followed_targets(self) -> frozenset[TableName]:
         generation = self._generation

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Set
 
 import anyio
+import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, of_target
-from replicator.checks.check_items import ALL
+from replicator.checks.check_items import ALL, TARGET_TRIGGERS
+from replicator.checks.connecting import explain
+from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.target.target_effects import TargetEffect, effects_on
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
@@ -21,6 +24,8 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseUnavailableError,
 )
 from replicator.mysql.names import TableName
+
+log = structlog.get_logger()
 
 WATCH_SECONDS = 60.0
 """Between two looks, at least."""
@@ -32,7 +37,8 @@ SHARE = 0.01
 class TargetWatch:
     """Looks periodically for what changes rows of ``targets``, which go on by then.
 
-    ``ignored``: the names of checks that are left out.
+    ``ignored``: the names of checks that are left out. What the account may not see is told once,
+    until it sees it again.
     """
 
     def __init__(
@@ -44,6 +50,7 @@ class TargetWatch:
         self._address = address
         self._ignored = frozenset(ignored)
         self._targets = targets
+        self._told: frozenset[CheckResult] | None = None
 
     async def run(self, started: anyio.Event) -> None:
         """Watch from the start of a run on, until cancelled. Raises FatalError."""
@@ -66,12 +73,26 @@ class TargetWatch:
         Raises FatalError where something changes rows of targets.
         """
         targets = self._targets()
+        effects: list[TargetEffect] = []
         try:
-            effects = await effects_on(connection, targets) if targets else []
-        except (DatabaseUnavailableError, MySQLError):
+            if targets:
+                effects, unseen = await effects_on(connection, targets)
+                self._tell(unseen)
+        except DatabaseUnavailableError:
             return
+        except MySQLError as error:
+            finding, way_out = explain(self._address, error)
+            self._told = self._told or frozenset()
+            self._tell([CheckedPart("target").warning(TARGET_TRIGGERS, finding, way_out)])
         if effects := [effect for effect in effects if effect.result.name not in self._ignored]:
             raise _fault(effects)
+
+    def _tell(self, unseen: list[CheckResult]) -> None:
+        """Warn of what was seen before; what was never seen, the checks of the start have told."""
+        found = frozenset(result for result in unseen if result.name not in self._ignored)
+        for result in sorted(found - (found if self._told is None else self._told), key=str):
+            log.warning("target.unwatched", reason=result.finding, remedies=result.remedies)
+        self._told = found
 
 
 def _fault(effects: list[TargetEffect]) -> FatalError:

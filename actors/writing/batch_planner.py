@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
+from actors.faults import COPY_AGAIN, FatalError, UnreadRows, of_target
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.task_setup import ColumnsOf
@@ -216,7 +216,7 @@ class BatchPlanner:
         raise FatalError(
             "rows.no-plan",
             str(failure),
-            COPY_ANEW
+            COPY_AGAIN
             if misfit
             else "make the target's structure fit the shard's (the message says what differs),"
             " then `replicator resume`",
@@ -234,7 +234,7 @@ class BatchPlanner:
             f" were written: {doubt}. The row events don't have the names, signs (UNSIGNED),"
             " labels (ENUM, SET) and charsets of columns, since binlog_row_metadata is not FULL."
             " If the task guessed, values could change or end up in other columns",
-            f"{COPY_ANEW}. Set binlog_row_metadata=FULL at the source before: row events then"
+            f"{COPY_AGAIN}. Set binlog_row_metadata=FULL at the source before: row events then"
             " have their structure with them",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),

@@ -419,15 +419,15 @@ class LeftOutRows:
             target = self._registry.target_name(found.target)
             counts = self._counts.targets[target]
             counts.filtered += found.rows
-            told = self._tallies.setdefault((found.member, target), _Tally(now - PACE))
-            told.rows += found.rows
-            if now - told.at >= PACE:
+            tally = self._tallies.setdefault((found.member, target), _Tally(now - PACE))
+            tally.rows += found.rows
+            if now - tally.at >= PACE:
                 self._log.info(
                     "rows.filtered",
                     source=found.member.source,
                     member=str(found.member.name),
                     target=str(target),
-                    rows=told.rows,
+                    rows=tally.rows,
                     rules=list(found.rules),
                 )
                 self._tallies[found.member, target] = _Tally(now)

@@ -123,13 +123,13 @@ class DdlRunner:
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
         """Try until all servers that it needs are available."""
 
-        def tell(error: DatabaseUnavailableError, told: str, seconds: float) -> None:
-            self.waiting[target] = f"{error} ({told})"
+        def tell(error: DatabaseUnavailableError, times: str, seconds: float) -> None:
+            self.waiting[target] = f"{error} ({times})"
             self._log.warning(
                 "ddl.retry",
                 target=str(target),
                 reason=str(error),
-                times=told,
+                times=times,
                 seconds=round(seconds, 1),
             )
 
@@ -394,8 +394,8 @@ def other_values_fault(
     ``member`` other values. ``statement`` is the event."""
     return FatalError(
         "ddl.other-values",
-        "a statement adds, renames or computes a column that the target already has, and the"
-        f" shard's values in it differ from those on the target: {difference}\n"
+        "a statement adds, renames, converts or computes a column that the target already has, and"
+        f" the shard's values in it differ from those on the target: {difference}\n"
         f"  statement: {sql[:2000]}",
         "set the column in this shard's rows on the target to the values that they have in"
         " the shard, then `replicator binlog skip`",

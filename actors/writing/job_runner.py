@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from pyspark import SparkContext
 
-from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -168,8 +168,8 @@ class JobRunner:
                     "rows.undecodable",
                     message,
                     f"fix the cause at the source, so that later rows can be read; then"
-                    f" {COPY_ANEW}. The event itself can't be mended, and rows before it may not be"
-                    " on the target yet",
+                    f" {COPY_AGAIN}. The event itself can't be mended, and rows before it may not"
+                    " be on the target yet",
                 )
             case WriteOutcome.NO_ROOM:
                 return row_fault(
@@ -177,16 +177,16 @@ class JobRunner:
                     message,
                     "tell the shards apart by an extracted column in the target's key instead of a"
                     " column mapping (extract-table, extract-schema or extract-source of the"
-                    f" route): create the target again with this column, and {COPY_ANEW}",
+                    f" route): create the target again with this column, and {COPY_AGAIN}",
                     "if the row should not have this value: delete or renumber it in the shard,"
-                    f" leave the mapping as it is, and {COPY_ANEW}",
+                    f" leave the mapping as it is, and {COPY_AGAIN}",
                 )
             case WriteOutcome.CASCADE_IN_SAFE_MODE:
                 return row_fault(
                     "rows.cascade-in-safe-mode",
                     message,
                     "remove safe-mode: true from the syncer, let nothing delete rows of parent"
-                    f" tables or change their keys while the task copies, and {COPY_ANEW}. SET"
+                    f" tables or change their keys while the task copies, and {COPY_AGAIN}. SET"
                     " SESSION foreign_key_checks=0 lets you TRUNCATE a parent table",
                 )
             case WriteOutcome.UNFILTERED:

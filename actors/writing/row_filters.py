@@ -81,11 +81,11 @@ def with_collations(
     """The structure with the collations of its row events, and the columns in doubt. The effect of
     a statement is learned on the target, which uses another collation for one that it lacks.
     """
-    told = table_map.optional.collations or ()
+    ids = table_map.optional.collations or ()
     columns = []
     doubtful = set()
     for index, column in enumerate(structure.columns):
-        number = told[index] if index < len(told) else None
+        number = ids[index] if index < len(ids) else None
         if column.charset and number is not None:
             name = collations.numbers.get(number, f"{column.charset}_number_{number}")
             if name != column.collation:

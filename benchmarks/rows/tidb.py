@@ -11,7 +11,7 @@ from benchmarks.estate import Estate
 from benchmarks.row import Context, Line, Measure, Measured, Row
 from benchmarks.servers import source_server
 from benchmarks.workloads.orders import orders, write_orders
-from replicator.sandbox.tidb import TiDBServer
+from tests.support.servers.tidb import TiDBServer
 
 LINES = (
     Line(

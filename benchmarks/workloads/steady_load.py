@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from benchmarks.errors import BenchmarkError
 from replicator.sandbox.server import DatabaseServer
 
+COLUMNS = "customer,quantity,status,price,created,weight,name,note"
 _TOOLS = "bench"
 _FIRST_ID = 1_900_000_000
 """Below those of the commits that are timed, above those of the rows there."""
@@ -31,7 +32,7 @@ class Load:
 def create_load(server: DatabaseServer, shards: Sequence[str]) -> None:
     """Make the procedure that inserts orders into the shards, in turn, one a transaction."""
     inserts = " ".join(
-        f"WHEN {place} THEN INSERT INTO {name} VALUES"
+        f"WHEN {place} THEN INSERT INTO {name} (id,{COLUMNS}) VALUES"
         f" ({_FIRST_ID} + n,n,1,'new',9.99,'2024-01-01',0.5,'load','');"
         for place, name in enumerate(shards)
     )

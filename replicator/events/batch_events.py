@@ -19,6 +19,15 @@ BATCH_EVENTS = (
         "target",
     ),
     warning(
+        "target.unwatched",
+        "A running task can no longer see whether triggers, events or a TTL of the target change "
+        "rows. It logs this once, until it can see it again",
+        "remedies",
+        reason="what the account may not see, or the server's words",
+        no_row_lost="The task's own writes arrive. Give the right back, or look for yourself: what "
+        "else changes rows makes the target differ from its shards, and the task can't notice",
+    ),
+    warning(
         "target.lost-commits",
         "The target has less than the task has left there: a watermark of a bucket, or the number "
         "of the last save, is older. The task has written nothing on top of it, and reads "

@@ -301,8 +301,9 @@ DDL_FAULTS = (
         "again",
         "Older rows of the shard have other values than on the target. This is also the fault if "
         "one statement gives the rows of two shards different defaults (a TIMESTAMP in different "
-        "time zones), or if, after an unlock, a shard drops or renames a column, and another "
-        "column of the target has that name by now.",
+        "time zones); if, after an unlock, a shard drops or renames a column, and another "
+        "column of the target has that name by now; or if a shard converts a column as others did "
+        "before, and the target has converted it again since.",
         "Give the shard's rows on the target the values that they have in the shard, and `binlog "
         "skip`.",
         "If the formulas differ: the target can have only one. Change it in the shard, or leave "
@@ -319,6 +320,9 @@ DDL_FAULTS = (
         "Remove `strict-optimistic-shard-mode` from the task file, `stop`, then `run`. The task "
         "then holds only this shard, and `replicator show-ddl-locks` shows how to resolve the "
         "statement.",
+        "Or `binlog skip` if the target needs no change for the shard's rows: it converts their "
+        "values, and older rows stay as they are. `binlog replace` it with what the rows need, "
+        "for example `ADD COLUMN` for a renamed column. Then resume.",
     ),
     fault(
         "ddl.unclear",

@@ -68,8 +68,10 @@ def _head(body: ET.Element, status: TaskStatus) -> None:
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     lag = seconds(largest_lag(status))
     runs = f"; {status.standby_for} runs it" if status.standby_for else ""
-    told = f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}. As of {clock(_now())}"
-    add_text(body, "div", told, "dim")
+    summary = (
+        f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}. As of {clock(_now())}"
+    )
+    add_text(body, "div", summary, "dim")
 
 
 def _fault(body: ET.Element, what: str, fault: Fault) -> None:
@@ -100,8 +102,8 @@ def _lock(body: ET.Element, lock: LockStatus) -> None:
         add_text(box, "p", f"waits for {'; '.join(missing)}")
     if lock.conflict:
         for claim in (lock.conflict.ours, lock.conflict.theirs):
-            told = add_text(box, "p", f"{claim.source} {claim.member} has ")
-            add_text(told, "code", "; ".join(claim.statements))
+            paragraph = add_text(box, "p", f"{claim.source} {claim.member} has ")
+            add_text(paragraph, "code", "; ".join(claim.statements))
     since = f"since {clock(lock.since)}; " if lock.since else ""
     add_text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
     add_remedies(box, lock.remedies)
@@ -140,29 +142,29 @@ def _curve(figure: ET.Element, values: Sequence[float | None]) -> None:
 
 def _writer(body: ET.Element, status: TaskStatus) -> None:
     writer = status.writer
-    told = [
+    facts = [
         f"writer {writer.state}",
         f"{number(round(writer.rows_per_second))} rows/s",
         f"{number(writer.rows)} rows in {number(writer.batches)} batches",
         f"{size(writer.queued_bytes)} wait",
     ]
     if writer.checkpoint_age_seconds is not None:
-        told.append(f"saved {seconds(writer.checkpoint_age_seconds)} ago")
-    add_text(body, "p", ", ".join(told))
+        facts.append(f"saved {seconds(writer.checkpoint_age_seconds)} ago")
+    add_text(body, "p", ", ".join(facts))
 
 
 def _copy(body: ET.Element, copy: CopyStatus) -> None:
     of = f" of about {number(copy.rows_expected)}" if copy.rows_expected else ""
-    told = [
+    facts = [
         f"copy {copy.state}: {number(copy.rows)}{of} rows",
         f"{number(copy.tables_done)} of {number(copy.tables)} shards done",
         f"{number(round(copy.rows_per_second))} rows/s",
     ]
     if copy.seconds_left is not None:
-        told.append(f"{seconds(copy.seconds_left)} left")
+        facts.append(f"{seconds(copy.seconds_left)} left")
     if copy.waiting:
-        told.append(copy.waiting)
-    add_text(body, "p", ", ".join(told))
+        facts.append(copy.waiting)
+    add_text(body, "p", ", ".join(facts))
 
 
 def _sources(body: ET.Element, sources: Sequence[SourceStatus]) -> None:

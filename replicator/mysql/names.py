@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from replicator.printable_text import shown_line
@@ -43,6 +44,10 @@ class TableName:
 
     schema: str
     table: str
+
+    def __iter__(self) -> Iterator[str]:
+        """Both parts, for the values of a statement: ``(*name, version)``."""
+        yield from (self.schema, self.table)
 
     @property
     def folded(self) -> TableName:

@@ -99,9 +99,9 @@ def spark_context(
         if not is_local(master):
             ship_package(spark, Path(folder))
     except (PySparkException, Py4JError) as error:
-        told = turned_away(error) or _kept(error)
+        cause = turned_away(error) or _kept(error)
         _forget_jvm()
-        raise told from None
+        raise cause from None
     return spark
 
 
@@ -185,9 +185,9 @@ def ready(spark: SparkContext) -> SparkContext:
             examine_executors(spark)
         warm_up(spark)
     except (PySparkException, Py4JError) as error:
-        told = turned_away(error) or cut_off(error) or _kept(error)
+        cause = turned_away(error) or cut_off(error) or _kept(error)
         close_spark(spark)
-        raise told from None
+        raise cause from None
     except BaseException:
         close_spark(spark)
         raise

@@ -100,8 +100,8 @@ class FittingTable:
             for number, cell in enumerate(column.cells):
                 if cell and (cut is None or cut.cells[number] != cell):
                     name = self.columns[0].cells[number]
-                    told = Text.assemble((f"{name}: ", "bold"), cell)
-                    yield Padding(told, (0, 0, 0, 1), expand=False)
+                    line = Text.assemble((f"{name}: ", "bold"), cell)
+                    yield Padding(line, (0, 0, 0, 1), expand=False)
 
 
 def _cut(column: TextColumn, shown: Sequence[TextColumn], width: int) -> TextColumn | None:

@@ -52,10 +52,10 @@ def parts_of(way: str) -> Iterator[RemedyPart]:
 
 
 def _prose(text: str) -> Iterator[RemedyPart]:
-    told = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
+    words = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
     # What only joined two commands says nothing without them.
-    if told.strip(" .,;:") and told.strip(" ,;") not in ("and", "then"):
-        yield RemedyPart(told, False)
+    if words.strip(" .,;:") and words.strip(" ,;") not in ("and", "then"):
+        yield RemedyPart(words, False)
 
 
 @dataclass(frozen=True, slots=True)

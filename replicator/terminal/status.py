@@ -97,11 +97,11 @@ def _trouble(task: TaskStatus) -> str:
 def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
     """What the tasks suffer from, in whole."""
     for task in tasks:
-        told = dict.fromkeys(
+        notes = dict.fromkeys(
             error.message for error in (task.error, *(p.error for p in task.blocked)) if error
         )
         paused = ", ".join(part.name for part in task.blocked if not part.error)
-        for message in (*told, *([f"blocked: {paused}"] if paused else [])):
+        for message in (*notes, *([f"blocked: {paused}"] if paused else [])):
             yield Padding(
                 Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1), expand=False
             )
@@ -282,8 +282,8 @@ def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
 def blocked_line(part: BlockedPart) -> Text:
     """A part that does not go on, and why, in one line."""
     why = part.error.message if part.error else f"waits for {part.waits_for}"
-    told = why if part.error or part.waits_for else "paused"
-    return one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(told))
+    reason = why if part.error or part.waits_for else "paused"
+    return one_line((f"{part.kind} {part.name} is blocked: ", "bold red"), shown_line(reason))
 
 
 def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
@@ -306,14 +306,14 @@ def blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
 
 def _head(status: TaskStatus) -> Text:
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
-    told = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
+    lasting = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
     return Text.assemble(
         ("task ", "dim"),
         (status.task, "bold"),
         "  ",
         (status.state, _STATE_STYLE.get(status.state, "bold")),
         (f", {len(status.blocked)} blocked" if status.blocked else "", "bold red"),
-        (told, "dim"),
+        (lasting, "dim"),
         f"; {status.standby_for} runs it" if status.standby_for else "",
     )
 

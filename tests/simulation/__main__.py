@@ -6,7 +6,8 @@ rule, with ``--tied`` those of targets that foreign keys tie.
 
 ``python -m tests.simulation --exhaustive``: every run of a small scope, with ``--crashes`` at any
 step. ``--scope RDRD+RDRD,RDRD+RDRD`` are two sources of two members each, which write a row (R),
-get a DDL (D), write a row, get a DDL.
+get a DDL (D), write a row, get a DDL. With ``--optimistic`` all the small scopes of the join rule,
+or the one that ``--scripts AR,DR`` names (`tests.simulation.optimistic_small`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tests.simulation.decoupled import Search
 from tests.simulation.estate import Estate, make_estate
 from tests.simulation.optimistic_runs import run_optimistic
+from tests.simulation.optimistic_small import search, small_scopes
 from tests.simulation.runs import run, shorten
 from tests.simulation.small import NAMES, Catalogue, Scope
 from tests.simulation.tied_estate import make_tied_estate
@@ -62,6 +64,20 @@ def _exhaustive(scope: Scope, crashes: int) -> int:
     return 0
 
 
+def _small(scopes: Iterable[tuple[str, ...]], crashes: int) -> int:
+    started, count, states = time.monotonic(), 0, 0
+    for scripts in scopes:
+        found = search(scripts, crashes)
+        if found.failure is not None:
+            sys.stdout.write(f"{found.failure}\n")
+            return 1
+        count, states = count + 1, states + found.states
+    sys.stdout.write(
+        f"{states:,} states of {count} scopes hold, in {time.monotonic() - started:.0f} s\n"
+    )
+    return 0
+
+
 def _scope(text: str) -> Scope:
     sources = text.split(",")
     if len(sources) > len(NAMES) or set(text) - set("RD+,"):
@@ -78,8 +94,12 @@ def main() -> int:
     parser.add_argument("--tied", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--scope", type=_scope, default="RDRD+RDRD,RDRD+RDRD")
+    parser.add_argument("--scripts")
     parser.add_argument("--crashes", type=int, default=1)
     given = parser.parse_args()
+    if given.exhaustive and given.optimistic:
+        chosen = [tuple(given.scripts.split(","))] if given.scripts else small_scopes()
+        return _small(chosen, given.crashes)
     if given.exhaustive:
         return _exhaustive(given.scope, given.crashes)
     if given.optimistic:

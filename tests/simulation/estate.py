@@ -42,9 +42,14 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class Create:
+    """``tied`` and ``connected``: of a table whose target is one of several tied ones, as in
+    `Estate.tied`."""
+
     member: str
     target: str
     texts: tuple[str, ...]
+    tied: str = ""
+    connected: str = ""
 
 
 @dataclass(frozen=True, slots=True)

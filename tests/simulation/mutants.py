@@ -11,7 +11,7 @@ import pytest
 
 from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
-from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.group import Group, Tie
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place
 from tests.simulation.store import Forwarded, TargetTable
@@ -246,8 +246,9 @@ def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
         at: Place,
         template: Template[str] | None,
         equals: Collection[Template[str]] = (),
+        tie: Tie | None = None,
     ) -> MemberState:
-        original(self, member, at, template, equals)
+        original(self, member, at, template, equals, tie)
         self.members[member] = MemberState(self.known, at)
         return self.members[member]
 
@@ -264,8 +265,9 @@ def _joining(change: Callable[[MemberState], MemberState]) -> Patch:
             at: Place,
             template: Template[str] | None,
             equals: Collection[Template[str]] = (),
+            tie: Tie | None = None,
         ) -> MemberState:
-            state = self.members[member] = change(original(self, member, at, template, equals))
+            state = self.members[member] = change(original(self, member, at, template, equals, tie))
             return state
 
         patch.setattr(Group, "join", join)
@@ -341,6 +343,34 @@ def renumbered_and_adopted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "cut_over", cut_over)
 
 
+def _tying(change: Callable[[Group[str, None], MemberState, MemberState], MemberState]) -> Patch:
+    """``change`` gets the state of a created table without, and with, what it is connected with."""
+    original = Group._tied
+
+    def tied(
+        self: Group[str, None], state: MemberState, template: Template[str] | None, tie: Tie
+    ) -> MemberState:
+        return change(self, state, original(self, state, template, tie))
+
+    return lambda patch: patch.setattr(Group, "_tied", tied)
+
+
+def created_apart(_: Group[str, None], __: MemberState, state: MemberState) -> MemberState:
+    return replace(state, connected=f"{state.connected} {state.target}")
+
+
+def created_like_its_model(
+    _: Group[str, None], alone: MemberState, state: MemberState
+) -> MemberState:
+    return replace(state, version=alone.version)
+
+
+def created_before_its_others(
+    group: Group[str, None], _: MemberState, state: MemberState
+) -> MemberState:
+    return replace(state, version=group.base)
+
+
 TIED_MUTANTS: Mapping[str, Patch] = {
     patch.__name__: patch
     for patch in (
@@ -349,6 +379,9 @@ TIED_MUTANTS: Mapping[str, Patch] = {
         granted_to_other_targets,
         renumbered_and_adopted,
     )
+} | {
+    change.__name__: _tying(change)
+    for change in (created_apart, created_like_its_model, created_before_its_others)
 }
 
 MUTANTS: Mapping[str, Patch] = {

@@ -105,6 +105,7 @@ class OptimisticWorld:
             fills: dict[str, Fill] = {}
             entry = HistoryEntry(EntryKind.MEMBER, name, Standing(structure), fills)
             self.kept.records.append((name, -1, entry))
+        self.steps_of: dict[tuple[str, int], tuple[Ddl, Shape, Shape, bool, HistoryEntry[str]]] = {}
         self.kept.shape = TargetHistory(entry for *_, entry in self.kept.records).state.joined()
         self.recover()
 
@@ -227,8 +228,13 @@ class OptimisticWorld:
         elif step not in self.steps():
             return False
         else:
-            getattr(self, f"do_{kind}")(*arguments)
+            self.take(step)
         return True
+
+    def take(self, step: Step) -> None:
+        """Take one of the `steps`."""
+        kind, *arguments = step
+        getattr(self, f"do_{kind}")(*arguments)
 
     def do_read(self, name: str, count: str) -> None:
         source = self.followers[name]
@@ -375,7 +381,6 @@ class OptimisticWorld:
         key = (ddl.member, at.transaction)
         self.kept.records.append((*key, entry))
         if entry.kind is EntryKind.TAKEN and before is not None and after is not None:
-            self.steps_of = getattr(self, "steps_of", {})
             self.steps_of[key] = (ddl, before, after, own, entry)
             self.kept.pending = key
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from tests.simulation.optimistic_mutants import OPTIMISTIC_MUTANTS, optimistic_mutated
 from tests.simulation.optimistic_runs import run_optimistic
+from tests.simulation.optimistic_small import STATEMENTS, search, small_scopes
 
 SEEDS = 1000
 MUTANT_SEEDS = 1000
@@ -22,6 +25,31 @@ def test_a_thousand_optimistic_seeds_hold(part: int) -> None:
 
 def test_some_optimistic_seeds_hold() -> None:
     assert [failure for seed in range(100) if (failure := run_optimistic(seed))] == []
+
+
+def test_every_run_of_two_sources_with_one_statement_each() -> None:
+    for scripts in islice(small_scopes(), len(STATEMENTS) ** 2):
+        assert search(scripts, crashes=0).failure is None
+    assert search(("AR", "DR"), crashes=1).failure is None
+
+
+@pytest.mark.slow
+def test_every_run_of_the_small_scopes_with_a_crash_at_any_step() -> None:
+    for scripts in small_scopes():
+        assert search(scripts, crashes=1).failure is None
+
+
+FOUND_IN_SMALL = {
+    "answer_not_saved": ("AR", "AR"),
+    "floors_not_saved": ("UR", "UR"),
+    "structures_of_saved_positions": ("AR", "AR"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_IN_SMALL)
+def test_a_small_scope_finds_a_mutant(name: str) -> None:
+    with optimistic_mutated(name):
+        assert search(FOUND_IN_SMALL[name], crashes=1).failure is not None
 
 
 @pytest.mark.parametrize("name", OPTIMISTIC_MUTANTS)

@@ -13,6 +13,7 @@ from tests.simulation.estate import (
     BEGINNING,
     Alter,
     Binlog,
+    Create,
     Drop,
     Estate,
     Event,
@@ -34,7 +35,8 @@ class _Table:
 
 @dataclass(slots=True)
 class _Shard:
-    """Tables that keys connect. ``todo``: their statements, with the target of each."""
+    """Tables that keys connect. ``todo``: their statements, with the target of each; ``unborn``:
+    the targets of those that are yet to be created."""
 
     number: int
     source: str
@@ -43,6 +45,11 @@ class _Shard:
     rows: int = 0
     spare: int = 3
     mortal: bool = True
+    unborn: tuple[str, ...] = ()
+
+    @property
+    def dying(self) -> bool:
+        return len(self.tables) + len(self.unborn) < len(TIED)
 
 
 class _Maker:
@@ -51,8 +58,11 @@ class _Maker:
         self.shards: list[_Shard] = []
         self.random = choose = random.Random(seed)
         self.orderly = choose.random() < 0.5
+        self.growing = seed % 2 == 1
         self.binlogs = {name: Binlog() for name in "ABC"[: choose.choice((1, 2, 2, 3))]}
-        plan = [(choose.choice(TIED), choose.choice("ab")) for _ in range(choose.randint(1, 4))]
+        self.plan = plan = [
+            (choose.choice(TIED), choose.choice("ab")) for _ in range(choose.randint(1, 4))
+        ]
         for source in self.binlogs:
             for _ in range(choose.choice((0, 1, 2, 2))):
                 todo = list(plan) if self.orderly else self.otherwise(plan)
@@ -91,15 +101,43 @@ class _Maker:
         while alive:
             shard = self.random.choice(alive)
             self.live(shard, alive)
-            going = len(shard.tables) < len(TIED) or shard.todo or shard.spare
-            if not (shard.tables and going):
+            going = shard.dying or shard.unborn or shard.todo or shard.spare
+            if not ((shard.tables or shard.unborn) and going):
                 alive.remove(shard)
+            if self.growing and self.random.random() < 0.06 and len(self.shards) < 7:
+                alive.append(self.born(shard))
         return Estate((FAMILY,), self.binlogs, initial, self.orderly, tied=tied)
+
+    def born(self, like: _Shard) -> _Shard:
+        """A shard that has had as many statements as another one, or any number of them."""
+        done = len(self.plan) - len(like.todo)
+        if not self.orderly and self.random.random() < 0.3:
+            done = self.random.randint(0, len(self.plan))
+        self.names += 1
+        shard = _Shard(self.names, like.source, list(self.plan[done:]), {})
+        shard.unborn = tuple(self.random.sample(TIED, len(TIED)))
+        self.shards.append(shard)
+        return shard
+
+    def create(self, shard: _Shard, log: list[tuple[Event, ...]]) -> None:
+        tied, *unborn = shard.unborn
+        shard.unborn = tuple(unborn)
+        done = self.plan[: len(self.plan) - len(shard.todo)]
+        texts = tuple(f"{of}: {text}" for of, text in done if of == tied)
+        table = _Table(self.name(tied), tied, texts, Place(len(log), 0))
+        shard.tables[tied] = table
+        log.append((Create(table.name, FAMILY, texts, tied, str(shard.number)),))
 
     def live(self, shard: _Shard, alive: list[_Shard]) -> None:
         chance = self.random.random()
         log = self.binlogs[shard.source].transactions
-        if len(shard.tables) < len(TIED) or (chance > 0.97 and shard.mortal):
+        if shard.unborn:
+            if chance < 0.6 or not shard.tables:
+                self.create(shard, log)
+            elif shard.spare:
+                shard.spare -= 1
+                self.write(shard, alive)
+        elif shard.dying or (chance > 0.97 and shard.mortal):
             # All of it goes, one table after the other.
             shard.todo = []
             table = shard.tables.pop(self.random.choice(list(shard.tables)))
@@ -115,7 +153,7 @@ class _Maker:
             log.append((Alter(table.name, FAMILY, f"{tied}: {text}"),))
             shard.spare = max(shard.spare, self.random.randint(0, 3))
         elif chance < 0.97:
-            table = shard.tables[self.random.choice(TIED)]
+            table = shard.tables[self.random.choice(list(shard.tables))]
             new = self.name(table.tied)
             log.append((Rename(table.name, FAMILY, new),))
             table.name = new

@@ -10,7 +10,7 @@ from collections import deque
 
 from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Item, RowDecision, Template
-from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock, UnlockError
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
@@ -224,17 +224,23 @@ class World:
         fitting = [
             template
             for template in group.templates(at)
-            if self.texts_like(source, group, template, at) == shape(event.texts)
+            if template.member is None or group.members[template.member].target == event.tied
+            if self.texts_like(source, group, template, at, event.tied) == shape(event.texts)
         ]
+        label = event.connected
+        tie = Tie(event.tied, frozenset({label}), label) if event.tied else None
         if fitting:
-            group.join(event.member, at, fitting[0], fitting)
-        elif self.estate.reckless:
+            try:
+                group.join(event.member, at, fitting[0], fitting, tie)
+            except TieError as error:
+                raise RefusedError(f"{event} at {at}: {error}") from error
+        elif self.estate.reckless or tie:
             raise RefusedError(f"{event} at {at} is like nothing")
         else:
             group.join_ahead(event.member, at)
 
     def texts_like(
-        self, source: Source, group: Group[str, None], template: Template[str], at: Place
+        self, source: Source, group: Group[str, None], template: Template[str], at: Place, tied: str
     ) -> tuple[str, ...] | None:
         """The structure of what a created table may be like; None where it is not known."""
         if template.member is not None:
@@ -242,9 +248,8 @@ class World:
         lock = self.locks[group.target]
         if template.version > lock.version:
             return None
-        return shape(
-            tuple(item.text for item in lock.history[: template.version] if not item.skipped)
-        )
+        items = (item for item in lock.history[: template.version] if item.target == tied)
+        return shape(tuple(item.text for item in items if not item.skipped))
 
     def given(self, group: Group[str, None], event: Alter) -> bool:
         """Whether an unlock has put the member where this statement brings it."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import anyio
 
 from actors.lock_state import ShardStatement
-from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit, Way
+from actors.sharding.coordination import Coordination, CoordinationTools, LockRemedy, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
@@ -146,14 +146,14 @@ class OptimisticCoordinator(Coordination):
             ways=(*_ways(member, opened), *self._override(member, opened)),
         )
 
-    def _override(self, member: Member, opened: OpenStatement) -> Iterator[Way]:
+    def _override(self, member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
         """The command that gives other statements, where neither exec nor skip may help."""
         unit = self._units.get(member.source)
         position = unit.state.position if unit is not None else None
         if position is None or opened.objection not in (Objection.ROWS, Objection.REFUSED):
             return
         if not (opened.granted or opened.released or opened.action is not None):
-            yield Way(
+            yield LockRemedy(
                 "`replicator binlog replace TASK 'STATEMENT' … --source"
                 f" {shlex.quote(member.source)} --binlog-pos"
                 f" {position.binlog.with_key(opened.at.transaction)}`, then `replicator pause"
@@ -203,38 +203,40 @@ class OptimisticCoordinator(Coordination):
                 f"{opened.reason}. {action.value} can't resolve this:"
                 f" {'; '.join(way.text for way in _ways(member, opened))}"
             )
+        if action in opened.unfit:
+            raise UnlockError(
+                f"{action.value} would convert values that do not fit: {opened.unfit[action]}."
+                f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
+            )
         await self._answers.say(name, member, action)
 
 
-def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
+def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
     """The remedies of an open statement."""
 
-    def unlock(action: Action, text: str) -> Way:
-        return Way(text, action.value, member.source, str(member.name))
+    def unlock(action: Action, text: str) -> LockRemedy:
+        return LockRemedy(text, action.value, member.source, str(member.name))
 
     if opened.granted or opened.released or opened.action is not None:
-        yield Way("wait: its rows are being read again")
+        yield LockRemedy("wait: its rows are being read again")
         return
     match opened.objection:
         case Objection.NAME:
-            yield Way("run the statement on the other shards: the last one resolves it")
+            yield LockRemedy("run the statement on the other shards: the last one resolves it")
             yield unlock(
                 Action.EXEC,
                 "the target gets the new column beside the old one, until no shard has that; give"
                 " the shard's rows that are on the target the values that they have in the shard",
             )
         case Objection.TYPE:
-            yield Way("make the column of the other shards like this one")
-            yield unlock(
-                Action.EXEC,
-                "the target's column becomes this one; a value of other shards that does not fit"
+            yield LockRemedy("make the column of the other shards like this one")
+            texts = {
+                Action.EXEC: "the target's column becomes this one; a value of other shards that"
+                " does not fit pauses the target",
+                Action.SKIP: "the target's column stays; a value of this shard that does not fit"
                 " pauses the target",
-            )
-            yield unlock(
-                Action.SKIP,
-                "the target's column stays; a value of this shard that does not fit pauses the"
-                " target",
-            )
+            }
+            yield from (unlock(a, text) for a, text in texts.items() if a not in opened.unfit)
         case Objection.FILL:
             yield unlock(
                 Action.EXEC,
@@ -247,10 +249,10 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[Way]:
                 " values that they have in the shard",
             )
         case Objection.STALE:
-            yield Way("drop the column on the other shards: then it is added by itself")
+            yield LockRemedy("drop the column on the other shards: then it is added by itself")
             for action in Action:
                 yield unlock(action, "the shard's older rows keep their former values in it")
         case Objection.REFUSED:
             yield unlock(Action.EXEC, "tries again, once the target or its rows are mended")
         case Objection.ROWS if opened.structure is not None:
-            yield Way("run the statement on the other shards: the last one resolves it")
+            yield LockRemedy("run the statement on the other shards: the last one resolves it")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
@@ -153,13 +153,13 @@ class OptimisticGroup(GroupActor):
                 self.registry.join(Member(self.source, effect.table), effect.target)
                 if effect.clears and effect.instead is None:
                     # The rows that it replaces stay on the target, which others share.
-                    self._tell(effect, statement)
+                    self.log_not_executed(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
                 self._inherit(effect, statement.transaction)
             case EffectKind.MOVE_IN:
                 raise self._moved(effect, statement)
             case _:
-                self._tell(effect, statement)
+                self.log_not_executed(effect, statement)
                 return None
         return self._item(effect, statement)
 
@@ -173,20 +173,11 @@ class OptimisticGroup(GroupActor):
                 self.registry.leave(number)
                 self.registry.learn(number, statement.transaction, GONE)
             self._held.discard(Member(self.source, effect.table))
-            self._tell(effect, statement)
+            self.log_not_executed(effect, statement)
         return [self._item(replace(going[0], instead=()), statement)]
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
-        """Rename members, all at the same time: some may take the names of others."""
-        registry, at = self.registry, statement.transaction
-        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
-        for number in old.values():
-            registry.leave(number)
-            registry.learn(number, at, GONE)
-        for effect in renames:
-            assert effect.renamed_to is not None
-            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            registry.inherit(new, at, old[effect.table])
+        self.rename_members(renames, statement.transaction)
         if self._release is not None:
             pairs = [(e.table, e.renamed_to) for e in renames if e.renamed_to is not None]
             self._release = renamed_release(
@@ -202,15 +193,6 @@ class OptimisticGroup(GroupActor):
         if origin is not None:
             self.registry.inherit(new, at, origin)
 
-    def _tell(self, effect: Effect, statement: Statement) -> None:
-        self.log.warning(
-            "ddl.not-executed",
-            kind=effect.kind.value,
-            table=str(effect.table),
-            statement=statement.sql[:500],
-            reason="the target keeps the rows of its shards",
-        )
-
     def _saved(self) -> GroupSaved:
         own = self.registry.members_in(self.source)
         members = tuple((m, self.version) for m in own if self.registry.target_of(m) == self.target)
@@ -222,7 +204,7 @@ class OptimisticGroup(GroupActor):
             f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
             f" {effect.target}, and the rows that it holds are on its former target",
             MOVED_ROWS,
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
@@ -233,7 +215,7 @@ class OptimisticGroup(GroupActor):
         return FatalError(
             "ddl.several-tables",
             f"one statement changes the target {target} more than once: {statement.sql[:500]}",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),

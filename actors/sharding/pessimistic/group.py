@@ -6,25 +6,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
-import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
+from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
-from replicator.kernels.compiled import Truths
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
@@ -33,6 +34,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
+    converted_again,
     former_values,
     touched_parts,
 )
@@ -40,8 +42,8 @@ from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegi
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
-from replicator.sharding.items import HistoryError, Item, Recorded, RowDecision, Template
-from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.items import HistoryError, Item, Recorded, Template
+from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
@@ -144,8 +146,9 @@ class PessimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None
-            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as:
-                self._leave_out(effect, statement)
+            case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
+                raise self._not_taken(effect, statement, "it had another name before")
+            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
                 return None
             case EffectKind.CREATE:
                 return await self._join(effect, statement, at)
@@ -169,18 +172,8 @@ class PessimisticGroup(GroupActor):
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
-        self._tell_not_executed(effect, statement)
+        self.log_not_executed(effect, statement)
         return None
-
-    def _tell_not_executed(self, effect: Effect, statement: Statement) -> None:
-        self.log.warning(
-            "ddl.not-executed",
-            kind=effect.kind.value,
-            table=str(effect.table),
-            position=str(statement.position),
-            statement=statement.sql[:500],
-            reason="the target keeps the rows of its shards",
-        )
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
@@ -239,7 +232,7 @@ class PessimisticGroup(GroupActor):
         target's rows after the same item."""
         touched = touched_parts(effect.statement, change)
         anew = computed_anew(change, touched)
-        if change.after is None or not (touched.added | touched.dropped | touched.renamed or anew):
+        if change.after is None or not (touched.added | touched.taken or anew):
             return
         member = Member(self.source, item.member)
         function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
@@ -251,7 +244,10 @@ class PessimisticGroup(GroupActor):
             there = await self._target_at(recorded.version)
             now = min(self.group.base, self._lock.version)
             later = await self._target_at(now) if now > recorded.version else None
-            difference = former_values(change, there, later, touched)
+            strict = bool((statement.context.sql_mode or 0) & STRICT)
+            difference = former_values(change, there, later, touched) or converted_again(
+                change, later, touched, strict=strict
+            )
         else:
             there, later = self._structure_of_others(recorded.version, item), None
             difference = None
@@ -298,23 +294,30 @@ class PessimisticGroup(GroupActor):
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
-    def _leave_out(self, effect: Effect, statement: Statement) -> None:
-        """Leave out a new table of a tied target, if the operator says so, or it is there already.
+    def _tie(self, effect: Effect) -> Tie | None:
+        """What foreign keys connect a created table with, where they tie its target to others."""
+        if not self.tied_as:
+            return None
+        referenced = effect.statement.named(TableRole.REFERENCED)
+        parents = [TableName(parent.schema, parent.table) for parent in referenced]
+        return self.group.tie(
+            effect.table, self.tied_as, parents, lambda name: str(Member(self.source, name))
+        )
 
-        Raises FatalError otherwise: which tables foreign keys connect is told at the start only.
-        """
-        there = effect.table in self.group.members and effect.statement.only_if_missing
-        if there or effect.skipped:
-            return
+    def _not_taken(self, effect: Effect, statement: Statement, reason: str) -> FatalError:
+        """The fault of a table that can't become a shard of a tied target."""
         where, _ = self._details(statement)
         target = self.registry.target_name(self.target)
-        raise FatalError(
+        return FatalError(
             "ddl.not-supported",
-            f"{effect.table} is created as a shard of {target}, which foreign keys tie to other"
-            " targets: with shard-mode pessimistic, a running task takes no new shards there",
+            f"{effect.table} comes as a shard of {target}, which foreign keys tie to other targets,"
+            f" and the task can't take it: {reason}",
+            "if other shards change to this structure by statements that the task has still to"
+            " read: `replicator resume`",
             "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
-            " then `replicator resume`",
-            COPY_ANEW,
+            " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
+            " of the other shards",
+            COPY_AGAIN,
             where=where,
             scope=of_target(target),
             about=self._event(statement, OverrideAction.SKIP),
@@ -327,7 +330,7 @@ class PessimisticGroup(GroupActor):
             f"{name} changes, which was dropped before the task first read the tables of its"
             f" source: foreign keys tie its target {target} to others, and the task does not know"
             " which tables they connected it with",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, {name}, target {target}",
             scope=of_target(target),
         )
@@ -345,17 +348,23 @@ class PessimisticGroup(GroupActor):
                 return None
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
-            self._tell_not_executed(effect, statement)
+            self.log_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
         if fitting or effect.skipped:
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
-            state = self.group.join(name, at, chosen, fitting)
+            try:
+                state = self.group.join(name, at, chosen, fitting, self._tie(effect))
+            except TieError as error:
+                raise self._not_taken(effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = await read_table(self._tools.target, effect.target) is None
             return self._creation(effect, statement) if missing else None
+        if self.tied_as:
+            reason = f"its structure is another one: {'; '.join(found)}"
+            raise self._not_taken(effect, statement, reason)
         if await self._others_lead():
             self.group.join_ahead(name, at)
             self.numbers[name] = number
@@ -396,7 +405,10 @@ class PessimisticGroup(GroupActor):
         states: set[tuple[int, tuple[int, ...]]] = set()
         for template in self.group.templates(at):
             if template.member is not None:
-                state = template.version, self.group.members[template.member].awaited
+                like = self.group.members[template.member]
+                if like.target != self.tied_as:
+                    continue
+                state = template.version, like.awaited
                 if state in states:
                     continue
                 unlike = _unlike(self._structure(template.member, at), held)
@@ -478,7 +490,7 @@ class PessimisticGroup(GroupActor):
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
+        return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)
 
 
 async def decide_together(
@@ -495,7 +507,7 @@ async def decide_together(
     for part in parts:
         if part.rows:
             groups[part.target].add_unknown(part.rows)
-    tables = _decide_rows(group, head.numbers, [part.rows for part in parts])
+    tables = decide_rows(group, head.numbers, [part.rows for part in parts])
     rows = [
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
@@ -524,62 +536,6 @@ async def decide_together(
         )
         for part, left in zip(parts, rows, strict=True)
     ]
-
-
-def _decide_rows(
-    group: Group[TableName, ShardStatement],
-    numbers: Mapping[TableName, int],
-    tables: Sequence[RowEvents | None],
-) -> list[RowEvents | None]:
-    """The rows to apply, of each table of row events."""
-    names = {number: name for name, number in numbers.items()}
-    found: list[RowEvents | None] = [None] * len(tables)
-    left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
-    while left:
-        cutover = group.next_cutover
-        # The version changes between rows: those up to a cutover are decided together, and by
-        # itself the first one behind it, which passes it.
-        ends = [len(rows) if cutover is None else rows.up_to(cutover) for _, rows, _, _ in left]
-        if all(end <= begin for end, (*_, begin) in zip(ends, left, strict=True)):
-            firsts = [rows.between(begin, begin + 1).first for _, rows, _, begin in left]
-            first = firsts.index(min(firsts))
-            ends[first] = left[first][3] + 1
-        runs = [
-            (rows.between(begin, end), chosen[begin:end])
-            for end, (_, rows, chosen, begin) in zip(ends, left, strict=True)
-            if end > begin
-        ]
-        _decide_run(group, names, runs)
-        going = []
-        for end, (at, rows, chosen, begin) in zip(ends, left, strict=True):
-            if max(begin, end) < len(rows):
-                going.append((at, rows, chosen, max(begin, end)))
-            else:
-                found[at] = rows.where(chosen)
-        left = going
-    return found
-
-
-def _decide_run(
-    group: Group[TableName, ShardStatement],
-    names: Mapping[int, TableName],
-    runs: Sequence[tuple[RowEvents, Truths]],
-) -> None:
-    """Which of these rows to apply; no cutover is before the last of them."""
-    counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
-    first = min(rows.first for rows, _ in runs)
-    end, _ = max(runs, key=lambda run: run[0].last)
-    last = end.kinds[int(end.kind[-1])].member
-    decisions = {
-        member: group.row(names[member], first, count)
-        for member, count in counts.items()
-        if member != last
-    }
-    # At the end: it passes a cutover at the last row, and all of the rows are before it.
-    decisions[last] = group.row(names[last], end.last, counts[last])
-    for rows, chosen in runs:
-        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
-        chosen[:] = np.array(applied, np.bool_)[rows.kind]
 
 
 def _unlike(template: Table | None, held: KnownStructure) -> list[str]:

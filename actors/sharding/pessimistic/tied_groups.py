@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.lock_state import LockHistory
 from actors.messages import GroupMessage, TargetSegment
 from actors.sharding.group import GroupActor
@@ -97,7 +97,7 @@ def not_a_family(family: Iterable[TableName]) -> FatalError:
         "target.keys-differ",
         f"foreign keys do not tie {names} as they did when the task coordinated their schema"
         " changes: the task does not know the order of these changes",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"targets {names}",
         scope=of_target(*family),
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     ChangeContext,
@@ -27,6 +27,7 @@ from actors.writing.ddl_runner import (
 )
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
@@ -38,6 +39,7 @@ from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
     computed_anew,
+    converted_again,
     touched_parts,
 )
 from replicator.schema.registry.registry import SchemaRegistry
@@ -125,7 +127,7 @@ class DuplicateDdl:
                     " the task could not tell these changes from new ones\n"
                     f"  statement: {item.statement.sql[:2000]}",
                     MOVED_ROWS,
-                    COPY_ANEW,
+                    COPY_AGAIN,
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
                     about=DdlEvent(
@@ -234,6 +236,9 @@ def _refuse_other_values(
     ]
     anew = computed_anew(change, touched)
     difference = other_values(change.after, context.present, [*added, *anew])
+    if difference is None and verdict.reading is Reading.APPLIED:
+        strict = bool((item.statement.context.sql_mode or 0) & STRICT)
+        difference = converted_again(change, context.present, touched, strict=strict)
     if difference is None:
         return
     raise other_values_fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from actors.actor import Mailbox
-from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
@@ -59,7 +59,7 @@ class UncoordinatedGroup(GroupActor):
             assert statement is not None
             if effect.kind is EffectKind.RENAME:
                 if effect is renames[0]:
-                    self._rename(renames, statement.transaction)
+                    self.rename_members(renames, statement.transaction)
                 continue
             item = self._decide(effect, statement)
             if item is not None and (ddl is None or _goes_along(ddl)):
@@ -91,14 +91,8 @@ class UncoordinatedGroup(GroupActor):
         self._move_members(effect, statement.transaction)
         # What moves in without a statement of its own is moved by that of another.
         if (not effect.sql and not moves_in) or shared:
-            self.log.warning(
-                "ddl.not-executed",
-                kind=effect.kind.value,
-                table=str(effect.table),
-                position=str(statement.position),
-                statement=statement.sql[:500],
-                reason="other shards share the target" if shared else "no effect on the target",
-            )
+            reason = "other shards share the target" if shared else "no effect on the target"
+            self.log_not_executed(effect, statement, reason)
         if moves_in and not effect.sql:
             # The history of its target begins anew, too.
             effect = replace(effect, instead=(), moved_by_other=not effect.skipped)
@@ -155,23 +149,11 @@ class UncoordinatedGroup(GroupActor):
             "ddl.move-in",
             f"a RENAME would move shards to another target, and {reason}: {statement.sql[:500]}",
             MOVED_ROWS,
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
-
-    def _rename(self, renames: list[Effect], at: int) -> None:
-        """Give members other names, all at one moment: some may take those of others."""
-        registry = self.registry
-        old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
-        for number in old.values():
-            registry.leave(number)
-            registry.learn(number, at, GONE)
-        for effect in renames:
-            assert effect.renamed_to is not None
-            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            registry.inherit(new, at, old[effect.table])
 
     def _move_members(self, effect: Effect, at: int) -> None:
         registry = self.registry
@@ -204,7 +186,7 @@ class UncoordinatedGroup(GroupActor):
             "ddl.several-tables",
             f"one statement changes the target {effect.target} more than once:"
             f" {statement.sql[:500]}",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
             about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.sharding.uncoordinated.change_histories import ChangeHistories
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.touched_parts import column_part, columns_of
@@ -80,7 +80,7 @@ def _belongs_elsewhere(
         f"{member} has written rows with the former {former.part}, and the target has another"
         f" column of this name now. The target has made a change{brought} that this shard had not"
         " made yet, so the values would go into the wrong column",
-        f"make the change on the shard, then {COPY_ANEW}. Next time, let no shard write"
+        f"make the change on the shard, then {COPY_AGAIN}. Next time, let no shard write"
         " between the change of the first shard and that of the last",
         where=f"{member}, target {table.schema}.{table.name}",
         scope=of_target(TableName(table.schema, table.name)),

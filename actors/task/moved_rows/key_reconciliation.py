@@ -14,7 +14,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import COPY_ANEW, FatalError, TransientError, of_target
+from actors.faults import COPY_AGAIN, FatalError, TransientError, of_target
 from actors.refusals import refusal
 from actors.task.resources.resources import Resources
 from actors.task.wiring.wiring import RunningTask
@@ -248,7 +248,7 @@ def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
         f"rows of {target} that moved between shards may be missing: its key has changed"
         f" ({error}) since the task recorded which keys several shards may have. The task can't"
         " look these keys up in the other shards any more",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"target {target}",
         scope=of_target(target),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
-from actors.sharding.coordination import OpenLock, Way
+from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
 from replicator.mysql.names import Member, TableName
@@ -153,7 +153,7 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     )
 
 
-def _way(unlock: str, way: Way) -> str:
+def _way(unlock: str, way: LockRemedy) -> str:
     if not way.action:
         return way.text
     shard = f"--source {shlex.quote(way.owner)} --shard {shlex.quote(way.shard)}"

@@ -175,8 +175,12 @@ def _overrides(
         found = classify(statement, default_schema="")
         if found.kind is StatementKind.UNKNOWN:
             raise ValueError(f"a statement that is not understood ({found.detail}): {statement}")
-        if found.kind not in _DDL:
-            raise ValueError(f"only DDL can be given: {statement}")
+        if found.kind not in _DDL or found.as_select:
+            raise ValueError(
+                f"the task executes only statements that change the structure of tables, not:"
+                f" {statement}. If the target needs this one, execute it there by hand, then"
+                " `replicator binlog skip` the shard's"
+            )
     if text:
         position = _position(text)
         sources = [source] if source else known

@@ -150,8 +150,8 @@ async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -
             for record in checkpoint.members:
                 number = known.join(record.member, record.target)
                 known.learn(number, record.since, record.held)
-            for told in await DeclaredStructureStore(meta).load(instance.source_id):
-                known.declare(told.member, told.since, told.structure)
+            for declared in await DeclaredStructureStore(meta).load(instance.source_id):
+                known.declare(declared.member, declared.since, declared.structure)
     return _Saved(known, positions)
 
 

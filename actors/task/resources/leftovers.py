@@ -15,10 +15,11 @@ from actors.faults import FatalError, Recovery
 from actors.refusals import refusal
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.meta.all_tables import create_tables, drop_tables
-from replicator.downstream.meta.leftovers import (
+from replicator.downstream.meta.all_tables import (
     Leftovers,
     SavedSources,
+    create_tables,
+    drop_tables,
     leftovers,
     other_tables,
     saved_sources,

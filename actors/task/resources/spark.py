@@ -19,7 +19,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from actors.faults import FatalError, TransientError
+from actors.faults import FatalError, SparkFailedError, TransientError
+from actors.spark_jobs import without_stack
 from actors.task.resources.cancellation import done_unless
 from config.models import Task
 from replicator.pipeline.session import begin_tasks, close_spark, ready, spark_context
@@ -175,10 +176,12 @@ class TaskSpark:
             ) from error
         except _SPARK_FAILED as error:
             if self._had_context:
-                raise TransientError(f"Spark does not start again: {error}") from error
+                raise SparkFailedError(
+                    f"Spark does not start again: {without_stack(error)}"
+                ) from error
             raise FatalError(
                 "spark.not-started",
-                f"Spark does not start: {error}",
+                f"Spark does not start: {without_stack(error)}",
                 "correct spark.master and spark.conf in the task file, then `replicator run`",
                 "if the machine lacked memory, `replicator resume` tries again",
                 where=where,

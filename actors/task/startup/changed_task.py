@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from actors.faults import COPY_ANEW, FatalError, of_source
+from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.lock_state import dump_group, histories, load_group
 from actors.sharding.modes import SHARD_MODES
 from actors.task_setup import SourceSetup
@@ -123,7 +123,7 @@ def refuse_missed(
             f"the target {name} got its schema change number {missed[0]} while source {source}"
             " was not in the task file. The source's older rows no longer fit, and would be lost",
             "remove the source from the task file again, and start the task",
-            COPY_ANEW,
+            COPY_AGAIN,
             where=(
                 f"source {source}"
                 + (f", saved at {checkpoint.file}:{checkpoint.offset}" if checkpoint else "")

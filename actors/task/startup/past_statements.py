@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from actors.faults import COPY_ANEW, FatalError, TransientError, of_source
+from actors.faults import COPY_AGAIN, FatalError, TransientError, of_source
 from actors.reading.source_faults import source_fault
 from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
@@ -75,7 +75,7 @@ def _unreadable(
         "  The task found this while it looked for schema changes after the start position. It"
         " has applied nothing yet.",
         "remove the cause at the source, then `replicator resume`",
-        f"{COPY_ANEW}; starting after the event would lose the rows before it",
+        f"{COPY_AGAIN}; starting after the event would lose the rows before it",
         where=fault.where,
         scope=of_source(setup.source),
     )

@@ -27,8 +27,8 @@ class PrecheckError(Exception):
     def __init__(self, results: list[CheckResult]) -> None:
         self.results = results
         self.failed = [result for result in results if result.state == "failed"]
-        told = (f"{result.where}: {result.name}: {result.finding}" for result in self.failed)
-        super().__init__("the task can't run: " + "; ".join(told))
+        failures = (f"{result.where}: {result.name}: {result.finding}" for result in self.failed)
+        super().__init__("the task can't run: " + "; ".join(failures))
 
 
 _PASSING = (CONNECTION, READ_ONLY)

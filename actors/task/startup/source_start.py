@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -23,16 +24,16 @@ from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import refuse_missed
 from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
-from actors.task.startup.time_search import position_at
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.stream.gtid_positions import first_new, gtids_at
+from replicator.binlog.stream.gtid_positions import first_new, first_since, gtids_at
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
+from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
@@ -133,12 +134,12 @@ async def _tell(
         else 0
     )
     members = {record.member for record in checkpoint.members} if checkpoint else set()
-    for told in await store.load(setup.source):
+    for declared in await store.load(setup.source):
         # Of a table that was not copied it says that it may be followed, until it is a member.
-        if is_needed(told, checkpoint, saved) or told.member not in members:
-            registry.declare(told.member, told.since, told.structure)
+        if is_needed(declared, checkpoint, saved) or declared.member not in members:
+            registry.declare(declared.member, declared.since, declared.structure)
         else:
-            await store.forget(told)
+            await store.forget(declared)
 
 
 async def load_stopped(
@@ -391,3 +392,76 @@ async def refuse_uncopied(
             "a table was never copied" if copied else "a table was not followed before",
             f"source {setup.source}, saved at {read_from}",
         )
+
+
+async def position_at(
+    setup: SourceSetup, upstream: Connection, server: ServerIdentity, moment: datetime
+) -> BinlogPosition:
+    """Where the first transaction begins that was written at ``moment`` or later; else the end.
+
+    By the clock of the source, which counts whole seconds. Raises FatalError where the binlog does
+    not reach back to then, or does not tell; BinlogError, DatabaseUnavailableError, the server's
+    error.
+    """
+    wanted = int(moment.timestamp())
+    rows = await upstream.fetch("SELECT UNIX_TIMESTAMP()")
+    with understood("SELECT UNIX_TIMESTAMP()"):
+        clock = int(rows[0][0])
+    if wanted > clock:
+        raise _no_start(setup, moment, f"it is only {_shown(clock)} by its clock", ())
+    rows = await upstream.fetch("SHOW BINARY LOGS")
+    with understood("SHOW BINARY LOGS"):
+        files = [str(row[0]) for row in rows]
+    file = await _file_before(setup, server, files, moment)
+    found = await look_up(setup, server, upstream, partial(first_since, file=file, moment=wanted))
+    if found is None:
+        way = "name the place by `binlog-name` and `binlog-pos` of the instance's `meta`"
+        raise _no_start(setup, moment, "its binlog does not show where transactions begin", (way,))
+    return found
+
+
+async def _file_before(
+    setup: SourceSetup, server: ServerIdentity, files: list[str], moment: datetime
+) -> str:
+    """The newest file that was begun before a time; its transactions may be older, never newer."""
+    wanted = int(moment.timestamp())
+    begun = await _begun(setup, server, files[0], moment) if files else 0
+    if not files or begun >= wanted:
+        oldest = f"its oldest binlog file, {files[0]}, begins at {_shown(begun)}" if files else ""
+        ways = (
+            "name a later time, if the target has the rows from before",
+            "copy the rows: `task-mode: all`",
+        )
+        raise _no_start(setup, moment, oldest or "it has no binlog", ways)
+    first, last = 0, len(files)
+    while last - first > 1:
+        middle = (first + last) // 2
+        if await _begun(setup, server, files[middle], moment) < wanted:
+            first = middle
+        else:
+            last = middle
+    return files[first]
+
+
+async def _begun(setup: SourceSetup, server: ServerIdentity, file: str, moment: datetime) -> int:
+    anchor = await anchor_before(setup, server, file)
+    if anchor is None:
+        way = "look at its log; or name the place by `binlog-name` of the instance's `meta`"
+        raise _no_start(setup, moment, f"its binlog file {file} can't be read", (way,))
+    return anchor.created
+
+
+def _no_start(
+    setup: SourceSetup, moment: datetime, why: str, remedies: tuple[str, ...]
+) -> FatalError:
+    return FatalError(
+        "source.no-start",
+        f"the task can't follow source {setup.source} from {moment:%Y-%m-%d %H:%M:%S} UTC on:"
+        f" {why}",
+        *(remedies or ("name an earlier time",)),
+        where=f"source {setup.source}",
+    )
+
+
+def _shown(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -7,14 +7,20 @@ from dataclasses import dataclass, field, replace
 
 import pymysql.err
 
-from actors.faults import COPY_ANEW, FatalError, Parts, TransientError, of_target
+from actors.faults import COPY_AGAIN, FatalError, Parts, TransientError, of_target
 from actors.sharding.coordination import TiedTargets
 from actors.task.resources.resources import Resources
 from actors.task.startup.check_scope import task_to_check
 from actors.task.startup.source_start import SourceStart
 from actors.task_setup import address_of
 from replicator.checks.schema.structures import read_shards
-from replicator.checks.schema.tied_tables import Ties, has_acting_keys, logs_cascades, ties_of
+from replicator.checks.schema.tied_tables import (
+    TargetKeys,
+    Ties,
+    has_acting_keys,
+    logs_cascades,
+    ties_of,
+)
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -29,13 +35,14 @@ class TiesAtStart:
     """``referenced`` and ``obstacles`` as in `replicator.checks.schema.tied_tables.Ties`;
     ``logging``: the sources that log what their foreign keys change; ``unlogged``: those that were
     asked for their keys and do not log it; ``tied``: which targets, and which of their shards, keys
-    connect."""
+    connect; ``keys``: those of these targets."""
 
     referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
     obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
     logging: frozenset[str] = frozenset()
     unlogged: frozenset[str] = frozenset()
     tied: TiedTargets = field(default_factory=TiedTargets)
+    keys: Mapping[TableName, TargetKeys] = field(default_factory=dict)
 
     def with_blocked(self, blocked: Parts) -> Parts:
         """What does not go on: where a tied target does not, nor do those that it is tied to."""
@@ -91,7 +98,7 @@ def _gone(shard: Member) -> tuple[str, str]:
     return (
         f"{shard} had these foreign keys where the task stopped reading, and the server has none of"
         " them now, so rows may have changed by keys that the task can no longer compare",
-        COPY_ANEW,
+        COPY_AGAIN,
     )
 
 
@@ -100,7 +107,7 @@ def _unconnected(member: Member, family: Iterable[TableName]) -> FatalError:
         "target.keys-differ",
         f"{member} was renamed or dropped before the task first read the foreign keys of its"
         " source: the task does not know which tables they connected it with",
-        COPY_ANEW,
+        COPY_AGAIN,
         where=f"{member}, targets {', '.join(map(str, sorted(family)))}",
         scope=of_target(*family),
     )
@@ -111,7 +118,7 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
         "target.keys-differ",
         f"foreign keys change rows of {member} without writing that to the binlog, and the target"
         f" can't make the same changes to the rows of {name}: {obstacle}",
-        way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
+        way_out if way_out == COPY_AGAIN else f"{way_out}; then `replicator resume`",
         "if the application changes the child's rows itself, before those of the parent:"
         " ignore-checking-items: [foreign_keys] in the task file",
         where=f"{member}, target {name}",
@@ -142,4 +149,6 @@ async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart
         target.close()
     logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
     tied = TiedTargets(ties.families, ties.connected)
-    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied)
+    return TiesAtStart(
+        ties.referenced, ties.obstacles, frozenset(logging), unlogged, tied, ties.keys
+    )

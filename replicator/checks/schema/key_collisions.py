@@ -85,9 +85,9 @@ def _collision(finding: KeyFinding) -> CheckResult:
     tally = finding.tally
     examples = sorted(tally.examples, key=lambda shared: (len(shared.value), shared.value))
     amount = "" if tally.whole else f"in a sample of {tally.looked_at:,}, "
-    told = "one value is" if tally.shared == 1 else f"{tally.shared:,} values are"
+    counted = "one value is" if tally.shared == 1 else f"{tally.shared:,} values are"
     text = (
-        f"{amount}{told} found more than once among the shards, as values of {_key(finding)}:"
+        f"{amount}{counted} found more than once among the shards, as values of {_key(finding)}:"
         f" {'; '.join(map(_example, examples[:_SHOWN]))}. The target can have one row of each;"
         f" the other {tally.by_member.total() - tally.shared:,} would stop the task, or be lost"
         " with on-duplicate-logical replace or ignore"

@@ -15,11 +15,12 @@ from typing import TypeVar
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
 from replicator.checks.server_versions import parse_version
+from replicator.ddl.analysis.foreign_keys import ForeignKey
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
-from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.mysql.names import Member, TableName, folded
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.structure.inspection import read_targets
 
@@ -45,30 +46,6 @@ _NO_ACTION = ("RESTRICT", "NO ACTION")
 
 _TIDB_ENFORCES = (6, 6, 0)
 """The first TiDB that acts by foreign keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """A foreign key without its name: columns of the child, the parent with its columns, and what
-    it does when a row of the parent goes or changes; RESTRICT where nothing."""
-
-    columns: tuple[str, ...]
-    parent: TableName
-    parent_columns: tuple[str, ...]
-    on_delete: str
-    on_update: str
-
-    @property
-    def acts(self) -> bool:
-        """Whether it changes rows of the child."""
-        return (self.on_delete, self.on_update) != ("RESTRICT", "RESTRICT")
-
-    def __str__(self) -> str:
-        return (
-            f"FOREIGN KEY ({_names(self.columns)}) REFERENCES {self.parent.quoted}"
-            f" ({_names(self.parent_columns)}) ON DELETE {self.on_delete}"
-            f" ON UPDATE {self.on_update}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +79,14 @@ class Ties:
     ``obstacles``: why others can't be tied, though their shards have keys with an action, and what
     to do about it. ``families``: the tied targets, each with those that keys connect it with.
     ``connected``: of each of their shards, a text that is the same for all that keys connect.
+    ``keys``: those of the tied targets.
     """
 
     referenced: dict[TableName, frozenset[str]] = field(default_factory=dict)
     obstacles: dict[TableName, tuple[str, str]] = field(default_factory=dict)
     families: tuple[frozenset[TableName], ...] = ()
     connected: dict[Member, str] = field(default_factory=dict)
+    keys: dict[TableName, TargetKeys] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +142,7 @@ def find_ties(
                 found_columns[key.parent].update(key.parent_columns)
     ties.referenced = {name: frozenset(columns) for name, columns in found_columns.items()}
     ties.families = families
+    ties.keys = {name: targets[name] for name in family}
     for _, tables in connected:
         ties.connected |= dict.fromkeys(tables, str(min(tables)))
     return ties
@@ -282,6 +262,28 @@ def _obstacle(
     return None
 
 
+def obstacle_of_new(
+    name: TableName,
+    shard: KeyedShard,
+    parents: Iterable[KeyedShard],
+    targets: Mapping[TableName, TargetKeys],
+) -> str:
+    """What keeps a table that is created later from being a shard of a tied target; empty: nothing.
+
+    ``parents``: the tables that it refers to; ``targets``: the tied ones.
+    """
+    members = {keyed.member: keyed for keyed in (*parents, shard)}
+    if found := _obstacle(name, [shard], members, targets[name]):
+        return found[0]
+    for key in (key for target in targets.values() for key in target.foreign):
+        columns = frozenset(key.parent_columns)
+        unique = any(one <= columns for one in targets[name].unique)
+        if key.acts and key.parent == name and not unique:
+            # At the start, the shards that were there have been compared.
+            return f"the {key} refers to columns that are no unique key of {name}"
+    return ""
+
+
 def _parent_of(
     shard: KeyedShard, key: ForeignKey, members: Mapping[Member, KeyedShard]
 ) -> KeyedShard | None:
@@ -378,10 +380,6 @@ def _routed(shard: KeyedShard) -> frozenset[ForeignKey]:
         for key, parent in shard.keys
         if parent is not None
     )
-
-
-def _names(columns: Iterable[str]) -> str:
-    return ", ".join(map(quote, columns))
 
 
 async def foreign_keys(

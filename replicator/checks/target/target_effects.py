@@ -20,8 +20,14 @@ from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import routed_tables
+from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.errors import (
+    MISSING_PRIVILEGE,
+    NO_SUCH_TABLE,
+    error_code,
+    error_text,
+)
 from replicator.mysql.names import TableName, folded, quote
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import list_tables
@@ -66,26 +72,25 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
     for source in task.sources:
         targets |= await _targets_of(source)
     connection = Connection(task.target.address)
-    results: list[CheckResult] = []
     try:
-        for schema in sorted({name.schema for name in targets}):
-            results += await _unseen(connection, schema)
-        results += [effect.result for effect in await effects_on(connection, targets)]
+        effects, unseen = await effects_on(connection, targets)
     except pymysql.err.MySQLError as error:
-        results.append(
+        return [
             _PLACE.failed(
                 TARGET_TRIGGERS,
                 f"the check can't read triggers, events and foreign keys of the target: {error}",
                 "Look at the target's error log, then run the check again",
             )
-        )
+        ]
     finally:
         connection.close()
-    return results
+    return unseen + [effect.result for effect in effects]
 
 
-async def effects_on(connection: Connection, targets: Iterable[TableName]) -> list[TargetEffect]:
-    """What may change rows of targets, as far as the account may see it.
+async def effects_on(
+    connection: Connection, targets: Iterable[TableName]
+) -> tuple[list[TargetEffect], list[CheckResult]]:
+    """What may change rows of targets, and what of that the account may not see.
 
     Raises DatabaseUnavailableError and the server's error.
     """
@@ -93,13 +98,16 @@ async def effects_on(connection: Connection, targets: Iterable[TableName]) -> li
     for name in targets:
         by_schema.setdefault(name.schema, {})[folded(name.table)] = name
     found: list[TargetEffect] = []
+    unseen: list[CheckResult] = []
     tidb = await _is_tidb(connection)
     for schema, tables in sorted(by_schema.items()):
         found += await _triggers(connection, schema, tables)
         found += await _cascades(connection, schema, by_schema)
         if tidb:
-            found += await _times_to_live(connection, tables)
-    return found + await _events(connection, by_schema)
+            found += await _times_to_live(connection, tables, unseen)
+        else:
+            unseen += await _unseen(connection, schema)
+    return found + await _events(connection, by_schema), unseen
 
 
 async def _is_tidb(connection: Connection) -> bool:
@@ -118,8 +126,6 @@ async def _targets_of(source: SourceToCheck) -> set[TableName]:
 
 async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
     """A server shows triggers and events only to accounts with these privileges."""
-    if await _is_tidb(connection):
-        return []  # It has neither.
     rows = await connection.fetch(_PRIVILEGES_SQL, (schema, schema))
     account = await account_of(connection)
     unseen = f"of {schema}: they can change rows of the targets unnoticed"
@@ -187,12 +193,8 @@ async def _cascades(
 async def _events(
     connection: Connection, targets: Mapping[str, Mapping[str, TableName]]
 ) -> list[TargetEffect]:
-    try:
-        rows = await connection.fetch(_EVENTS_SQL)
-    except pymysql.err.MySQLError:
-        return []  # A server without events.
     results = []
-    for schema, event, body in rows:
+    for schema, event, body in await connection.fetch(_EVENTS_SQL):
         text = str(body or "")
         named = _named_in(text, str(schema), targets)
         runs_others = str(schema) in targets and _RUNS_OTHERS.search(text) is not None
@@ -214,15 +216,21 @@ async def _events(
 
 
 async def _times_to_live(
-    connection: Connection, tables: Mapping[str, TableName]
+    connection: Connection, tables: Mapping[str, TableName], unseen: list[CheckResult]
 ) -> list[TargetEffect]:
+    """Adds to ``unseen`` the tables that the server does not show."""
     results = []
     for name in tables.values():
         try:
             shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
         except pymysql.err.MySQLError as error:
-            if error_code(error) not in NO_SUCH_TABLE:
+            if error_code(error) in NO_SUCH_TABLE:
+                continue
+            if error_code(error) not in MISSING_PRIVILEGE:
                 raise
+            grant = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
+            finding = f"the account can't see whether {name} has a TTL: {error_text(error)}"
+            unseen.append(_PLACE.warning("target_events", finding, grant))
             continue
         if _TTL.search(str(shown[0][1])) is not None:
             results.append(

@@ -331,14 +331,7 @@ class DdlExecutor:
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND owner = %s"
             " AND schema_name = %s AND table_name = %s AND transaction_key = %s",
-            (
-                ddl.target.schema,
-                ddl.target.table,
-                ddl.member.source,
-                ddl.member.name.schema,
-                ddl.member.name.table,
-                ddl.transaction,
-            ),
+            (*ddl.target, ddl.member.source, *ddl.member.name, ddl.transaction),
         )
         return _Record(*rows[0]) if rows else None
 
@@ -355,7 +348,7 @@ class DdlExecutor:
             rows = await transaction.fetch(
                 f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
                 " WHERE target_schema = %s AND target_table = %s",
-                (ddl.target.schema, ddl.target.table),
+                tuple(ddl.target),
             )
             version = int(rows[0][0])
             await transaction.fetch(
@@ -363,13 +356,11 @@ class DdlExecutor:
                 " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
                 " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
                 (
-                    ddl.target.schema,
-                    ddl.target.table,
+                    *ddl.target,
                     version,
                     ddl.sql,
                     ddl.member.source,
-                    ddl.member.name.schema,
-                    ddl.member.name.table,
+                    *ddl.member.name,
                     ddl.transaction,
                     fingerprint,
                     ddl.entry,
@@ -380,21 +371,14 @@ class DdlExecutor:
     async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
         """Record that a statement is about to run, or is refused behind others."""
         fingerprint = await self._fingerprint(ddl)
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
-                f" WHERE {_RECORD}",
-                (
-                    progress.state,
-                    fingerprint,
-                    ddl.target.schema,
-                    ddl.target.table,
-                    version,
-                ),
-            )
+        await self._meta.write(
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
+            f" WHERE {_RECORD}",
+            (progress.state, fingerprint, *ddl.target, version),
+        )
 
     async def _take_back(self, ddl: DdlExecution, version: int) -> None:
-        place = (ddl.target.schema, ddl.target.table, version)
+        place = (*ddl.target, version)
         table = self._meta.table(DDL_TABLE)
         async with self._meta.saving() as transaction:
             await transaction.fetch(f"DELETE FROM {table} WHERE {_RECORD} AND decision = ''", place)
@@ -408,11 +392,10 @@ class DdlExecutor:
         return marker.quoted, replace(marker, table=f"{marker.table}_done").quoted
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
-                (ddl.target.schema, ddl.target.table, version),
-            )
+        await self._meta.write(
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
+            (*ddl.target, version),
+        )
         if ddl.marked:
             await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers(ddl)[1]}")
 

@@ -67,13 +67,6 @@ class AnswerStore:
                     " WHERE target_schema = %s AND target_table = %s"
                     " AND owner = %s AND schema_name = %s AND table_name = %s"
                     " AND transaction_key = %s",
-                    (
-                        target.schema,
-                        target.table,
-                        released.source,
-                        released.name.schema,
-                        released.name.table,
-                        place,
-                    ),
+                    (*target, released.source, *released.name, place),
                 )
             await append_entry(transaction, table, target, member, entry)

@@ -197,6 +197,11 @@ class MetaStore:
         """
         return self.lease.saving(self.connection)
 
+    async def write(self, sql: str, args: Sequence[object] = ()) -> None:
+        """Save something by one statement, as by `saving`."""
+        async with self.saving() as transaction:
+            await transaction.fetch(sql, args)
+
     async def confirm(self) -> None:
         """Raise FencedError where the target does not hold what was saved last."""
         await self.lease.confirm(self.connection)
@@ -451,4 +456,4 @@ def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:
 
 def _columns(key: BucketKey) -> tuple[str, str, str, int]:
     source, target, bucket = key
-    return source, target.schema, target.table, bucket
+    return source, *target, bucket

@@ -127,12 +127,11 @@ class CopyStore:
 
     async def begin(self, source: str) -> None:
         """Note that the source is being copied; its starting position is saved before."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
-                " VALUES (%s, 0, '', 0)",
-                (source,),
-            )
+        await self._meta.write(
+            f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
+            " VALUES (%s, 0, '', 0)",
+            (source,),
+        )
 
     async def finish(
         self,
@@ -153,7 +152,7 @@ class CopyStore:
         states = dict.fromkeys(copied, CopyState.COPIED) | dict(deferred or {})
         async with self._meta.saving() as transaction:
             for name, state in states.items():
-                place = (source, name.schema, name.table)
+                place = (source, *name)
                 await transaction.fetch(
                     f"UPDATE {member} SET copy_state = %s WHERE {_PLACE}", (state.value, *place)
                 )
@@ -180,12 +179,11 @@ class CopyStore:
 
         Raises DatabaseUnavailableError, FencedError.
         """
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"UPDATE {self._meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
-                " WHERE source = %s AND done = 1",
-                (*end, source),
-            )
+        await self._meta.write(
+            f"UPDATE {self._meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
+            " WHERE source = %s AND done = 1",
+            (*end, source),
+        )
 
     async def note_empty(self, targets: Iterable[TableName]) -> None:
         """Note that targets have no rows before their copy: until it is done, what they hold is
@@ -197,7 +195,7 @@ class CopyStore:
                     f"REPLACE INTO {self._meta.table(COPY_TARGET_TABLE)}"
                     " (target_schema, target_table, key_lost, forgotten_rows)"
                     " VALUES (%s, %s, 0, 0)",
-                    (target.schema, target.table),
+                    tuple(target),
                 )
 
     async def note_key_lost(self, targets: Iterable[TableName]) -> None:
@@ -210,7 +208,7 @@ class CopyStore:
                 await transaction.fetch(
                     f"UPDATE {self._meta.table(COPY_TARGET_TABLE)} SET key_lost = %s"
                     " WHERE target_schema = %s AND target_table = %s",
-                    (KEY_LOST, target.schema, target.table),
+                    (KEY_LOST, *target),
                 )
 
     async def recopy_keyless(self) -> list[TableName]:
@@ -266,7 +264,7 @@ class CopyStore:
         """
         async with self._meta.saving() as transaction:
             for name, structure in structures.items():
-                place = (source, name.schema, name.table)
+                place = (source, *name)
                 await self._forget(transaction, place)
                 await transaction.fetch(
                     f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s, structure = %s,"
@@ -282,7 +280,7 @@ class CopyStore:
                     f"DELETE FROM {self._meta.table(LATER_COPY_TABLE)} WHERE {_PLACE}", place
                 )
             for name, copy in later.items():
-                place = (source, name.schema, name.table)
+                place = (source, *name)
                 await self._forget(transaction, place)
                 await transaction.fetch(
                     f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s WHERE {_PLACE}",
@@ -385,7 +383,7 @@ class CopyStore:
         read = f"{_PLACE} AND known_to = %s AND read_by = %s"
         async with self._meta.saving() as transaction:
             for span in spans:
-                place = (source, span.member.schema, span.member.table)
+                place = (source, *span.member)
                 chunks = (*place, span.known_to, span.read_by)
                 await self._count_on(transaction, place, read, chunks)
                 await transaction.fetch(
@@ -431,8 +429,7 @@ class CopyStore:
                     " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s)",
                     (
                         source,
-                        chunk.member.schema,
-                        chunk.member.table,
+                        *chunk.member,
                         chunk.number,
                         _dump(chunk.lower),
                         _dump(chunk.upper),

@@ -83,8 +83,7 @@ class DdlOverrideStore:
 
     async def forget(self, source: str, before: int) -> None:
         """Remove the overrides of a source for positions before this key: they will not be read."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s",
-                (source, before),
-            )
+        await self._meta.write(
+            f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s",
+            (source, before),
+        )

@@ -88,24 +88,21 @@ class DecisionStore:
 
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
-                " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
-                (
-                    record.target.schema,
-                    record.target.table,
-                    record.version,
-                    record.statement,
-                    record.member.source,
-                    record.member.name.schema,
-                    record.member.name.table,
-                    record.transaction,
-                    DECIDED,
-                    record.decision,
-                ),
-            )
+        await self._meta.write(
+            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+            " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+            " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
+            (
+                *record.target,
+                record.version,
+                record.statement,
+                record.member.source,
+                *record.member.name,
+                record.transaction,
+                DECIDED,
+                record.decision,
+            ),
+        )
 
     async def unfinished(self, source: str, place: int) -> bool:
         """Whether a record of a source is not done, or stands behind a place (key) of it."""
@@ -131,12 +128,11 @@ class DecisionStore:
 
     async def pass_over(self, target: TableName, version: int) -> None:
         """An item that is not to be executed is done."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
-                " WHERE target_schema = %s AND target_table = %s AND version = %s",
-                (target.schema, target.table, version),
-            )
+        await self._meta.write(
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
+            " WHERE target_schema = %s AND target_table = %s AND version = %s",
+            (*target, version),
+        )
 
 
 class DdlHistoryStore:
@@ -150,7 +146,7 @@ class DdlHistoryStore:
         rows = await self._meta.connection.fetch(
             f"SELECT version, entry FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND entry <> '' ORDER BY version",
-            (target.schema, target.table),
+            tuple(target),
         )
         return [(version, entry) for version, entry in rows]
 
@@ -167,12 +163,12 @@ async def append_entry(
     rows = await transaction.fetch(
         f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
         " WHERE target_schema = %s AND target_table = %s",
-        (target.schema, target.table),
+        tuple(target),
     )
     name = member.name
     await transaction.fetch(
         f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
         " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
         " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
-        (target.schema, target.table, rows[0][0], member.source, name.schema, name.table, entry),
+        (*target, rows[0][0], member.source, *name, entry),
     )

@@ -57,41 +57,33 @@ class DeclaredStructureStore:
             )
         return found
 
-    async def put(self, told: DeclaredStructure) -> None:
+    async def put(self, declared: DeclaredStructure) -> None:
         """Save a structure, in place of another one for the same table and place."""
-        name = told.member.name
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
-                " VALUES (%s, %s, %s, %s, %s)",
-                (
-                    told.member.source,
-                    name.schema,
-                    name.table,
-                    told.since,
-                    dump_structure(told.structure),
-                ),
-            )
+        name = declared.member.name
+        await self._meta.write(
+            f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            (declared.member.source, *name, declared.since, dump_structure(declared.structure)),
+        )
 
-    async def forget(self, told: DeclaredStructure) -> None:
+    async def forget(self, declared: DeclaredStructure) -> None:
         """Remove a structure."""
-        name = told.member.name
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
-                " AND table_name = %s AND since = %s",
-                (told.member.source, name.schema, name.table, told.since),
-            )
+        name = declared.member.name
+        await self._meta.write(
+            f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
+            " AND table_name = %s AND since = %s",
+            (declared.member.source, *name, declared.since),
+        )
 
 
-def is_needed(told: DeclaredStructure, checkpoint: Checkpoint | None, saved: int) -> bool:
+def is_needed(declared: DeclaredStructure, checkpoint: Checkpoint | None, saved: int) -> bool:
     """Whether a structure is not in the checkpoint, whose position has the key ``saved``.
 
     It is there once its place is passed and the members were saved behind it. A table that is no
     member any more needs it no more.
     """
-    if checkpoint is None or told.since >= saved:
+    if checkpoint is None or declared.since >= saved:
         return True
     records = {record.member: record for record in checkpoint.members}
-    record = records.get(told.member)
-    return record is not None and record.since < told.since
+    record = records.get(declared.member)
+    return record is not None and record.since < declared.since

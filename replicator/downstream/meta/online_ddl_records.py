@@ -53,22 +53,20 @@ class OnlineDdlStore:
 
     async def put(self, source: str, entry: GhostEntry) -> None:
         """Save an entry, in place of another one for the same table and place."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, ghost_schema, ghost_table, place, act, ddl,"
-                " default_schema, moment, context) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                (
-                    source,
-                    entry.table.schema,
-                    entry.table.table,
-                    entry.at,
-                    entry.act.value,
-                    entry.sql,
-                    entry.schema,
-                    entry.timestamp,
-                    json.dumps(asdict(entry.context)),
-                ),
-            )
+        await self._meta.write(
+            f"REPLACE INTO {self._table} (source, ghost_schema, ghost_table, place, act, ddl,"
+            " default_schema, moment, context) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                source,
+                *entry.table,
+                entry.at,
+                entry.act.value,
+                entry.sql,
+                entry.schema,
+                entry.timestamp,
+                json.dumps(asdict(entry.context)),
+            ),
+        )
 
     async def forget(self, source: str, entries: Iterable[GhostEntry]) -> None:
         """Remove entries of a source."""
@@ -80,7 +78,7 @@ class OnlineDdlStore:
                 await transaction.fetch(
                     f"DELETE FROM {self._table} WHERE source = %s AND ghost_schema = %s"
                     " AND ghost_table = %s AND place = %s",
-                    (source, entry.table.schema, entry.table.table, entry.at),
+                    (source, *entry.table, entry.at),
                 )
 
 

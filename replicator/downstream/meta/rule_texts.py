@@ -25,7 +25,6 @@ class RuleTextStore:
 
     async def put(self, source: str, rules: str) -> None:
         """Save the rules of a source, in place of others."""
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, rules) VALUES (%s, %s)", (source, rules)
-            )
+        await self._meta.write(
+            f"REPLACE INTO {self._table} (source, rules) VALUES (%s, %s)", (source, rules)
+        )

@@ -77,7 +77,7 @@ async def write_members(
     await _put(
         transaction,
         f"REPLACE INTO {tables.group} (source, target_schema, target_table, state) VALUES",
-        [(source, target.schema, target.table, state) for target, state in groups],
+        [(source, *target, state) for target, state in groups],
     )
     changed = (r for name, r in now.members.items() if not _same(former.members.get(name), r))
     await _put(
@@ -103,10 +103,7 @@ async def write_low_watermarks(
         f"INSERT INTO {tables.watermark} (source, target_schema, target_table, bucket, version,"
         " transaction_key, ordinal, gtid) VALUES",
         [
-            (
-                *(source, target.schema, target.table, LOW_WATERMARK_BUCKET),
-                *(*watermark, now.low_gtids.get(target)),
-            )
+            (*(source, *target, LOW_WATERMARK_BUCKET), *(*watermark, now.low_gtids.get(target)))
             for target, watermark in moved
         ],
         # One that is not known to have moved keeps its GTIDs.
@@ -124,7 +121,7 @@ def _same(one: MemberRecord | None, other: MemberRecord) -> bool:
 async def _remove(
     transaction: Transaction, delete: str, source: str, names: Iterable[TableName]
 ) -> None:
-    for part in _parts([(name.schema, name.table) for name in sorted(names)]):
+    for part in _parts([tuple(name) for name in sorted(names)]):
         places = ", ".join(["(%s, %s)"] * len(part))
         fields = [field for row in part for field in row]
         await transaction.fetch(f"{delete} ({places})", (source, *fields))
@@ -157,10 +154,8 @@ def _parts(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]
 def _values(record: MemberRecord) -> tuple[object, ...]:
     return (
         record.member.source,
-        record.member.name.schema,
-        record.member.name.table,
-        record.target.schema,
-        record.target.table,
+        *record.member.name,
+        *record.target,
         record.version,
         record.since,
         dump_structure(record.held.structure),

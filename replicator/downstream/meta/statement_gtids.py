@@ -50,7 +50,6 @@ class StatementGtidStore:
             f"SELECT COUNT(*) FROM {self._table} WHERE source = %s AND place < %s", (source, place)
         )
         if gone[0][0]:
-            async with self._meta.saving() as transaction:
-                await transaction.fetch(
-                    f"DELETE FROM {self._table} WHERE source = %s AND place < %s", (source, place)
-                )
+            await self._meta.write(
+                f"DELETE FROM {self._table} WHERE source = %s AND place < %s", (source, place)
+            )

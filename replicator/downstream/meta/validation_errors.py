@@ -70,15 +70,14 @@ class ValidationErrorStore:
                 await transaction.fetch(
                     f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s"
                     " AND digest = UNHEX(%s)",
-                    (error.target.schema, error.target.table, error.digest),
+                    (*error.target, error.digest),
                 )
                 await transaction.fetch(
                     f"INSERT INTO {self._table} (target_schema, target_table, digest, key_line,"
                     " kind, shard, detail, state, found_at)"
                     " VALUES (%s, %s, UNHEX(%s), UNHEX(%s), %s, %s, %s, %s, %s)",
                     (
-                        error.target.schema,
-                        error.target.table,
+                        *error.target,
                         error.digest,
                         error.key.hex(),
                         error.kind,
@@ -119,16 +118,14 @@ class ValidationErrorStore:
     async def mark(self, ids: Collection[int], state: ErrorState) -> None:
         """Note what the operator says of errors; without ids, of all that are new."""
         where, values = _chosen(ids, "state = 'new'")
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"UPDATE {self._table} SET state = %s WHERE {where}", (state.value, *values)
-            )
+        await self._meta.write(
+            f"UPDATE {self._table} SET state = %s WHERE {where}", (state.value, *values)
+        )
 
     async def clear(self, ids: Collection[int]) -> None:
         """Forget errors; without ids, all that are ignored or resolved."""
         where, values = _chosen(ids, "state <> 'new'")
-        async with self._meta.saving() as transaction:
-            await transaction.fetch(f"DELETE FROM {self._table} WHERE {where}", values)
+        await self._meta.write(f"DELETE FROM {self._table} WHERE {where}", values)
 
 
 def _chosen(ids: Collection[int], otherwise: str) -> tuple[str, tuple[int, ...]]:

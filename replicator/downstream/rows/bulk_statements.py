@@ -86,8 +86,8 @@ class TypedStatement:
         with _told():
             answer = self._session.answer()
             if answer.warnings:
-                told = self._session.warnings()
-                worst = [text for code, text in told if code not in HARMLESS_WARNINGS]
+                warnings = self._session.warnings()
+                worst = [text for code, text in warnings if code not in HARMLESS_WARNINGS]
                 if worst:
                     raise InexactLoadError(worst[0])
         return answer.affected

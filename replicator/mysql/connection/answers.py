@@ -102,8 +102,8 @@ def _is_told(error: Exception) -> bool:
     if isinstance(error, OSError | EOFError | MemoryError | pymysql.err.InterfaceError):
         return True
     # The libraries' own complaints about an answer have no number.
-    told = isinstance(error, pymysql.err.MySQLError) and bool(error.args)
-    return told and isinstance(error.args[0], int)
+    answered = isinstance(error, pymysql.err.MySQLError) and bool(error.args)
+    return answered and isinstance(error.args[0], int)
 
 
 def look_at_rows(result: Any) -> None:

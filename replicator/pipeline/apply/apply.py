@@ -43,18 +43,18 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
         1 if small else sum(buckets.values()),
         sent=lambda: reach(Failpoint.PARTS_SENT),
     )
-    told = [from_json(BatchResult, answer) for answer in answers]
+    results = [from_json(BatchResult, answer) for answer in answers]
     return BatchResult(
-        tuple(outcome for one in told for outcome in one.outcomes),
-        tuple(left_out for one in told for left_out in one.left_out),
-        tuple(keys for one in told for keys in one.keys),
+        tuple(outcome for one in results for outcome in one.outcomes),
+        tuple(left_out for one in results for left_out in one.left_out),
+        tuple(keys for one in results for keys in one.keys),
     )
 
 
 def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) -> list[Frame | None]:
     """What each task is sent: nothing where it has no share."""
     crash = os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())
-    told = replace(settings, crash=crash)
+    sent = replace(settings, crash=crash)
     parts: dict[frozenset[int], Batch] = {}
     frames: list[Frame | None] = []
     for share in shares:
@@ -65,5 +65,5 @@ def frames_of(batch: Batch, shares: Sequence[Share], settings: ApplySettings) ->
         targets = frozenset(share)
         if targets not in parts:
             parts[targets] = batch.of_targets(targets)
-        frames.append(frame_of((replace(parts[targets], share=share), told)))
+        frames.append(frame_of((replace(parts[targets], share=share), sent)))
     return frames

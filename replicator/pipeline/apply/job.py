@@ -48,9 +48,9 @@ def apply_part(part: Batch, settings: ApplySettings) -> BatchResult:
     """Decode the events and apply those of the share, each target's in a separate transaction."""
     take_settings(*settings.crash)
     reach(Failpoint.PART_RECEIVED)
-    rows, told = _decoded(part, settings)
-    outcomes = tuple(_outcomes(part, settings, rows, told.outcomes))
-    left_out = tuple(found for found in told.left_out if 0 in part.share[found.target])
+    rows, decoded = _decoded(part, settings)
+    outcomes = tuple(_outcomes(part, settings, rows, decoded.outcomes))
+    left_out = tuple(found for found in decoded.left_out if 0 in part.share[found.target])
     reach(Failpoint.PART_APPLIED)
     keys = tuple(_applied_keys(part, settings.validated, rows)) if settings.validated else ()
     return BatchResult(outcomes, left_out, keys)
@@ -166,7 +166,7 @@ def _find_failure(
 
 def _told(error: Exception, settings: ApplySettings) -> str:
     return (
-        error.told if settings.show_values and isinstance(error, MappedValueError) else str(error)
+        error.detail if settings.show_values and isinstance(error, MappedValueError) else str(error)
     )
 
 

@@ -35,13 +35,15 @@ _WIDER["utf8"] = _WIDER["utf8mb3"]
 class ChangedTooMuchError(Exception):
     """Rows can't be read by the former structure; the text says why, about the shard.
 
-    ``told``: statements of the binlog tell of the change. ``key_dropped``: rows may have come to
-    the shard while no key told them apart.
+    ``by_statements``: statements of the binlog tell of the change. ``key_dropped``: rows may have
+    come to the shard while no key told them apart.
     """
 
-    def __init__(self, reason: str, *, told: bool = True, key_dropped: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, by_statements: bool = True, key_dropped: bool = False
+    ) -> None:
         super().__init__(reason)
-        self.told = told
+        self.by_statements = by_statements
         self.key_dropped = key_dropped
 
 
@@ -85,7 +87,7 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
             raise ChangedTooMuchError(
                 f"its column {name} does not exist any more, and the binlog has no statement that"
                 " drops it",
-                told=False,
+                by_statements=False,
             )
     key_name = _check_keys(former, present, columns, target)
     keys = (*former.keys, *target.keys)

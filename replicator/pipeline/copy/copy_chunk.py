@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -17,18 +17,21 @@ from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Fence, FencedError, Mismatch
 from replicator.downstream.meta.chunk_records import ReadChunk, lock_chunk, record_chunk
 from replicator.downstream.rows.bulk_statements import NotTypedError
+from replicator.downstream.rows.key_lookup import KeyFields, key_condition
 from replicator.downstream.rows.load_data import InexactLoadError
-from replicator.downstream.rows.statements import RowRefusedError
+from replicator.downstream.rows.statements import RowRefusedError, insert_rows
+from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach, take_settings
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
+from replicator.mysql.names import folded
 from replicator.mysql.row_values import without_values
 from replicator.mysql.server.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.chunk_progress import ProgressWriter
-from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy, no_room_query
+from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy, TargetShard, no_room_query
 from replicator.pipeline.copy.copy_reading import (
     SourceFailedError,
     converted,
@@ -45,12 +48,109 @@ from replicator.pipeline.copy.copy_writing import (
     write_blocks,
     write_typed,
 )
-from replicator.pipeline.copy.recopied_rows import OwnRows
+from replicator.pipeline.copy.key_conflicts import key_conditions
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.workers.worker_pool import share_slots
 from replicator.routing.columns.column_mapping import MappedColumn
+
+ROWS_AT_ONCE = 500
+
+
+class OwnRows:
+    """Puts rows of one shard in place of those of its own that the target has, and of no other's.
+
+    A shard that is copied once more has rows there, by an earlier chunk or by its binlog. They look
+    like those of another shard with the same key, which must not be lost without a word. So where
+    a key is there, the other shards of the target are asked whether they have it.
+    ``addresses`` by source. Close it in the end.
+    """
+
+    def __init__(
+        self, session: Session, copy: TableCopy, addresses: Mapping[str, DatabaseAddress]
+    ) -> None:
+        assert copy.other_shards is not None, f"{copy} is not copied once more"
+        self._session = session
+        self._copy = copy
+        self._other_shards = copy.other_shards
+        self._addresses = addresses
+        self._streams: dict[str, SourceStream] = {}
+        self._open = ExitStack()
+        names = [folded(column.name) for column in copy.columns]
+        self._places = [names.index(folded(column.name)) for column in copy.target_key]
+
+    def close(self) -> None:
+        """Give the connections to the other shards up."""
+        self._open.close()
+
+    def write(self, lines: Sequence[bytes]) -> int:
+        """Write rows; how many were there. Raises RowRefusedError, the driver's error."""
+        return sum(
+            self._write(lines[first : first + ROWS_AT_ONCE])
+            for first in range(0, len(lines), ROWS_AT_ONCE)
+        )
+
+    def _write(self, lines: Sequence[bytes]) -> int:
+        copy, there = self._copy, 0
+        target = copy.target.quoted.encode()
+        keys = [self._key(line) for line in lines]
+        matching = key_condition(keys)
+        if self._session.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (target, matching)):
+            own = keys
+            if self._held(lines[0], keys):
+                own = [k for line, k in zip(lines, keys, strict=True) if not self._held(line, [k])]
+            if own:
+                answer = self._session.run(
+                    b"DELETE FROM %s WHERE %s" % (target, key_condition(own))
+                )
+                there = answer.affected
+        # A row whose key another shard has, too, is refused if that one is there.
+        insert_rows(self._session, copy.target, copy.columns, lines)
+        return there
+
+    def _key(self, line: bytes) -> KeyFields:
+        fields = line.split(b"\t")
+        return [(self._copy.columns[place], fields[place]) for place in self._places]
+
+    def _held(self, line: bytes, keys: Sequence[KeyFields]) -> bool:
+        """Whether another shard has one of the keys; ``line`` is the first of these rows."""
+        for shard in self._other_shards:
+            pages = (key_conditions(_by_name(key), shard.rules) for key in keys)
+            found = [b" AND ".join(page) or b"TRUE" for page in pages if page is not None]
+            if not found:
+                continue
+            table, where = shard.table.quoted.encode(), b") OR (".join(found)
+            try:
+                rows = self._stream(shard).rows(
+                    b"SELECT 1 FROM %s WHERE (%s) LIMIT 1" % (table, where)
+                )
+            except MySQLError as error:
+                if error_code(error) in NO_SUCH_TABLE:
+                    continue
+                if error_code(error) != ErrorCode.ER_BAD_FIELD_ERROR:
+                    raise
+                raise RowRefusedError(
+                    error_code(error),
+                    f"its key is there, and {shard.source}: {shard.table} can't be"
+                    f" asked whether it has that key, too: {error_text(error)}",
+                    line,
+                    0,
+                ) from error
+            if rows:
+                return True
+        return False
+
+    def _stream(self, shard: TargetShard) -> SourceStream:
+        if shard.source not in self._streams:
+            stream = self._streams[shard.source] = SourceStream(self._addresses[shard.source])
+            self._open.callback(stream.close)
+        return self._streams[shard.source]
+
+
+def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
+    return {folded(column.name): (column, field) for column, field in key}
+
 
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
@@ -353,9 +453,9 @@ def _begin_at_position(
         # There are no snapshots of it: what is read is what is there by then.
         stream.lock(copy.name, LOCK_SECONDS)
         return _key(blocking_binlog_end(stream))
-    told = stream.begin_snapshot()
-    if told is not None and told.exact:
-        return BinlogPosition(told.file, told.offset).key
+    snapshot = stream.begin_snapshot()
+    if snapshot is not None and snapshot.exact:
+        return BinlogPosition(snapshot.file, snapshot.offset).key
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
@@ -423,9 +523,9 @@ def copy_chunks(
 
 
 def _copy_all(
-    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
+    work: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
 ) -> Iterator[bytes]:
-    chunks, settings, crash, path = told
+    chunks, settings, crash, path = work
     take_settings(*crash)
     with ProgressWriter(path) as progress:
         for chunk in chunks:

@@ -18,8 +18,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.mysql.errors import error_text
 from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.duplicate_keys.key_plan import KeyRead
-from replicator.pipeline.duplicate_keys.key_reading import KeyReader
-from replicator.pipeline.duplicate_keys.key_sample import HOLDERS, KeyTally
+from replicator.pipeline.duplicate_keys.key_sample import HOLDERS, KeyReader, KeyTally
 from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.pipeline.workers.worker_pool import release_slots
 

@@ -132,11 +132,11 @@ def _not_wanted() -> ClusterError:
 
 def cut_off(error: BaseException) -> ClusterError | None:
     """What it means that the tasks of a worker pool have not come, where they could not connect."""
-    told = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
-    if told is None:
+    unreached = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
+    if unreached is None:
         return None
     return ClusterError(
-        f"{told[1]}, though Spark reaches it",
+        f"{unreached[1]}, though Spark reaches it",
         "let the executors connect to this host: batches use a separate port, which"
         " spark.replicator.port in spark.conf sets (docs/how-to/cluster.md)",
         "if the address does not belong to this machine (a container, a NAT), set"
@@ -239,8 +239,8 @@ def _of_python(context: SparkContext, text: str) -> ClusterError:
 
 def _gist(text: str) -> str:
     """The last line of what Python said, which names the error; else the end of the text."""
-    told = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
-    return told[1].strip().splitlines()[-1].strip() if told else text.strip()[-_SHOWN:]
+    found = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
+    return found[1].strip().splitlines()[-1].strip() if found else text.strip()[-_SHOWN:]
 
 
 NEEDED = ("pyarrow", "numpy", "numba", "pymysql", "pymysqlreplication")

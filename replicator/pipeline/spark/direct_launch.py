@@ -97,13 +97,13 @@ class StartedJava:
     """A Java that is starting, and ends with this process.
 
     ``folder`` is the session's, ``output`` what it says, its Python workers too. Into the file
-    ``told`` it writes where it listens.
+    in ``connection_info`` it writes where it listens.
     """
 
     process: subprocess.Popen[bytes]
     folder: str
     output: BinaryIO
-    told: Path
+    connection_info: Path
 
 
 def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
@@ -159,7 +159,7 @@ def start_java(conf: Mapping[str, str]) -> StartedJava:
     java_home = find_java_home()
     folder = make_folder()
     share_modules()
-    told = Path(folder, "gateway")
+    connection_info = Path(folder, "gateway")
     read, write = os.pipe()
     try:
         process = subprocess.Popen(
@@ -167,7 +167,7 @@ def start_java(conf: Mapping[str, str]) -> StartedJava:
             stdin=subprocess.PIPE,
             stdout=write,
             stderr=write,
-            env=_environment(told),
+            env=_environment(connection_info),
             # Ctrl-C is for this process, which ends Java when it is done.
             preexec_fn=_ignore_interrupts,
         )
@@ -175,7 +175,7 @@ def start_java(conf: Mapping[str, str]) -> StartedJava:
         os.close(write)
     # Before the folder is removed: without it, a Java that is still starting would not end.
     atexit.register(process.kill)
-    return StartedJava(process, folder, os.fdopen(read, "rb"), told)
+    return StartedJava(process, folder, os.fdopen(read, "rb"), connection_info)
 
 
 def share_modules() -> None:
@@ -186,14 +186,14 @@ def share_modules() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
 
 
-def _environment(told: Path) -> dict[str, str]:
+def _environment(connection_info: Path) -> dict[str, str]:
     """That of `spark-submit`, with what Spark would look up at length."""
     return {
         **os.environ,
         "SPARK_HOME": str(SPARK),
         "SPARK_CONNECT_MODE": "0",
         "PYTHONHASHSEED": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_info),
         # Else Spark has Hadoop log in to learn the name, and asks the network for the host's.
         "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
         "SPARK_LOCAL_IP": "127.0.0.1",

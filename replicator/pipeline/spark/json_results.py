@@ -39,11 +39,11 @@ def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
     """
     as_key = cast("Hashable", kind)
     try:
-        told = json.loads(data)
+        parsed = json.loads(data)
         if known:
-            made = _fields_of(as_key, frozenset(known))(told)
+            made = _fields_of(as_key, frozenset(known))(parsed)
             return kind(**made, **known)
-        return cast("Value", _reader(as_key)(told))
+        return cast("Value", _reader(as_key)(parsed))
     except (ValueError, TypeError, RecursionError) as error:
         raise AnswerError(f"a task has answered what is no {kind.__name__}: {error}") from error
 
@@ -77,26 +77,26 @@ def _reader(kind: Any) -> _Reader:
     """What reads values of a type; it raises ValueError or TypeError for others."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in (int, str):
-        return lambda told: _checked(told, kind)
+        return lambda parsed: _checked(parsed, kind)
     if kind is bytes:
-        return lambda told: _checked(told, str).encode("latin-1")
+        return lambda parsed: _checked(parsed, str).encode("latin-1")
     if origin in (Union, UnionType):
         (one,) = (argument for argument in arguments if argument is not NoneType)
         read = _reader(one)
-        return lambda told: None if told is None else read(told)
+        return lambda parsed: None if parsed is None else read(parsed)
     if origin in (tuple, list):
         return _sequence(origin, arguments)
     if origin in (dict, Mapping):
         return _mapping(dict, arguments)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return lambda told: kind(_checked(told, str))
+        return lambda parsed: kind(_checked(parsed, str))
     if isinstance(kind, type) and issubclass(kind, tuple):
         parts = _several(tuple(get_type_hints(kind).values()))
-        return lambda told: kind(*parts(told))
+        return lambda parsed: kind(*parts(parsed))
     if is_dataclass(kind):
         make = cast("Callable[..., object]", kind)
         own = _fields_of(cast("Hashable", kind), frozenset())
-        return lambda told: make(**own(told))
+        return lambda parsed: make(**own(parsed))
     raise TypeError(f"{kind} is no type that tasks answer with")
 
 
@@ -106,42 +106,42 @@ def _fields_of(kind: Any, without: frozenset[str]) -> Callable[[object], dict[st
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind) if field.name not in without]
     read = _several(tuple(hints[name] for name in names))
-    return lambda told: dict(zip(names, read(told), strict=True))
+    return lambda parsed: dict(zip(names, read(parsed), strict=True))
 
 
 def _sequence(made: Callable[[Iterable[Any]], Any], arguments: tuple[Any, ...]) -> _Reader:
     if made is tuple and arguments[1:] != (...,):
         return _several(arguments)
     read = _reader(arguments[0])
-    return lambda told: made(map(read, _checked(told, list)))
+    return lambda parsed: made(map(read, _checked(parsed, list)))
 
 
 def _mapping(made: Callable[[dict[Any, Any]], Any], arguments: tuple[Any, ...]) -> _Reader:
     pair = _several(arguments)
-    return lambda told: made(dict(map(pair, _checked(told, list))))
+    return lambda parsed: made(dict(map(pair, _checked(parsed, list))))
 
 
 def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
     """What reads values of these types, one of each."""
     if set(kinds) == {int}:
-        return lambda told: _integers(told, len(kinds))
+        return lambda parsed: _integers(parsed, len(kinds))
     readers = [_reader(kind) for kind in kinds]
 
-    def read(told: Any) -> tuple[Any, ...]:
-        values = _checked(told, list)
+    def read(parsed: Any) -> tuple[Any, ...]:
+        values = _checked(parsed, list)
         return tuple(one(value) for one, value in zip(readers, values, strict=True))
 
     return read
 
 
-def _integers(told: Any, count: int) -> tuple[int, ...]:
+def _integers(parsed: Any, count: int) -> tuple[int, ...]:
     """As many whole numbers: watermarks, of which there are many."""
-    if len(_checked(told, list)) != count or any(type(value) is not int for value in told):
-        raise ValueError(f"{told!r} is not {count} whole numbers")
-    return tuple(told)
+    if len(_checked(parsed, list)) != count or any(type(value) is not int for value in parsed):
+        raise ValueError(f"{parsed!r} is not {count} whole numbers")
+    return tuple(parsed)
 
 
-def _checked(told: Any, kind: type[Value]) -> Value:
-    if type(told) is not kind:
-        raise ValueError(f"{told!r} is no {kind.__name__}")
-    return told
+def _checked(parsed: Any, kind: type[Value]) -> Value:
+    if type(parsed) is not kind:
+        raise ValueError(f"{parsed!r} is no {kind.__name__}")
+    return parsed

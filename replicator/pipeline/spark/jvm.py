@@ -78,14 +78,14 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 def adopt_jvm(java: StartedJava) -> None:
     """Wait for a JVM that was started before, and use it. Raises as `start_jvm` does."""
     _log_output(java.output)
-    while not java.told.exists():
+    while not java.connection_info.exists():
         if java.process.poll() is not None:
             raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
         time.sleep(LOOK_SECONDS)
-    with java.told.open("rb") as written:
+    with java.connection_info.open("rb") as written:
         port = read_int(written)  # type: ignore[no-untyped-call]
         secret = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]
-    java.told.unlink()
+    java.connection_info.unlink()
     # PySpark connects to a Java that runs where it finds these variables.
     given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(given)

@@ -51,9 +51,9 @@ def unsealed() -> Any:
     """In a task: the argument that was given to `sealed`."""
     task = TaskContext.get()
     assert task is not None, "only tasks have sealed arguments"
-    told = task.getLocalProperty(SEALED)
-    assert told is not None, "the job has no sealed argument"
-    return pickle.loads(base64.b64decode(told))  # nosec B301  (told by the driver, over its channel)
+    sealed_text = task.getLocalProperty(SEALED)
+    assert sealed_text is not None, "the job has no sealed argument"
+    return pickle.loads(base64.b64decode(sealed_text))  # nosec B301  (told by the driver, over its channel)
 
 
 def run_in_tasks(

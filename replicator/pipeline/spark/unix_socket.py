@@ -55,8 +55,8 @@ def connect_privately(folder: str, name: str, timeout: float) -> socket.socket:
 
 def check_peer(connection: socket.socket) -> None:
     """Raises OtherUserError unless the process at the other end runs as our user."""
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    process, user, _ = _CREDENTIALS.unpack(told)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, _ = _CREDENTIALS.unpack(credentials)
     if user != os.geteuid():
         raise OtherUserError(f"process {process} at the other end belongs to user {user}")
 

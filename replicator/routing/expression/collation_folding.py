@@ -26,7 +26,7 @@ PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
     "uca1400_ai_ci",
 )
 
-_LAYERS: Mapping[str, tuple[tuple[tuple[str | None, str], ...], ...]] = {
+_LAYERS: Mapping[str, tuple[tables.Layer, ...]] = {
     # No character beyond ASCII is like one of it.
     PLAIN: (),
     SWEDISH: (tables.SWEDISH,),
@@ -62,8 +62,10 @@ def characters_of(kind: str) -> Mapping[str, str]:
             for code in _codes(codes):
                 if like is None:
                     found.pop(chr(code), None)
-                else:
+                elif isinstance(like, str):
                     found[chr(code)] = like
+                else:
+                    found |= {chr(code + place): text for place, text in enumerate(like)}
     return found
 
 

@@ -29,7 +29,7 @@ _INTEGER_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 class MappedValueError(Exception):
     """A value of a mapped column leaves no room for the bits that it is to get.
 
-    ``told``: the same with the value.
+    ``detail``: the same with the value.
     """
 
     def __init__(self, column: ColumnFormat, value: int) -> None:
@@ -38,7 +38,7 @@ class MappedValueError(Exception):
             " shard's number"
         )
         super().__init__(f"column {column.name} has a value that is out of range, {limits}")
-        self.told = f"column {column.name} has the value {value}, {limits}"
+        self.detail = f"column {column.name} has the value {value}, {limits}"
 
 
 def column_reader(column: ColumnFormat) -> Read:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, Route, effects_of
 
@@ -62,7 +62,7 @@ def overridden_effects(
             raise DdlError(
                 f"{error}; statements before it (`inject`) do not help: replace it"
             ) from error
-        return tuple(map(effects, given))
+        return tuple(_effects_of_given(one, effects) for one in given)
     if action is OverrideAction.SKIP:
         return (tuple(replace(effect, instead=()) for effect in own),)
     if action is OverrideAction.INJECT:
@@ -71,7 +71,10 @@ def overridden_effects(
         return (tuple(replace(e, instead=tuple(_sql(given, e, effects))) for e in own),)
     made = {effect.table for effect in own if effect.kind is EffectKind.CREATE}
     return tuple(
-        tuple(replace(e, created=statement) if e.table in made else e for e in effects(one))
+        tuple(
+            replace(effect, created=statement) if effect.table in made else effect
+            for effect in _effects_of_given(one, effects)
+        )
         for one in given
     )
 
@@ -105,6 +108,19 @@ def overridden_exchange(
     return found
 
 
+def _effects_of_given(
+    statement: ParsedStatement, effects: Callable[[ParsedStatement], tuple[Effect, ...]]
+) -> tuple[Effect, ...]:
+    """What comes from the operator is in no binlog: an error must not speak of its session."""
+    text = f"{statement.sql[:200]!r}"
+    if statement.kind is StatementKind.DML or statement.as_select:
+        raise DdlError(f"the given statement changes rows, not only a structure ({text})")
+    try:
+        return effects(statement)
+    except DdlError as error:
+        raise DdlError(f"the given statement can't be applied ({text}): {error}") from error
+
+
 def _sql(
     given: Sequence[ParsedStatement],
     original: Effect,
@@ -116,7 +132,7 @@ def _sql(
             "the target does not execute this statement, so nothing can be executed before it"
         )
     for statement in given:
-        found = effects(statement)
+        found = _effects_of_given(statement, effects)
         if statement.discards_rows:
             raise DdlError(
                 "the given statement would remove rows of other shards, too"

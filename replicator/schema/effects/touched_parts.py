@@ -16,6 +16,7 @@ from replicator.ddl.parser.tokens import Token
 from replicator.mysql.names import folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_formula
+from replicator.schema.structure.conversions import Fit, conversion
 from replicator.schema.structure.structure import Column, Table
 
 _NOISE = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
@@ -231,6 +232,35 @@ def computed_anew(change: MemberChange, touched: Touched) -> list[str]:
         and (former := before.column(column.name)) is not None
         and not (former.generated and other_formula(before, after, column.name) is None)
     ]
+
+
+def converted_again(
+    change: MemberChange, present: Table | None, touched: Touched, *, strict: bool
+) -> str | None:
+    """Which values a statement may change in its shard, and not in the target any more.
+
+    The target has made it before, and converted the column again since: the rows that the shard
+    has written in between went into the target's newer type. None: none. ``strict``: the session
+    of the statement refused values that do not fit; a DECIMAL is rounded even there.
+    """
+    before, after = change.before, change.after
+    if before is None or after is None or present is None:
+        return None
+    for column in after.columns:
+        former, there = before.column(column.name), present.column(column.name)
+        if former is None or there is None or same_type(there, column):
+            continue
+        if column_part(column.name) not in touched.converted:
+            continue
+        fit = conversion(former, column).fit
+        refused = strict and fit is Fit.SOME and column.sql_type.family != "decimal"
+        if fit is not Fit.ALL and not refused:
+            return (
+                f"the statement makes {column.name} {column.type}, which may change values of"
+                f" {former.type}. On the target the column is {there.type} by now, and rows of the"
+                " shard stand in it as they were"
+            )
+    return None
 
 
 def foreign_parts(before: Table | None, present: Table, others: Iterable[Table]) -> frozenset[str]:

@@ -157,8 +157,8 @@ async def outcome_of(
             lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
             return LearnedOutcome(after, "", lasts)
     lasts = lasting and all(refusal.lasting for refusal in refusals)
-    told = refusals[-1 if instead else 0]
-    return LearnedOutcome(None, told.text, lasts, told.code)
+    refusal = refusals[-1 if instead else 0]
+    return LearnedOutcome(None, refusal.text, lasts, refusal.code)
 
 
 def _refusal(error: pymysql.err.MySQLError) -> _Refusal:

@@ -19,6 +19,7 @@ from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
@@ -160,16 +161,54 @@ def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     try:
         return _taken(state, former, change)
     except _OpenError as error:
-        return left_open(state, change, error.objection, str(error))
+        unfit = _unfit(state, change, error.columns) if error.objection is Objection.TYPE else {}
+        return left_open(state, change, error.objection, str(error), unfit)
+
+
+def _unfit(
+    state: TargetState[Name], change: Change[Name], columns: Iterable[str]
+) -> Mapping[Action, str]:
+    """The answers by which values would be converted that a server may change without a word, each
+    with the reason."""
+    others = [standing for name, standing in state.members.items() if name != change.member]
+    target = joined(others)
+    found: dict[Action, str] = {}
+    for name in sorted(columns):
+        own = change.after.column(name) if change.after is not None else None
+        theirs = [s.taken.column(name) for s in others if s.taken is not None]
+        there = target.columns.get(name) if target is not None else None
+        if own is None or own.generated or there is None:
+            continue
+        converted = {
+            Action.EXEC: [(column, own) for column in theirs if column is not None],
+            Action.SKIP: [(own, there.column)],
+        }
+        for action, pairs in converted.items():
+            for narrow, wide in pairs:
+                for result in (conversion(narrow, wide), charset_conversion(narrow, wide)):
+                    if result.fit is Fit.NONE:
+                        found.setdefault(action, f"column {own.name}: {result.why}")
+    return found
 
 
 def left_open(
-    state: TargetState[Name], change: Change[Name], objection: Objection, reason: str
+    state: TargetState[Name],
+    change: Change[Name],
+    objection: Objection,
+    reason: str,
+    unfit: Mapping[Action, str] | None = None,
 ) -> JoinVerdict[Name]:
-    """The answer to a statement that can't be taken."""
+    """The answer to a statement that can't be taken. ``unfit``: answers that can't resolve it."""
     former = state.members.get(change.member, Standing(None))
     opened = OpenStatement(
-        change.at, change.text, change.sql, objection, reason, change.after, change.timestamp
+        change.at,
+        change.text,
+        change.sql,
+        objection,
+        reason,
+        change.after,
+        change.timestamp,
+        unfit=unfit or {},
     )
     taken = former.taken or change.before
     return JoinVerdict(

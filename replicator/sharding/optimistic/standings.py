@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from replicator.schema.structure.structure import Table
@@ -29,7 +29,8 @@ class OpenStatement:
     ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
     ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
     members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again.
+    ``released``: its rows may flow, and it is answered anew when it is read again. ``unfit``:
+    answers that can't resolve it, with the reason.
     """
 
     at: Place
@@ -42,6 +43,7 @@ class OpenStatement:
     granted: bool = False
     action: Action | None = None
     released: bool = False
+    unfit: Mapping[Action, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
     if not given:
         return standings
     columns = [_columns(standing) for standing in standings]
-    found = [replace(s, ceded=s.ceded & c.keys()) for s, c in zip(standings, columns, strict=True)]
+    pairs = zip(standings, columns, strict=True)
+    found = [replace(s, ceded=frozenset(s.ceded & c.keys())) for s, c in pairs]
     for name in sorted(given):
         having = [n for n, own in enumerate(columns) if name in own]
         if any(name not in found[n].ceded for n in having):

@@ -9,8 +9,8 @@ saved state, the binlog and the saved cutovers alone, so every reading computes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.sharding.items import (
@@ -27,6 +27,22 @@ from replicator.sharding.items import (
     Template,
 )
 from replicator.watermark import Place
+
+
+class TieError(ValueError):
+    """A created table can't be one with the tables that foreign keys connect it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Of a created table whose target is one of several in its group: the ``target``, the
+    ``labels`` (`MemberState.connected`) of what foreign keys connect it with, and the ``label``
+    that all of these have from now on.
+    """
+
+    target: str
+    labels: frozenset[str]
+    label: str
 
 
 class Group(Generic[Name, Event]):
@@ -193,12 +209,14 @@ class Group(Generic[Name, Event]):
         at: Place,
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
+        tie: Tie | None = None,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one.
+        with the text of one of them is taken for that one. ``tie``: what foreign keys connect it
+        with. Raises TieError where it can't be one with that.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -212,12 +230,86 @@ class Group(Generic[Name, Event]):
         own = min(state.awaited, default=version + 1) - 1
         optional = range(self._lowest(own, template, equals) + 1, own + 1)
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        if tie is not None:
+            state = self._tied(state, template, tie)
         self.members[member] = state
         if state.version > self.known:
             # With what is known later of the versions between, it may be found to have fewer items.
             self.ahead.append(at)
         self._reach(at)
         return state
+
+    def tie(
+        self, member: Name, target: str, parents: Iterable[Name], label: Callable[[Name], str]
+    ) -> Tie:
+        """What a created table is connected with: with its parents, and with children that have
+        been created before it, and have the label of the table that was yet to come. ``label``
+        gives that of a table by itself. Raises TieError.
+        """
+        own = label(member)
+        labels = {own}
+        for parent in parents:
+            state = self.members.get(parent)
+            labels.add(state.connected if state is not None else label(parent))
+        absent = labels - {own, *map(label, self.members)}
+        if len(absent) > 1:
+            raise TieError("it refers to several tables that are yet to be created")
+        return Tie(target, frozenset(labels), next(iter(absent), own))
+
+    def _tied(self, state: MemberState, template: Template[Name] | None, tie: Tie) -> MemberState:
+        """The state of a created table that is one with those that it is connected with.
+
+        Items of other targets do not show in its structure. So it has as few of them as the others
+        have, and these get what only it has: their rows so far are older than the table.
+        """
+        others = {n: o for n, o in self.members.items() if o.connected in tie.labels}
+        for name, other in others.items():
+            if other.target == tie.target:
+                raise TieError(
+                    f"foreign keys connect it with {name}, which is a shard of {tie.target} already"
+                )
+        alike = self._connected(template.member) if template and template.member else frozenset()
+        newest = max((other.version for other in others.values()), default=self.base)
+        version = state.version
+        while version > max(newest, self.base):
+            target = self._target_at(version, alike)
+            if not target:
+                raise TieError("shards like it are in conflict about a schema change")
+            if target == tie.target and version not in state.awaited:
+                break
+            version -= 1
+        if any(
+            self._target_at(v, others) in ("", tie.target) for v in range(version + 1, newest + 1)
+        ):
+            raise TieError("it lacks a schema change that comes before one of its parent or child")
+        version = max(version, newest)
+        for name, other in others.items():
+            for lacking in range(other.version + 1, version + 1):
+                behind = {o.target for o in others.values() if o.version < lacking}
+                if self._target_at(lacking, {*alike, *others}) in ("", *behind):
+                    raise TieError(f"{name} lacks a schema change that comes before one of its own")
+            self.members[name] = replace(other, version=version, connected=tie.label)
+        awaited, optional = (
+            tuple(v for v in given if v <= version and self._target_at(v, alike) == tie.target)
+            for given in (state.awaited, state.optional)
+        )
+        return MemberState(version, state.since, awaited, optional, tie.target, tie.label)
+
+    def _connected(self, member: Name) -> frozenset[Name]:
+        """A member, and those that foreign keys connect it with."""
+        label = self.members[member].connected
+        return frozenset(n for n, state in self.members.items() if state.connected == label)
+
+    def _target_at(self, version: int, members: Collection[Name]) -> str:
+        """The target of the item of a version, as these members have it; empty where they have no
+        item of their own, and others are in conflict about it."""
+        if (resolved := self.resolved(version)) is not None:
+            return resolved.target
+        items = self.items.get(version, ())
+        found = {item.target for item in items if item.member in members} or {
+            item.target for item in items
+        }
+        return found.pop() if len(found) == 1 else ""
 
     def _lowest(
         self, version: int, template: Template[Name] | None, equals: Collection[Template[Name]]

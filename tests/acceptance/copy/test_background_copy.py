@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import yaml
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, TaskProcess, killed_at, task_process
 from tests.support.tasks.task_files import write_task
 
 MODES = pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
@@ -139,10 +138,8 @@ def test_killed_at_each_step(estate_of: Callable[..., ManyTargets], mode: str) -
         for point, count in LIVES:
             if point is Failpoint.COPY_COMPLETE:
                 stay.set()
-            crash = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
-            with task_process(estate.file, estate.folder, env=crash) as task:
-                assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-                task.until_alone()
+            with killed_at(point, estate.file, estate.folder, time=count):
+                pass
     with task_process(estate.file, estate.folder) as task:
         estate.until_equal(task)
         estate.until_blocked(task)

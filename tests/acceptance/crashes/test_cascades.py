@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -68,14 +67,11 @@ def test_killed_at_each_step(
     path = write_task(tmp_path, values)
     number = 1
     for point in STEPS:
-        env = {"REPLICATOR_CRASH_AT": f"{point.value}:2"}
-        with task_process(path, tmp_path, env=env) as task:
+        with killed_at(point, path, tmp_path, time=2) as task:
             task.until_logged("task.running")
             while task.process.poll() is None and number < 400:
                 change(source, database_name, number)
                 number += 1
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
     with task_process(path, tmp_path) as task:
         task.until_applied(database_name, {"a": source})
         for table in ("p", "c"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_cascades import CHILD
 from tests.acceptance.crashes.test_shard_ddl import STEPS
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -60,6 +59,23 @@ class FamilyWalk:
         self.on(server, f"ALTER TABLE {table}{number} {action}")
         self.rows()
 
+    def create(self, server: DatabaseServer, number: int, *, child_first: bool) -> None:
+        """Another family, of the structure that the first shard of its source lacks a change of."""
+        like = next(n for of, n in self.shards[1:] if of is server)
+        columns = {
+            table: [row[0] for row in server.execute(f"SHOW COLUMNS FROM {self.db}.{table}{like}")]
+            for table in "pc"
+        }
+        more = {
+            t: "".join(f", {c} INT DEFAULT {c[1:]}" for c in of[2:]) for t, of in columns.items()
+        }
+        parent = f"CREATE TABLE p{number} {PARENT[:-1]}{more['p']})"
+        child = CHILD.format(f"p{number}").replace("p INT", "p INT" + more["c"], 1)
+        made = [parent, f"CREATE TABLE c{number} {child}"]
+        self.on(server, "SET foreign_key_checks = 0", *(made[::-1] if child_first else made))
+        self.shards.append((server, number))
+        self.rows()
+
     def rows(self) -> None:
         """In each shard parents come, go and get other keys, and take children along."""
         for server, number in self.shards:
@@ -101,22 +117,44 @@ def walk(
 def test_killed_at_each_step_with_an_open_lock(walk: FamilyWalk, tmp_path: Path) -> None:
     path = write_task(tmp_path, walk.task)
     for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:
                 task.until_logged("task.running")
             table = "pc"[number % 2]
             # Another order of the shards each time; the last one ends the lock.
             for shard in walk.shards[number % 4 :] + walk.shards[: number % 4]:
                 walk.alter(shard, table, f"ADD COLUMN n{number} INT DEFAULT {number}")
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(walk.equal, "equality")
 
 
+def test_killed_while_families_are_created(walk: FamilyWalk, tmp_path: Path) -> None:
+    """Before and behind a statement that other shards lack, the child before its parent and after
+    it, at each step again."""
+    path = write_task(tmp_path, walk.task)
+    servers = [walk.shards[0][0], walk.shards[-1][0]]
+    for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
+        with killed_at(step, path, tmp_path, alone=False) as task:
+            if number == 0:
+                task.until_logged("task.running")
+            table, change = "pc"[number % 2], f"ADD COLUMN n{number} INT DEFAULT {number}"
+            former = list(walk.shards)
+            server = servers[number % 2]
+            new = 3 + number
+            walk.create(server, 2 * new, child_first=number % 3 == 0)
+            walk.alter(former[0], table, change)
+            walk.create(server, 2 * new + 1, child_first=number % 3 == 1)
+            for shard in walk.shards:
+                if shard != former[0]:
+                    walk.alter(shard, table, change)
+    with task_process(path, tmp_path) as task:
+        task.until(walk.equal, "equality")
+        assert not [e for e in task.events() if e["level"] == "error"]
+
+
 def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_path: Path) -> None:
     path = write_task(tmp_path, walk.task)
-    env = {"REPLICATOR_CRASH_AT": Failpoint.LOCK_DECIDED.value}
-    with task_process(path, tmp_path, env=env) as task:
+    with killed_at(Failpoint.LOCK_DECIDED, path, tmp_path, alone=False) as task:
         task.until_logged("task.running")
         walk.rows()
         for number, shard in enumerate(walk.shards[:3]):
@@ -132,7 +170,6 @@ def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_pa
         [lock] = json.loads(task.cli("show-ddl-locks", walk.db, "--json").stdout)["locks"]
         owner = ("--owner", "a", "--shard", f"{walk.db}.p2")
         task.cli("unlock-ddl-lock", walk.db, lock["id"], *owner)
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     for table in "cp":
         walk.alter(walk.shards[3], table, "ADD COLUMN n INT DEFAULT 3")
     with task_process(path, tmp_path) as task:

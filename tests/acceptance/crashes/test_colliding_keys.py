@@ -3,7 +3,6 @@ where the process dies meanwhile."""
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -128,12 +127,9 @@ def test_equal_keys_survive_killed_processes(
     for _ in range(3):
         estate.change()
     for point in STEPS[means]:
-        env = {"REPLICATOR_CRASH_AT": f"{point.value}:2"}
-        with task_process(path, tmp_path, env=env) as task:
+        with killed_at(point, path, tmp_path, time=2):
             estate.change()
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
-            estate.change()
+        estate.change()
     with task_process(path, tmp_path) as task:
         task.until_applied(estate.database, estate.sources)
         assert estate.there() == estate.wanted()

@@ -14,7 +14,7 @@ from tests.acceptance.crashes.test_crashes import stop
 from tests.conftest import StartServer
 from tests.support.servers.matrix import matrix
 from tests.support.tasks.copying import copied_rows, copy_task, rows_sent
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -68,10 +68,8 @@ def test_killed_at(
     # Slowly, so that the copy catches up with it, also on a busy machine.
     with shards.changing(rows=12, pause=1.0):
         for point, count in LIVES[life]:
-            crash = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
-            with task_process(path, tmp_path, env=crash) as task:
-                assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-                task.until_alone()
+            with killed_at(point, path, tmp_path, time=count):
+                pass
         with task_process(path, tmp_path) as task:
             task.until_applied(shards.database, shards.sources)
             stop(task, shards.database)
@@ -94,10 +92,8 @@ def test_what_is_recorded_is_not_read_again(
     )
     rows = 1000
     path = write_task(tmp_path, copy_task(shards, mode="full", rows=rows))
-    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.CHUNK_COMMITTED.value}:8"}
-    with task_process(path, tmp_path, env=crash) as task:
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-        task.until_alone()
+    with killed_at(Failpoint.CHUNK_COMMITTED, path, tmp_path, time=8):
+        pass
     copied = copied_rows(shards)
     assert 8 * rows <= copied <= 30_000
     before = rows_sent(source)

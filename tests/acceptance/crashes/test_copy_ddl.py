@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from replicator.failpoints import Failpoint
 from replicator.status import TaskStatus
 from tests.acceptance.crashes.test_crashes import stop
 from tests.support.tasks.copying import copy_task
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -60,23 +59,18 @@ def test_killed_at(
     shards.change()
     values = copy_task(shards) | {"shard-mode": "pessimistic", "copy": {"rows-per-second": 800}}
     path = write_task(tmp_path, values)
-    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.CHUNK_COMMITTED.value}:2"}
-    killed(path, tmp_path, crash)
+    with killed_at(Failpoint.CHUNK_COMMITTED, path, tmp_path, time=2):
+        pass
     for server in shards.servers:
         server.execute(*CHANGES, database=shards.database)
     for point, count in LIVES[life]:
-        killed(path, tmp_path, {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"})
+        with killed_at(point, path, tmp_path, time=count):
+            pass
     with task_process(path, tmp_path) as task:
         task.until(lambda: copied(task.status(shards.database)), "copying once more")
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()
         stop(task, shards.database)
-
-
-def killed(path: Path, folder: Path, crash: dict[str, str]) -> None:
-    with task_process(path, folder, env=crash) as task:
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-        task.until_alone()
 
 
 def copied(status: TaskStatus | None) -> bool:

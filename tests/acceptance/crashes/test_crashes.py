@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import matrix
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, TaskProcess, killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -96,17 +95,13 @@ def test_killed_at(
         # Not the first time that it is reached: by then rows, watermarks and a checkpoint are
         # there.
         count = 1 if point.value.startswith("ddl") else 3
-        with task_process(
-            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
-        ) as task:
+        with killed_at(point, path, tmp_path, time=count) as task:
             if point is LIVES[life][0]:
                 # A new task takes the structures that it finds: none may change meanwhile.
                 task.until_logged("task.running")
             shards.change()
             shards.alter()
             shards.change()
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
     shards.change()
     with task_process(path, tmp_path) as task:
         task.until_applied(shards.database, shards.sources)

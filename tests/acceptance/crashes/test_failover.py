@@ -24,7 +24,7 @@ from tests.conftest import StartServer
 from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.replication import ReplicatedPair
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, TaskProcess, killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -221,7 +221,7 @@ def test_while_a_lock_is_resolved(
             stop(task, database_name)
         for number, point in enumerate(islice(cycle(LOCK_POINTS), ROUNDS)):
             column = f"ADD x{number} INT DEFAULT {number}"
-            with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": point.value}) as task:
+            with killed_at(point, path, tmp_path):
                 add_row(it, 0, number)
                 it.pair.primary.execute(f"ALTER TABLE {database_name}.t1 {column}")
                 add_row(it, 1, number)
@@ -229,8 +229,6 @@ def test_while_a_lock_is_resolved(
                 if point is not Failpoint.ITEM_RECORDED:
                     it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
                 add_row(it, 2, number)
-                assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-                task.until_alone()
             it.fail_over()
             if point is Failpoint.ITEM_RECORDED:
                 it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
@@ -263,12 +261,9 @@ def test_a_part_of_a_transaction_that_was_applied_is_no_place_on_another_server(
             it.shards.change()
             it.until_reached(task)
             stop(task, database_name)
-        env = {"REPLICATOR_CRASH_AT": Failpoint.BATCH_APPLIED.value}
-        with task_process(path, tmp_path, env=env) as task:
+        with killed_at(Failpoint.BATCH_APPLIED, path, tmp_path):
             # More than a segment takes of one transaction.
             it.shards.change_much(rows=2600)
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
         former = it.pair.primary
         it.fail_over()
         with task_process(path, tmp_path) as task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
 from tests.support.tasks.copying import copy_task
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
@@ -69,11 +68,8 @@ def test_killed_at_any_step_a_task_leaves_out_what_it_must(
     shards.change()
     path = write_task(tmp_path, filtered_task(shards))
     for point, count in LIVES:
-        crash = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
-        with task_process(path, tmp_path, env=crash) as task:
+        with killed_at(point, path, tmp_path, time=count):
             shards.change()
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
     shards.change()
     with task_process(path, tmp_path) as task:
         task.until_applied(shards.database, shards.sources)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
 from tests.support.tasks.copying import copy_task
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.shards import Shards
 from tests.support.tasks.task_files import write_task
 
@@ -29,27 +28,21 @@ def test_killed_while_shared_keys_are_looked_up(
     def on(server: DatabaseServer, *statements: str) -> None:
         server.execute(*statements, database=database_name)
 
-    def dies(process: TaskProcess) -> None:
-        assert process.process.wait(PATIENCE) == -signal.SIGKILL, process.tail()
-        process.until_alone()
-
-    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_LOOKED_UP)) as running:
+    with killed_at(Failpoint.KEYS_LOOKED_UP, path, tmp_path) as running:
         running.until_logged("moved.shared")
         on(old, "DELETE FROM t1 WHERE id <= 10", "UPDATE t1 SET id = id + 100 WHERE id <= 12")
         on(new, "DELETE FROM t1 WHERE id BETWEEN 13 AND 15")
-        dies(running)
     on(new, "UPDATE t1 SET n = 5 WHERE id <= 3", "DELETE FROM t1 WHERE id = 4")
     on(old, "INSERT INTO t1 VALUES (4, 'again', 6)", "UPDATE t1 SET n = 7 WHERE id > 10")
     for point in (Failpoint.ROWS_PUT_BACK, Failpoint.KEYS_SETTLED):
-        with task_process(path, tmp_path, env=crash(point)) as running:
-            dies(running)
+        with killed_at(point, path, tmp_path):
+            pass
         on(new, "UPDATE t1 SET n = n + 1 WHERE id <= 10", "DELETE FROM t1 WHERE id = 5 OR id = 16")
-    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_FORGOTTEN)) as running:
+    with killed_at(Failpoint.KEYS_FORGOTTEN, path, tmp_path) as running:
         running.until_applied(database_name, shards.sources)
         # Gone from one shard, written by the other: on the target, and in one shard only.
         on(old, "DELETE FROM t1 WHERE id IN (17, 18)")
         on(new, "UPDATE t1 SET n = 9 WHERE id IN (17, 18)")
-        dies(running)
     on(old, "DELETE FROM t1 WHERE id BETWEEN 16 AND 39")
     with task_process(path, tmp_path) as running:
         running.until_applied(database_name, shards.sources)
@@ -57,10 +50,6 @@ def test_killed_while_shared_keys_are_looked_up(
         running.until(lambda: is_equal(shards), "equal rows")
         shards.assert_equal()
         stop(running, database_name)
-
-
-def crash(point: Failpoint) -> dict[str, str]:
-    return {"REPLICATOR_CRASH_AT": f"{point.value}:1"}
 
 
 def copied_twice(shards: Shards, folder: Path) -> Path:

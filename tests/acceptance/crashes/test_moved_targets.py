@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -72,14 +71,10 @@ def test_killed_while_the_shards_of_two_targets_change_places(
             )
 
     for life, (point, time) in enumerate(DEATHS):
-        with task_process(
-            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
-        ) as task:
+        with killed_at(point, path, tmp_path, time=time) as task:
             if not life:
                 task.until_logged("task.running")
             again(life)
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
     with task_process(path, tmp_path) as task:
         task.until_applied(db, sources)
         for kind, names in shards.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
-from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -20,11 +19,11 @@ COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(20))"
 CHANGE = "ADD COLUMN c INT DEFAULT 7, ADD INDEX by_v (v)"
 RECORDING = (
     # Of t1: dropped if it was there, made, changed; the first of them is behind it here.
-    (f"{Failpoint.GHOST_READ.value}:2", ["ended"]),
-    (Failpoint.GHOST_RECORDED.value, ["ended", "begun"]),
-    (Failpoint.GHOST_RECORDED.value, ["ended", "begun", "changed"]),
+    ((Failpoint.GHOST_READ, 2), ["ended"]),
+    ((Failpoint.GHOST_RECORDED, 1), ["ended", "begun"]),
+    ((Failpoint.GHOST_RECORDED, 1), ["ended", "begun", "changed"]),
     # Its RENAME: that the ghost is none any more, is recorded before the rest is done.
-    (Failpoint.GHOST_RECORDED.value, ["ended", "begun", "changed", "ended"]),
+    ((Failpoint.GHOST_RECORDED, 1), ["ended", "begun", "changed", "ended"]),
 )
 """Steps at which one task dies, one after the other, and what is recorded by then."""
 EXECUTING = {
@@ -89,10 +88,6 @@ class Estate:
         return columns == ["id", "v", "c"] and rows == union_of(shards)
 
 
-def died(task: TaskProcess) -> None:
-    assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-
-
 @pytest.mark.parametrize("mode", ["", "pessimistic"])
 def test_killed_at_every_step_of_an_online_schema_change(
     mode: str,
@@ -103,27 +98,25 @@ def test_killed_at_every_step_of_an_online_schema_change(
 ) -> None:
     estate = Estate(mariadb_source, target_server, database_name)
     path = write_task(tmp_path, estate.task(mode))
-    for number, (point, recorded) in enumerate(RECORDING):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": point}) as task:
+    for number, ((point, time), recorded) in enumerate(RECORDING):
+        with killed_at(point, path, tmp_path, time=time, alone=False) as task:
             if number == 0:
                 # A new task takes the structures that it finds: none may change meanwhile.
                 task.until_logged("task.running")
                 estate.migrate()
-            died(task)
         assert estate.recorded() == recorded
         estate.rows()
     for step in (*EXECUTING[mode], *EXECUTED):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
-            died(task)
+        with killed_at(step, path, tmp_path, alone=False):
+            pass
         estate.rows()
     with task_process(path, tmp_path) as task:
         task.until(estate.is_equal, "equality")
         assert task.cli("stop", database_name).returncode == 0
         assert task.process.wait(PATIENCE) == 0
     assert len(estate.recorded()) > 1
-    forgotten = {"REPLICATOR_CRASH_AT": Failpoint.GHOSTS_FORGOTTEN.value}
-    with task_process(path, tmp_path, env=forgotten) as task:
-        died(task)
+    with killed_at(Failpoint.GHOSTS_FORGOTTEN, path, tmp_path, alone=False):
+        pass
     assert estate.recorded() == ["ended"]
     estate.rows()
     with task_process(path, tmp_path) as task:

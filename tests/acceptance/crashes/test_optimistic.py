@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_shard_ddl import Walk
 from tests.acceptance.crashes.test_unlock import open_lock
 from tests.conftest import StartServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
@@ -32,25 +31,14 @@ STEPS = (
 """One after the other: each change leaves the table as the next one needs it."""
 
 
-@pytest.mark.parametrize("sources", ["one source", "two sources"])
-def test_killed_at_every_step_of_an_answer(
-    sources: str,
-    mariadb_source: DatabaseServer,
-    mysql56_source: DatabaseServer,
-    target_server: DatabaseServer,
-    database_name: str,
-    tmp_path: Path,
-) -> None:
-    second = ("a", mariadb_source) if sources == "one source" else ("b", mysql56_source)
-    walk = Walk([("a", mariadb_source, "t1"), (*second, "t2")], target_server, database_name)
+def test_killed_at_every_step_of_an_answer(walk: Walk, tmp_path: Path) -> None:
     path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
     for number, (step, change) in enumerate(STEPS):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        with killed_at(step, path, tmp_path, alone=False) as task:
             if not number:
                 # A new task takes the structures that it finds: none may change meanwhile.
                 task.until_logged("task.running")
             walk.change(change)
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")
 
@@ -68,12 +56,10 @@ def test_a_key_changes_while_a_killed_task_has_part_of_another_source(
     walk = Walk(shards, target_server, database_name, "(id INT PRIMARY KEY, v INT NOT NULL)")
     path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
     change = "DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"
-    crash = {"REPLICATOR_CRASH_AT": Failpoint.BATCH_APPLIED.value}
-    with task_process(path, tmp_path, env=crash) as task:
+    with killed_at(Failpoint.BATCH_APPLIED, path, tmp_path, alone=False) as task:
         task.until_logged("task.running")
         rows = ", ".join(f"({number * 100}, {number % 7})" for number in range(1, 201))
         away.execute(f"INSERT INTO {database_name}.t1 VALUES {rows}")
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     away.stop()
     mariadb_source.execute(f"ALTER TABLE {database_name}.t2 {change}")
     with task_process(path, tmp_path) as task:
@@ -95,14 +81,13 @@ def test_killed_in_the_middle_of_an_unlock(
     shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
     walk = Walk(shards, target_server, database_name)
     path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
-    with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+    with killed_at(step, path, tmp_path, alone=False) as task:
         task.until_logged("task.running")
         for table, kind in (("t1", "INT"), ("t2", "VARCHAR(9)")):
             mariadb_source.execute(f"ALTER TABLE {walk.db}.{table} ADD c {kind}")
             walk.rows()
         lock = open_lock(task, walk.db)
         task.cli("unlock-ddl-lock", walk.db, lock, "--action", "exec")
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     mariadb_source.execute(f"ALTER TABLE {walk.db}.t1 MODIFY c VARCHAR(9)")
     walk.rows()
     with task_process(path, tmp_path) as task:

@@ -5,7 +5,6 @@ Each is made once all the same.
 
 from __future__ import annotations
 
-import signal
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -65,9 +64,7 @@ def test_killed_between_changes_that_are_brought_again(
 
     waiting = list(shards)
     for point, time in DEATHS:
-        with task_process(
-            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
-        ) as task:
+        with killed_at(point, path, tmp_path, time=time) as task:
             if waiting == shards:
                 # A new task takes the structures that it finds: none may change meanwhile.
                 task.until_logged("task.running")
@@ -75,8 +72,6 @@ def test_killed_between_changes_that_are_brought_again(
                     server.execute(f"INSERT INTO {shard} VALUES ({next(key)}, 1, 2, 3, 4)")
                 task.until_applied(db, sources)
             walk(*waiting.pop(0))
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-            task.until_alone()
     with task_process(path, tmp_path) as task:
         for late in waiting:
             walk(*late)

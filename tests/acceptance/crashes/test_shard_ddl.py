@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from itertools import count, cycle, islice
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -104,30 +103,19 @@ class Walk:
         return "" if left == right else f"T lacks {right - left}, has {left - right}"
 
 
-@pytest.mark.parametrize("sources", ["one source", "two sources"])
-def test_killed_at_every_step_of_a_shard_ddl(
-    sources: str,
-    mariadb_source: DatabaseServer,
-    mysql56_source: DatabaseServer,
-    target_server: DatabaseServer,
-    database_name: str,
-    tmp_path: Path,
-) -> None:
-    second = ("a", mariadb_source) if sources == "one source" else ("b", mysql56_source)
-    walk = Walk([("a", mariadb_source, "t1"), (*second, "t2")], target_server, database_name)
+def test_killed_at_every_step_of_a_shard_ddl(walk: Walk, tmp_path: Path) -> None:
     path = write_task(tmp_path, walk.task())
     first = True
     changes = cycle(CHANGES)
     for step in STEPS:
         # The changes follow one another, so a part of the run is taken from their cycle.
         for change in islice(changes, len(CHANGES) if EVERY_COMBINATION else 1):
-            with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+            with killed_at(step, path, tmp_path, alone=False) as task:
                 if first:
                     # A new task takes the structures that it finds: none may change meanwhile.
                     task.until_logged("task.running")
                     first = False
                 walk.change(change)
-                assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")
 
@@ -144,10 +132,9 @@ def test_killed_at_every_step_while_shards_are_created(
     walk = Walk(shards, target_server, database_name)
     path = write_task(tmp_path, walk.task())
     for number, step in enumerate(STEPS):
-        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+        with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:
                 task.until_logged("task.running")
             walk.change_with_a_new_shard(f"ADD c{number} INT DEFAULT {number}")
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")

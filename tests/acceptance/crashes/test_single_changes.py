@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.tables import rows_of, union_of
 
 pytestmark = pytest.mark.slow
@@ -62,15 +61,13 @@ def test_killed_between_the_single_changes_of_a_shard_ddl(
             )
 
     for step, (change, (point, time)) in enumerate(zip(CHANGES, DEATHS, strict=True)):
-        env = {"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
-        with task_process(estate.file, tmp_path, env=env) as task:
+        with killed_at(point, estate.file, tmp_path, time=time, alone=False) as task:
             if step == 0:
                 task.until_state(estate.name, "running")
             for source in sources:
                 rows()
                 estate.do(source, f"ALTER TABLE t {change}")
             rows()
-            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
 
     def columns(server: DatabaseServer) -> list[str]:
         return [row[0] for row in server.execute("SHOW COLUMNS FROM t", database=estate.name)]

@@ -218,9 +218,11 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
 
 
 @pytest.mark.slow
+@pytest.mark.remedy("spark.executors", "run")
 def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
     spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
 ) -> None:
+    shards.change()
     settings = spark_cluster.settings()
     for name in ("spark.authenticate", "spark.authenticate.secret"):
         del settings["conf"][name]
@@ -231,7 +233,13 @@ def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
         assert error.event == "spark.executors"
         assert "has no secret of this cluster" in error.message
         assert any("spark.authenticate.secret" in text for text in error.remedies)
+        assert any("`replicator run`" in text for text in error.remedies)
         stop(task, shards.database, code=1)
+    path = write_task(tmp_path, shards.task(spark=spark_cluster.settings()))
+    with task_process(path, tmp_path) as task:
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
+        stop(task, shards.database)
 
 
 def test_a_master_that_is_away_is_told_before_the_start(shards: Shards, tmp_path: Path) -> None:

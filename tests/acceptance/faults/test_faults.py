@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pymysql.err
 import pytest
 
+from actors.task.recurrence import SPARK_LOSSES
+from replicator.memory import MIB
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import TARGETS, started
 from tests.support.tasks.long_task import LongTask
-from tests.support.tasks.processes import PATIENCE, TaskProcess
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.shards import Shards
+from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
 
@@ -202,6 +206,79 @@ def test_a_spark_job_fails(running: LongTask) -> None:
     with running.shards.changing(), again_and_again(kill_workers, 0.02):
         task.until_logged("batch.spark-failed", failed + 1)
     running.assert_equal()
+
+
+def take_memory(running: LongTask) -> None:
+    """Leave the workers what a small batch needs."""
+    for process in workers(running.task):
+        with suppress(ProcessLookupError, FileNotFoundError):
+            if resource.prlimit(process, resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+                pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
+                size = pages * resource.getpagesize() + 48 * MIB
+                resource.prlimit(process, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.remedy("spark.failing", "resume", "run")
+@pytest.mark.parametrize("remedy", ["resume", "run"])
+def test_workers_without_memory_get_some_or_smaller_batches(running: LongTask, remedy: str) -> None:
+    usual = running.values["writer"]
+    running.values["writer"] = {"batch-bytes": "64MiB"}
+    stop(running)
+    with ExitStack() as lacking:
+        lacking.enter_context(again_and_again(lambda: take_memory(running), 0.005))
+        running.shards.change_much(rows=16_000)
+        running.task.until_logged("task.restart", running.logged("task.restart") + SPARK_LOSSES - 1)
+        found = running.task.until_state(NAME, "paused").error
+        assert found is not None
+        assert found.event == "spark.failing"
+        assert any(f"replicator {remedy}" in way for way in found.remedies)
+        running.values["writer"] = usual
+        if remedy == "resume":
+            lacking.close()
+            running.resume()
+        else:
+            stop(running, code=1)
+        running.assert_equal()
+
+
+def stop(running: LongTask, *, code: int = 0) -> None:
+    task = running.task
+    assert task.cli("stop", NAME).returncode == 0
+    assert task.process.wait(PATIENCE) == code
+
+
+DAMAGED = """
+import os, sys
+if "worker_daemon" in " ".join(sys.orig_argv):
+    from pymysql.connections import Connection
+    usual = Connection.query
+    def query(*given, **more):
+        if os.path.exists({flag!r}):
+            raise ValueError("a damaged file")
+        return usual(*given, **more)
+    Connection.query = query
+"""
+
+
+@pytest.mark.remedy("task.unexpected", "resume")
+def test_an_installation_is_damaged_and_put_right(shards: Shards, tmp_path: Path) -> None:
+    flag = tmp_path / "damaged"
+    (tmp_path / "sitecustomize.py").write_text(DAMAGED.format(flag=str(flag)))
+    path = write_task(tmp_path, shards.task())
+    searched = {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    with task_process(path, tmp_path, env=searched) as task:
+        task.until_state(shards.database, "running")
+        flag.touch()
+        shards.change()
+        found = task.until_state(shards.database, "paused").error
+        assert found is not None
+        assert found.event == "task.unexpected"
+        assert "ValueError: a damaged file" in found.message
+        assert any("replicator resume" in way for way in found.remedies)
+        flag.unlink()
+        assert task.cli("resume", shards.database).returncode == 0
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
 
 
 def test_the_jvm_of_spark_is_killed(running: LongTask) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from replicator.sandbox.tidb import TiDBServer
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_crashes import stop
-from tests.acceptance.crashes.test_moved_rows import copied_twice, crash, is_equal
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.acceptance.crashes.test_moved_rows import copied_twice, is_equal
+from tests.support.tasks.processes import killed_at, task_process
 from tests.support.tasks.shards import Shards
 
 
@@ -23,10 +22,9 @@ def test_rows_are_put_back_when_the_target_is_free(
     tmp_path: Path,
 ) -> None:
     path = copied_twice(shards, tmp_path)
-    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_LOOKED_UP)) as running:
+    with killed_at(Failpoint.KEYS_LOOKED_UP, path, tmp_path, alone=False) as running:
         running.until_logged("moved.shared")
         shards.servers[0].execute("DELETE FROM t1", database=database_name)
-        assert running.process.wait(PATIENCE) == -signal.SIGKILL
     with target_server.connect() as reader, reader.cursor() as cursor:
         cursor.execute(f"LOCK TABLES {database_name}.t READ")
         with task_process(path, tmp_path) as running:

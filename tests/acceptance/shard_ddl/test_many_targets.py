@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from replicator.failpoints import Failpoint
 from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.processes import PATIENCE, task_process
+from tests.support.tasks.processes import killed_at, task_process
 
 TARGETS = 40
 ALIKE = "(id INT PRIMARY KEY, a INT)"
@@ -67,9 +66,7 @@ def test_a_backlog_of_many_targets(
                     source, *(f"ALTER TABLE {tables[name]} ADD more INT" for name in names[::7])
                 )
                 estate.do(source, *(f"UPDATE {tables[name]} SET more = id" for name in names[::7]))
-    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.BUCKET_COMMITTED.value}:10"}
-    with task_process(estate.file, tmp_path, env=crash) as task:
-        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
-        task.until_alone()
+    with killed_at(Failpoint.BUCKET_COMMITTED, estate.file, tmp_path, time=10):
+        pass
     with task_process(estate.file, tmp_path) as task:
         estate.until_equal(task)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.faults import FatalError
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
+from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
@@ -192,22 +195,37 @@ async def test_tables_are_created_and_dropped(estate: ShardedEstate) -> None:
         await flows(estate, "B3", "{}, 'y'")
 
 
-@pytest.mark.remedy("ddl.strict", "run")
+@pytest.mark.remedy("ddl.strict", "run", "skip", "replace", "resume")
 async def test_strictly_an_open_statement_pauses_the_task(estate: ShardedEstate) -> None:
     estate.create("A1", "B1")
     estate.task["strict-optimistic-shard-mode"] = True
-    estate.ddl("A1", "ADD c INT")
+    estate.ddl("A1", "ADD c VARCHAR(9)")
     estate.put("A1", "{}, 1")
 
-    async def strictly() -> None:
-        async with estate.merging():
-            await flows(estate, "A1", "{}, 2")
-            estate.ddl("B1", "ADD c VARCHAR(9)")
-            await anyio.sleep_forever()
+    async def strictly(shard: str = "", action: str = "") -> FatalError:
+        async def follow() -> None:
+            async with estate.merging():
+                await flows(estate, "A1", "{}, 2")
+                if shard:
+                    estate.ddl(shard, action)
+                await anyio.sleep_forever()
 
-    fault = await fault_of(strictly())
-    assert fault.event == "ddl.strict"
-    assert fault.scope is None
+        fault = await fault_of(follow())
+        assert fault.event == "ddl.strict"
+        assert fault.scope is None
+        return fault
+
+    fault = await strictly("B1", "ADD c INT")
+    await override(estate, fault, OverrideAction.SKIP)
+    async with estate.merging():
+        await flows(estate, "B1", "{}, 17")
+    fault = await strictly("B1", "CHANGE c d VARCHAR(9)")
+    added = f"ALTER TABLE {estate.name('B1')} ADD d VARCHAR(9)"
+    await override(estate, fault, OverrideAction.REPLACE, added)
+    async with estate.merging():
+        await flows(estate, "B1", "{}, 'd'")
+        assert estate.rows("c, d")[(None, b"d")] == 1
+    await strictly("B1", "ADD c DATE")
     estate.task["strict-optimistic-shard-mode"] = False
     async with estate.merging():
         await opened(estate, "B1")

@@ -8,8 +8,8 @@ import pymysql.err
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
 from tests.acceptance.conftest import MARIADB, MakeEstate
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.open_statements import flows
 from tests.support.tasks.shard_ddl import ShardedEstate
 

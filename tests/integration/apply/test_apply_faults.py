@@ -31,7 +31,7 @@ from replicator.pipeline.spark.json_results import from_json
 from replicator.pipeline.workers import worker_pool as living_module
 from replicator.pipeline.workers.worker_pool import release_slots, worker_pool
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
+from tests.support.servers.tidb import TiDBServer
 from tests.support.streams.applying import TARGETS, TOKEN, Merge, address_of, structure
 from tests.support.streams.row_columns import batch_of
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from actors.faults import FatalError, of_target
 from actors.task.target_watch import TargetWatch
@@ -153,6 +154,44 @@ async def test_a_running_task_looks_again(wanted: TaskToCheck, target: DatabaseS
                 assert caught.value.event == "target.changed-by-others"
                 assert caught.value.scope == of_target(name)
             target.execute("DROP EVENT merged.e")
+    finally:
+        connection.close()
+
+
+async def test_a_running_task_tells_once_what_it_may_not_see_any_more(
+    wanted: TaskToCheck, target: DatabaseServer
+) -> None:
+    rights = "SELECT, INSERT, TRIGGER, EVENT ON merged.* {} 'writes'@'127.0.0.1'"
+    target.execute(
+        "CREATE USER 'writes'@'127.0.0.1' IDENTIFIED BY 'secret'",
+        "GRANT " + rights.format("TO"),
+    )
+    where = address(target, "writes", "secret")
+    connection = Connection(where)
+    try:
+        name = TableName("merged", "t")
+        watch = TargetWatch(where, ("target_events",), lambda: frozenset({name}))
+        with capture_logs() as seen:
+            await watch.look(connection)
+            target.execute("REVOKE TRIGGER, EVENT ON merged.* FROM 'writes'@'127.0.0.1'")
+            await watch.look(connection)
+            await watch.look(connection)
+            connection.close()
+            await watch.look(connection)
+        (told,) = seen
+        assert told["event"] == "target.unwatched"
+        assert "may not see triggers of merged" in told["reason"]
+        target.execute(*told["remedies"], FIRES.format("fires", "AFTER INSERT", "t"))
+        connection.close()
+        with pytest.raises(FatalError):
+            await watch.look(connection)
+        target.execute("DROP USER 'writes'@'127.0.0.1'")
+        connection.close()
+        with capture_logs() as seen:
+            await watch.look(connection)
+            await watch.look(connection)
+        assert [told["event"] for told in seen] == ["target.unwatched"]
+        assert "refuses the login" in seen[0]["reason"]
     finally:
         connection.close()
 

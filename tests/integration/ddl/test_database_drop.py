@@ -14,8 +14,8 @@ from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
 from tests.support.servers.matrix import matrix
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
 
 EVERY_TARGET = pytest.mark.parametrize(

@@ -209,8 +209,15 @@ async def test_the_values_of_older_rows_need_not_be_those_of_the_shards(merging:
 
 
 @pytest.mark.remedy("ddl.renumbers", "skip")
-@MODES
-@pytest.mark.parametrize("columns", [X, "(id INT, a INT)"], ids=["key", "no key"])
+@pytest.mark.parametrize(
+    ("columns", "mode"),
+    [
+        pytest.param(X, "", id="key", marks=pytest.mark.slow),
+        pytest.param(X, "pessimistic", id="key, locks"),
+        pytest.param("(id INT, a INT)", "", id="no key"),
+        pytest.param("(id INT, a INT)", "pessimistic", id="no key, locks", marks=pytest.mark.slow),
+    ],
+)
 async def test_older_rows_are_given_the_numbers_of_their_shards(
     merging: Merging, mode: str, columns: str
 ) -> None:

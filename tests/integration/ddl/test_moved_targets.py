@@ -95,8 +95,25 @@ async def settle(merging: Merging, now: Shards) -> None:
     assert unequal(merging, now) == []
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["followed", "read again"])
-@pytest.mark.parametrize("kind", MOVES)
+AGAIN = ("exchange", "place of those left out")
+"""Moves that the usual runs read again, too: of all rows of two targets, and of no rows of one."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    [
+        *(pytest.param(kind, False, id=f"{kind}-followed") for kind in MOVES),
+        *(
+            pytest.param(
+                kind,
+                True,
+                id=f"{kind}-read again",
+                marks=[pytest.mark.slow] if kind not in AGAIN else [],
+            )
+            for kind in MOVES
+        ),
+    ],
+)
 async def test_all_shards_of_a_target_move(merging: Merging, kind: str, *, again: bool) -> None:
     make(merging)
     async with merging.running() as generation:
@@ -112,7 +129,12 @@ async def test_all_shards_of_a_target_move(merging: Merging, kind: str, *, again
 
 
 @pytest.mark.parametrize(
-    "point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED]
+    "point",
+    [
+        pytest.param(Failpoint.DDL_RECORDED, marks=pytest.mark.slow),
+        Failpoint.DDL_EXECUTED,
+        pytest.param(Failpoint.DDL_FINISHED, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("kind", ["another target", "exchange", "place of those left out"])
 async def test_a_move_that_breaks_off_is_made_once(
@@ -162,9 +184,23 @@ REFUSED = {
 }
 
 
+WITH_LOCKS = ("one of two", "two targets to one")
+"""Those that the usual runs try with locks, too, by which their shards differ longest."""
+
+
 @pytest.mark.remedy("ddl.move-in", "skip")
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        *((kind, "") for kind in REFUSED),
+        *(
+            pytest.param(
+                kind, "pessimistic", marks=[pytest.mark.slow] if kind not in WITH_LOCKS else []
+            )
+            for kind in REFUSED
+        ),
+    ],
+)
 async def test_rows_that_cannot_move_alone_are_moved_by_the_operator(
     merging: Merging, kind: str, mode: str
 ) -> None:

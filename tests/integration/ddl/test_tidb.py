@@ -20,7 +20,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import DatabaseUnavailableError, is_unavailable
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import fault_of
 from tests.support.tasks.tables import rows_of

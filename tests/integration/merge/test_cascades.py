@@ -217,6 +217,41 @@ def extracted_family(merging: Merging) -> None:
         merging.do(f"CREATE TABLE c_{shard} {MAPPED.format('INT', f'p_{shard}', CASCADES)}")
 
 
+async def test_a_running_task_takes_new_shards_of_a_family(merging: Merging) -> None:
+    extracted_family(merging)
+    family = "FOREIGN KEY (p) REFERENCES p_{} (id) ON DELETE CASCADE ON UPDATE CASCADE"
+    child = f"(p INT, n INT, PRIMARY KEY (p, n), {family})"
+    rows = (
+        "INSERT INTO p_{} VALUES (1, 1), (2, 1), (3, 1)",
+        "INSERT INTO c_{} VALUES (1, 1), (2, 1)",
+    )
+    async with merging.running() as generation:
+        merging.do(f"CREATE TABLE p_3 {PARENT}", f"CREATE TABLE c_3 {child.format(3)}")
+        merging.do(
+            "SET foreign_key_checks = 0",
+            f"CREATE TABLE c_4 {child.format(4)}",
+            f"CREATE TABLE p_4 {PARENT}",
+        )
+        merging.do(*(sql.format(shard) for shard in (1, 2, 3, 4) for sql in rows))
+        merging.do("DELETE FROM p_3 WHERE id = 1", "UPDATE p_4 SET id = 9 WHERE id = 2")
+        await merging.caught_up(generation)
+        found = merging.on(merging.target, "SELECT `of`, p FROM c ORDER BY 1, 2")
+        assert [(str(of), p) for of, p in found] == [
+            *(("1", 1), ("1", 2), ("2", 1), ("2", 2)),
+            *(("3", 2), ("4", 1), ("4", 9)),
+        ]
+
+    async def follow() -> None:
+        async with merging.running() as generation:
+            key = child.format(1).replace("DELETE CASCADE", "DELETE RESTRICT")
+            merging.do(f"CREATE TABLE c_5 {key}")
+            await merging.caught_up(generation)
+
+    fault = await fault_of(follow())
+    assert fault.event == "ddl.not-supported"
+    assert "lacks the FOREIGN KEY" in fault.message
+
+
 @pytest.mark.parametrize("mode", ["incremental", "all"])
 @pytest.mark.parametrize("make", [mapped_family, extracted_family])
 async def test_shards_with_the_same_keys_are_kept_apart(

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.task.operator.removal import remove_task
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
@@ -175,7 +175,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     found = await merging.fault()
     assert found.event == "rows.undecodable"
     assert not [told for told in found.remedies if "--remove-meta" in told]
-    assert COPY_ANEW in way(found, "copy everything again")
+    assert COPY_AGAIN in way(found, "copy everything again")
     await copy_all_anew(merging, "x", "y")
 
 
@@ -317,7 +317,7 @@ async def test_all_is_copied_anew_behind_a_change_that_no_binlog_has(merging: Me
     merging.do(*unseen, "INSERT INTO x_1 VALUES (7, 2, 'behind')")
     found = await merging.fault()
     assert found.event == "rows.no-plan"
-    assert COPY_ANEW in found.remedies
+    assert COPY_AGAIN in found.remedies
     for server, shard in [(merging.source, "x_2"), (second, "x_1"), (second, "x_2")]:
         merging.on(server, f"ALTER TABLE {shard} ADD w INT FIRST")
     await copy_all_anew(merging, "x", "y", dropped=True)
@@ -342,7 +342,7 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
     merging.on(second, *(f"ALTER TABLE x_{n} ADD w INT" for n in (1, 2)))
     found = await merging.fault()
     assert found.event == "source.missed-ddl"
-    assert COPY_ANEW in found.remedies
+    assert COPY_AGAIN in found.remedies
     await copy_all_anew(merging, "x", "y", dropped=True)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+import anyio
 import pytest
 
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 KEYS = {"t": "PRIMARY KEY (id)", "u": "PRIMARY KEY (id), UNIQUE (x)", "k": "KEY (id)"}
 
@@ -184,3 +187,55 @@ async def test_a_column_without_default_that_was_made_anew(
         await merging.caught_up(generation)
         merging.do(*(text.format("t_2") for text in anew), "INSERT INTO t_2 VALUES (3, 3)")
         await merging.check(generation)
+
+
+CONVERTED = {
+    "rounded": ("DECIMAL(9,3)", "DECIMAL(9,2)", "2.245"),
+    "trimmed": ("VARCHAR(9)", "CHAR(9)", "b  "),
+    "cut": ("DATETIME(3)", "DATETIME(1)", "2026-01-02 03:04:05.678"),
+}
+
+
+@pytest.mark.remedy("ddl.other-values", "skip")
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize("case", CONVERTED)
+async def test_values_that_a_shard_converts_when_the_target_has_converted_back(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str, case: str
+) -> None:
+    wide, narrow, value = CONVERTED[case]
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("t", f"(id INT PRIMARY KEY, v {wide})", shards=2)
+    changes = f"MODIFY v {narrow}", f"MODIFY v {wide}"
+    async with merging.running() as generation:
+        for text in changes:
+            merging.do(f"ALTER TABLE t_1 {text}")
+            await merging.caught_up(generation)
+            if mode:
+                await unlocked(merging, generation)
+        merging.do(f"INSERT INTO t_2 VALUES (2, '{value}')")
+        await merging.check(generation)
+    merging.do(
+        *(f"ALTER TABLE t_2 {text}" for text in changes), f"INSERT INTO t_2 VALUES (3, '{value}')"
+    )
+    found = await merging.fault()
+    assert found.event == "ddl.other-values"
+    assert f"{narrow.lower()}, which may change values of {wide.lower()}" in found.message
+    ((converted,),) = merging.on(merging.source, "SELECT v FROM t_2 WHERE id = 2")
+    merging.target.execute(f"UPDATE {merging.database}.t SET v = '{converted}' WHERE id = 2")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await merging.check(generation)
+
+
+async def unlocked(merging: Merging, generation: Generation) -> None:
+    """The first open lock is unlocked, and its statement executed."""
+    assert generation.running is not None
+    coordination = generation.running.coordination
+    with anyio.fail_after(PATIENCE):
+        while not (locks := coordination.open_locks()):
+            await anyio.sleep(LOOK_SECONDS)
+        await coordination.unlock(locks[0].id, owner="", skip=False)
+        while coordination.open_locks():
+            await anyio.sleep(LOOK_SECONDS)
+    await merging.caught_up(generation)

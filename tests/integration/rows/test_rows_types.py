@@ -9,9 +9,9 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.sandbox.tidb import TiDBServer
 from tests.support.servers.matrix import matrix
 from tests.support.servers.mysql import MySQLServer
+from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
 from tests.support.values.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 

@@ -22,9 +22,9 @@ from replicator.sandbox.keeper import (
 )
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer, cached_folder
-from replicator.sandbox.tidb import TiDBServer
 from tests.conftest import StartServer
 from tests.support.servers.mysql56 import GTID_OPTIONS, MySQL56Server
+from tests.support.servers.tidb import TiDBServer
 
 KINDS = [MariaDBServer, MySQL56Server]
 

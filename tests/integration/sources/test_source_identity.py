@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
-from actors.faults import COPY_ANEW
+from actors.faults import COPY_AGAIN
 from actors.reading import purge_watch
 from actors.task.operator.removal import remove_task
 from replicator.sandbox.mariadb import MariaDBServer
@@ -72,7 +72,7 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(start())
     assert fault.event == "source.reset"
-    assert fault.remedies[-1].endswith(COPY_ANEW)
+    assert fault.remedies[-1].endswith(COPY_AGAIN)
     await remove_task(task)
     target_server.execute(f"TRUNCATE TABLE {db}.t")
     values["task-mode"] = "all"

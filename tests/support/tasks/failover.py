@@ -109,7 +109,7 @@ class Estate:
             yield cursor
 
     async def copy_anew(self, server: DatabaseServer) -> None:
-        """What `COPY_ANEW` says, with this server behind the address; then all must be equal."""
+        """What `COPY_AGAIN` says, with this server behind the address; then all must be equal."""
         await remove_task(self.task)
         self.target.execute("TRUNCATE TABLE t", "TRUNCATE TABLE bag", database=self.database)
         self.values["task-mode"] = "all"

@@ -62,7 +62,7 @@ async def copy_all_anew(
     columns: Mapping[str, str] | None = None,
     dropped: bool = False,
 ) -> None:
-    """What `COPY_ANEW` says, after the task has ended; then all must be equal.
+    """What `COPY_AGAIN` says, after the task has ended; then all must be equal.
 
     ``targets`` are all that the task has, ``columns`` those to compare. ``dropped``: their columns
     are not those of the shards any more, so they are dropped.

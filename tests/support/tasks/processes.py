@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import anyio
 from actors.control.client import NotRunningError, ask
 from actors.control.protocol import ControlError, Request
 from replicator.binlog.positions.position import BinlogPosition
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.support.servers.binlog_ends import end_of
@@ -181,6 +183,22 @@ def task_process(
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextmanager
+def killed_at(
+    point: Failpoint, task_file: Path, folder: Path, *, time: int = 1, alone: bool = True
+) -> Iterator[TaskProcess]:
+    """Run a task that is killed where it reaches a step for that time; wait for it.
+
+    ``alone``: and for all processes that it had started, which else may meet its next start.
+    """
+    env = {"REPLICATOR_CRASH_AT": f"{point.value}:{time}"}
+    with task_process(task_file, folder, env=env) as task:
+        yield task
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+        if alone:
+            task.until_alone()
 
 
 def place_of(position: str) -> BinlogPosition:

@@ -1,4 +1,4 @@
-"""Which tests execute which remedies of faults, and which remedies no test executes yet.
+"""Which tests execute which remedies of faults.
 
 A test that produces a fault, does what one of its remedies says, and sees the task go on with the
 rows of the shards, has the mark ``@pytest.mark.remedy("ddl.unclear", "skip")``: the fault's event,
@@ -25,14 +25,6 @@ WAYS = {
 
 BY_HAND = "by hand"
 """The remedy of a fault for which the table names none of these."""
-
-NOT_EXECUTED: dict[str, set[str]] = {
-    "spark.executors": {"run"},
-    "spark.failing": {"resume", "run"},
-    "task.unexpected": {"resume"},
-}
-"""The remedies that no test executes yet. A test that executes one removes it from here; nothing
-is added, since a new fault comes with the tests of its remedies."""
 
 
 def named(remedies: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from actors.reading.ruled_columns import refuse_ruled
+from actors.reading.statement_reader import refuse_ruled
 from replicator.binlog.events.event_header import EventType
 from replicator.checks.schema.agreement import Shard, check_counters
 from replicator.checks.schema.structures import check_missing
@@ -104,7 +104,7 @@ def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     with pytest.raises(MappedValueError, match=r"id has a value .* 0 to 17592186044415") as raised:
         images_of(decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))]))
     assert "the value -1," not in str(raised.value)
-    assert "the value -1," in raised.value.told
+    assert "the value -1," in raised.value.detail
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,16 @@ def test_errors_of_python_are_told_from_those_of_spark() -> None:
     assert isinstance(error, ExecutorError)
     assert error.text == "ValueError: no"
     assert not isinstance(failed(PySparkException("Task lost")), ExecutorError)
+
+
+@pytest.mark.parametrize(
+    "name", ["MemoryError", "numpy._core._ArrayMemoryError", "pyarrow.lib.ArrowMemoryError"]
+)
+def test_python_without_memory_is_no_error_of_ours(name: str) -> None:
+    error = failed(PythonException(f"Traceback …\n{name}: Unable to allocate 9.40 MiB\n"))
+    assert not isinstance(error, ExecutorError)
+
+
+def test_a_message_has_the_error_of_java_without_its_stack() -> None:
+    error = failed(PySparkException("An error\n: SparkException: lost\n\tat a.b.C(D.java:3)\n"))
+    assert str(error) == "Spark failed 3 times: An error: SparkException: lost"

@@ -5,7 +5,7 @@ import pytest
 from replicator.checks.check_items import CHECKS, unknown_items
 from replicator.checks.result import CheckedPart
 from replicator.checks.server_versions import check_version, parse_version
-from replicator.checks.source.binlog_settings import check_binlog_settings
+from replicator.checks.source.source_checks import check_binlog_settings
 
 GOOD = {
     "log_bin": "ON",

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from replicator.checks.schema.tied_tables import (
-    ForeignKey,
     KeyedShard,
     TargetKeys,
     find_ties,
     meeting_values,
+    obstacle_of_new,
 )
+from replicator.ddl.analysis.foreign_keys import ForeignKey
 from replicator.mysql.names import Member, TableName
 from replicator.routing.columns.column_mapping import MappedColumn
 from replicator.routing.columns.member_columns import (
@@ -77,6 +78,28 @@ def test_a_shard_that_does_not_suit(unfit: KeyedShard) -> None:
     ties = find_ties(shards, TARGETS, holds_rows=False)
     assert ties.obstacles.keys() == {C}
     assert not ties.referenced
+
+
+@pytest.mark.parametrize(
+    ("unfit", "reason"),
+    [
+        (shard("c_1"), "lacks"),
+        (shard("c_1", P, action="SET NULL"), "lacks"),
+        (replace(shard("c_1", P), has_key=False), "no primary key"),
+        (replace(shard("c_1", P), filtered=True), "leave out rows"),
+        (mapped(shard("c_1", P), "P", 1 << 51), "maps p of"),
+    ],
+)
+def test_a_new_shard_that_does_not_suit(unfit: KeyedShard, reason: str) -> None:
+    assert obstacle_of_new(C, shard("c_1", P), [shard("p_1")], TARGETS) == ""
+    found = obstacle_of_new(C, unfit, [shard("p_1")], TARGETS)
+    assert reason in found or "foreign key that its shards lack" in found
+
+
+def test_a_new_shard_whose_keys_no_unique_key_of_its_target_has() -> None:
+    assert obstacle_of_new(P, shard("p_2"), [], TARGETS) == ""
+    targets = {**TARGETS, P: TargetKeys(frozenset(), (frozenset({"id", "of"}),))}
+    assert "no unique key of m.p" in obstacle_of_new(P, shard("p_2"), [], targets)
 
 
 def test_what_logs_its_changes_needs_no_ties() -> None:

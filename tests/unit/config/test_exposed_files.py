@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config import Task, TaskFileError, load_task
-from config.exposed_files import changeable, readable
+from config.loading import changeable, readable
 from config.secret_key import SecretKeyError, encrypt, make_key
 from replicator import logs
 from tests.unit.config.test_config_files import TASK

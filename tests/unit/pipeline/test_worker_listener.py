@@ -19,11 +19,6 @@ import pytest
 
 from replicator.pipeline.workers import worker as worker
 from replicator.pipeline.workers import worker_listener as doorkeeper
-from replicator.pipeline.workers.driver_endpoint import (
-    SECRET_SIZE,
-    cluster_endpoint,
-    local_endpoint,
-)
 from replicator.pipeline.workers.frames import (
     ConnectionClosedError,
     WorkFailedError,
@@ -43,6 +38,11 @@ from replicator.pipeline.workers.worker import (
     prove_membership,
 )
 from replicator.pipeline.workers.worker_listener import AT_THE_DOOR
+from replicator.pipeline.workers.worker_pool import (
+    SECRET_SIZE,
+    cluster_endpoint,
+    local_endpoint,
+)
 from tests.support.servers.other_user import only_root, opened_by_stranger
 
 SECONDS = 20.0

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
-from actors.task.operator.operator_commands import remedies_of
+from actors.task.operator.operator_commands import give_override, remedies_of
+from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
@@ -49,6 +50,25 @@ def test_a_change_is_replaced_on_the_target_only() -> None:
 def test_statements_before_a_change() -> None:
     [[effect]] = overridden(OverrideAction.INJECT, REFUSED, "alter table t1 drop key u")
     assert effect.instead == ("alter table `d`.`t` drop key u", effect.sql)
+
+
+@pytest.mark.parametrize("given", ["UPDATE t1 SET a = 1", "CALL p()", "CREATE TABLE t1 SELECT 1"])
+@pytest.mark.parametrize(
+    "sql", [REFUSED, NOT_CARRIED, "UPDATE t1 SET v = 2", "CREATE TABLE t1 LIKE t2"]
+)
+def test_a_given_statement_that_changes_rows_is_not_taken_for_one_of_a_binlog(
+    sql: str, given: str
+) -> None:
+    with pytest.raises(DdlError, match=r"^the given statement changes rows") as caught:
+        overridden(OverrideAction.REPLACE, sql, given)
+    assert "binlog" not in str(caught.value)
+
+
+async def test_only_structures_are_changed_by_what_is_given() -> None:
+    task = Task.model_construct(mysql_instances=[])
+    arguments = {"action": "replace", "position": "bin.000001:4", "statements": ["CALL p()"]}
+    reply = await give_override(task, cast(Any, None), (), lambda: None, arguments)
+    assert "CALL p(). If the target needs this one, execute it there by hand" in reply.error
 
 
 def exchanged(action: OverrideAction, *given: str, members: tuple[str, ...] = ("t1",)) -> list[Any]:

@@ -43,6 +43,20 @@ class SlowTracker:
         return UNSEEN
 
 
+def tools_of(registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> GroupTools:
+    """Those of a group that writes into a mailbox, and has no servers."""
+    return GroupTools(
+        registry,
+        columns_of({}),
+        writer,
+        Mailbox(1),
+        cast(SchemaTracker, SlowTracker()),
+        cast(Connection, None),
+        TargetVersions(cast(Connection, None), {}),
+        anyio.Event().wait,
+    )
+
+
 async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_segment() -> (
     None
 ):
@@ -95,16 +109,7 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
     group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
-    tools = GroupTools(
-        registry,
-        columns_of({}),
-        writer,
-        Mailbox(1),
-        cast(SchemaTracker, SlowTracker()),
-        cast(Connection, None),
-        TargetVersions(cast(Connection, None), {}),
-        anyio.Event().wait,
-    )
+    tools = tools_of(registry, writer)
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
@@ -140,16 +145,7 @@ async def test_a_cutover_between_the_rows_of_tied_targets() -> None:
     )
     lock: TargetLock[TableName, ShardStatement] = TargetLock(targets[child], ["a"])
     writer: Mailbox[WriterMessage] = Mailbox(10)
-    tools = GroupTools(
-        registry,
-        columns_of({}),
-        writer,
-        Mailbox(1),
-        cast(SchemaTracker, SlowTracker()),
-        cast(Connection, None),
-        TargetVersions(cast(Connection, None), {}),
-        anyio.Event().wait,
-    )
+    tools = tools_of(registry, writer)
     tied = TiedGroups(
         {
             (number := registry.target(target)): PessimisticGroup(
@@ -189,16 +185,7 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
     )
     lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
     writer: Mailbox[WriterMessage] = Mailbox(10)
-    tools = GroupTools(
-        registry,
-        columns_of({}),
-        writer,
-        Mailbox(1),
-        cast(SchemaTracker, SlowTracker()),
-        cast(Connection, None),
-        TargetVersions(cast(Connection, None), {}),
-        anyio.Event().wait,
-    )
+    tools = tools_of(registry, writer)
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     kinds = [(first, table_map), (second, table_map)]

@@ -17,8 +17,15 @@ from rich.console import Console
 
 from actors.reporting.log_records import LONGEST_LINE, LogReader, lines_of
 from actors.reporting.page import nice, report_page, time_marks
-from actors.reporting.progress import MOST_POINTS, Curve, Point
-from actors.reporting.report import MOST_CHANGES, MOST_FAULTS, Report, report_of
+from actors.reporting.report import (
+    MOST_CHANGES,
+    MOST_FAULTS,
+    MOST_POINTS,
+    Curve,
+    Point,
+    Report,
+    report_of,
+)
 from actors.reporting.summary import Summary
 from tests.unit.monitoring.test_web_page import TAGS, Page
 from tests.unit.terminal.test_cli import invoke

@@ -1,0 +1,70 @@
+"""Which rows of a segment to apply, by the version rule, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from actors.lock_state import ShardStatement
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.kernels.compiled import Truths
+from replicator.mysql.names import TableName
+from replicator.sharding.items import RowDecision
+from replicator.sharding.pessimistic.group import Group
+
+
+def decide_rows(
+    group: Group[TableName, ShardStatement],
+    numbers: Mapping[TableName, int],
+    tables: Sequence[RowEvents | None],
+) -> list[RowEvents | None]:
+    """The rows to apply, of each table of row events."""
+    names = {number: name for name, number in numbers.items()}
+    found: list[RowEvents | None] = [None] * len(tables)
+    left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
+    while left:
+        cutover = group.next_cutover
+        # The version changes between rows: those up to a cutover are decided together, and by
+        # itself the first one behind it, which passes it.
+        ends = [len(rows) if cutover is None else rows.up_to(cutover) for _, rows, _, _ in left]
+        if all(end <= begin for end, (*_, begin) in zip(ends, left, strict=True)):
+            firsts = [rows.between(begin, begin + 1).first for _, rows, _, begin in left]
+            first = firsts.index(min(firsts))
+            ends[first] = left[first][3] + 1
+        runs = [
+            (rows.between(begin, end), chosen[begin:end])
+            for end, (_, rows, chosen, begin) in zip(ends, left, strict=True)
+            if end > begin
+        ]
+        _decide_run(group, names, runs)
+        going = []
+        for end, (at, rows, chosen, begin) in zip(ends, left, strict=True):
+            if max(begin, end) < len(rows):
+                going.append((at, rows, chosen, max(begin, end)))
+            else:
+                found[at] = rows.where(chosen)
+        left = going
+    return found
+
+
+def _decide_run(
+    group: Group[TableName, ShardStatement],
+    names: Mapping[int, TableName],
+    runs: Sequence[tuple[RowEvents, Truths]],
+) -> None:
+    """Which of these rows to apply; no cutover is before the last of them."""
+    counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
+    first = min(rows.first for rows, _ in runs)
+    end, _ = max(runs, key=lambda run: run[0].last)
+    last = end.kinds[int(end.kind[-1])].member
+    decisions = {
+        member: group.row(names[member], first, count)
+        for member, count in counts.items()
+        if member != last
+    }
+    # At the end: it passes a cutover at the last row, and all of the rows are before it.
+    decisions[last] = group.row(names[last], end.last, counts[last])
+    for rows, chosen in runs:
+        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
+        chosen[:] = np.array(applied, np.bool_)[rows.kind]
