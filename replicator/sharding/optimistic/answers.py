@@ -171,7 +171,7 @@ def _unfit(
     """The answers by which values would be converted that a server may change without a word, each
     with the reason."""
     others = [standing for name, standing in state.members.items() if name != change.member]
-    target = joined(others)
+    target = joined(others, state.fills)
     found: dict[Action, str] = {}
     for name in sorted(columns):
         own = change.after.column(name) if change.after is not None else None
