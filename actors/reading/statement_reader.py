@@ -9,7 +9,7 @@ import structlog
 
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
-from actors.reading.online_ddl import OnlineDdl
+from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
 from actors.reading.statement_filter import (
     ForbiddenStatementError,
@@ -349,7 +349,8 @@ class StatementReader:
                 written_out = self._written_out(one.statement, one.parsed)
                 effects = self._effects(written_out, one.statement.schema)
                 _refuse_absent(effects, self.members)
-                found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
+                made = self._made(one)
+                found.append((one.statement, tuple(replace(e, made=made) for e in effects)))
         for processed, effects in found:
             _refuse_unread(processed, effects)
         return found
@@ -370,7 +371,7 @@ class StatementReader:
         separate = change_and_rename(parsed) if action is OverrideAction.SKIP else ()
         parts = [self._written_out(session, self.parsed(session, t)) for t in separate]
         found = [
-            (one.statement, tuple(replace(effect, made=one.made) for effect in effects))
+            (one.statement, tuple(replace(effect, made=self._made(one)) for effect in effects))
             for one, effects in zip(
                 replayed, overridden_exchange(action, own, given, route, self.members), strict=False
             )
@@ -461,6 +462,10 @@ class StatementReader:
             parsed, context.server_collation, context.charset_collations
         )
         return parsed if sql is None else self.parsed(statement, sql)
+
+    def _made(self, replay: Replay) -> ParsedStatement | None:
+        """The CREATE TABLE of a ghost table, if it is known, as `_written_out`."""
+        return self._written_out(replay.statement, replay.made) if replay.made else None
 
     def parsed(self, statement: Statement, sql: str) -> ParsedStatement:
         """Classify a text under the SQL mode of a statement's session."""

@@ -27,12 +27,18 @@ STEPS = (
     f"{Failpoint.CHUNK_COMMITTED}:3",
     f"{Failpoint.COPY_FINISHED}:1",
     f"{Failpoint.SEGMENT_READ}:3",
+    f"{Failpoint.BATCH_SUBMITTED}:3",
+    f"{Failpoint.ROWS_WRITTEN}:3",
     f"{Failpoint.WATERMARKS_WRITTEN}:3",
+    f"{Failpoint.BUCKET_COMMITTED}:3",
     f"{Failpoint.BATCH_APPLIED}:3",
     f"{Failpoint.CHECKPOINT_OPEN}:3",
+    f"{Failpoint.CHECKPOINT_SAVED}:3",
     f"{Failpoint.LOCK_AGREED}:1",
     f"{Failpoint.LOCK_DECIDED}:1",
+    f"{Failpoint.DDL_RECORDED}:1",
     f"{Failpoint.DDL_EXECUTED}:1",
+    f"{Failpoint.DDL_FINISHED}:1",
 )
 """Where one host after the other dies, each while the next one stands by."""
 

@@ -98,6 +98,7 @@ def write(merging: Merging, shards: int, round_: int) -> None:
             ("MEDIUMINT", "BIGINT"),
             marks=pytest.mark.slow,
         ),
+        pytest.param("optimistic", "PRIMARY KEY (id)", ("INT", "BIGINT"), marks=pytest.mark.slow),
     ],
 )
 async def test_equal_keys_of_all_shards_live_side_by_side(

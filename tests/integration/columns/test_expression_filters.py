@@ -32,7 +32,9 @@ async def arrives(merging: Merging, sql: str, expected: list[tuple[object, ...]]
 
 
 @pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize(
+    "mode", ["", "pessimistic", pytest.param("optimistic", marks=pytest.mark.slow)]
+)
 async def test_rows_are_left_out_of_the_copy_and_of_the_binlog_alike(
     merging: Merging, mode: str
 ) -> None:

@@ -79,6 +79,7 @@ def write(merging: Merging, shards: int, round_: int) -> None:
             marks=pytest.mark.slow,
         ),
         pytest.param("", "KEY (id)", marks=pytest.mark.slow),
+        ("optimistic", "PRIMARY KEY (c_table, C_Source, id)"),
     ],
 )
 async def test_equal_keys_of_all_shards_live_side_by_side(

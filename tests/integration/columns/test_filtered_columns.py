@@ -15,7 +15,14 @@ from tests.support.tasks.overriding import override
 
 COLUMNS = """(id INT PRIMARY KEY, a INT, b INT NOT NULL,
     name VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci)"""
-MODES = pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
+MODES = pytest.mark.parametrize(
+    "mode",
+    [
+        "",
+        pytest.param("pessimistic", marks=pytest.mark.slow),
+        pytest.param("optimistic", marks=pytest.mark.slow),
+    ],
+)
 
 
 def filtered(merging: Merging, expression: str) -> None:

@@ -109,7 +109,13 @@ async def test_older_rows_are_given_the_values_of_their_shard(
     await goes_on(merging)
 
 
-@pytest.mark.parametrize("second", [False, True], ids=["same source", "other source"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(False, id="same source", marks=pytest.mark.slow),
+        pytest.param(True, id="other source"),
+    ],
+)
 async def test_the_target_does_without_a_column_of_two_formulas(
     merging: Merging, *, second: bool
 ) -> None:

@@ -40,7 +40,7 @@ def same(merging: Merging) -> bool:
 
 
 @pytest.mark.parametrize("source", ["mariadb_source", "mysql56_source"], indirect=True)
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize("mode", ["", "pessimistic", "optimistic"])
 async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: str) -> None:
     merging.more["shard-mode"] = mode
     merging.create("x", COLUMNS, shards=3)

@@ -152,7 +152,7 @@ async def not_null_while_lagging(merging: Merging, types: dict[str, str]) -> Non
         await merging.check(generation)
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 async def test_columns_without_default_that_a_shard_lacks(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:

@@ -222,7 +222,9 @@ def changes(chance: random.Random, columns: list[str]) -> str:
 
 
 @pytest.mark.also_tidb
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 async def test_random_changes_are_remembered_as_they_are(learner: Learner, seed: int) -> None:
     create(learner, PLAIN)
     chance = random.Random(seed)

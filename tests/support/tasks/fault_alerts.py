@@ -32,12 +32,6 @@ from tests.support.tasks.processes import STARTED
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "config" / "examples" / "merge-two-sources.yaml"
 PASSWORDS = {"SHARD_PASSWORD": "one", "TARGET_PASSWORD": "two"}
-NOT_MADE = {
-    "spark.executors": "executors without the task's packages: only beside a cluster of this kind",
-    "spark.failing": "Spark that fails twice at the same rows: a defect of the program",
-    "task.unexpected": "an error that no part of the program expects: a defect of it",
-}
-"""The faults that no test with the mark makes on real servers, with the reasons."""
 
 
 class _OneFault(TaskSupervisor):
@@ -92,6 +86,8 @@ def faults_alert(*events: str) -> Iterator[None]:
     """In this block these faults occur, and each raises its metric and its alert."""
     made: dict[str, FatalError] = {}
     initialise, before = FatalError.__init__, len(STARTED)
+    # Some serve all tests of a module.
+    alive = {task: len(task.events()) for task in STARTED if task.process.poll() is None}
 
     def recorded(error: FatalError, event: str, *args: Any, **more: Any) -> None:
         initialise(error, event, *args, **more)
@@ -99,7 +95,8 @@ def faults_alert(*events: str) -> Iterator[None]:
 
     with mock.patch.object(FatalError, "__init__", recorded):
         yield
-    logged = {record["event"] for task in STARTED[before:] for record in task.events()}
+    tasks = (*alive, *STARTED[before:])
+    logged = {record["event"] for task in tasks for record in task.events()[alive.get(task, 0) :]}
     missing = set(events) - made.keys() - logged
     assert not missing, f"the mark `remedy` names them, and the test does not make them: {missing}"
     for event in made.keys() & set(events):

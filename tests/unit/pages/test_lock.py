@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import metadata
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 from scripts.runtime_lock import runtime_lock
 
@@ -32,6 +35,16 @@ def test_all_that_is_asked_for_is_in_it() -> None:
     ]
     names = {re.split(r"[^A-Za-z0-9_-]", line)[0].lower().replace("_", "-") for line in wanted}
     assert names - {name.lower().replace("_", "-") for name, *_ in PINNED} == set()
+
+
+def test_all_of_it_installs_on_debian_12() -> None:
+    """Which the pages name, and whose Python is 3.11.2."""
+    refused = {
+        name
+        for name, *_ in PINNED
+        if "3.11.2" not in SpecifierSet(str(metadata(name).json.get("requires_python", "")))
+    }
+    assert refused == set()
 
 
 def test_pip_is_told_to_look_at_them() -> None:
