@@ -31,8 +31,13 @@ def table(columns: tuple[Definition, ...], unique: bool = False) -> Table:
         keys.append(UniqueKey("u", ("b",), nullable=True))
         lines.append("  UNIQUE KEY `u` (`b`)")
     found = tuple(
-        Column(n, kind, *(("ascii", "ascii_bin") if "char" in kind else ("", "")))
-        for n, kind, _ in columns
+        Column(
+            n,
+            kind,
+            *(("ascii", "ascii_bin") if "char" in kind else ("", "")),
+            nullable="NOT NULL" not in default,
+        )
+        for n, kind, default in columns
     )
     text = "CREATE TABLE `t` (\n" + ",\n".join(lines) + "\n)"
     return Table("d", "t", (Column("id", "int", nullable=False), *found), tuple(keys), text)

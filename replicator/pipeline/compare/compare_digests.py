@@ -112,7 +112,10 @@ class DigestComparer:
         assert self._changing is not None, "nothing was read"
         left = self._changing
         if not settled and self._stayed is not None:
-            left = self._keep(left.unionByName(self._stayed))
+            # As RDDs: both frames are of the same reading, and Spark 4.3 fails to give one of them
+            # other attributes for a UNION.
+            rows = left.rdd.union(self._stayed.rdd)
+            left = self._keep(self._session.createDataFrame(rows, left.schema, verifySchema=False))
         self._former = left
 
     def keys(self) -> tuple[bytes, ...]:

@@ -125,7 +125,7 @@ class TargetState(Generic[Name]):
 
     def joined(self) -> Shape | None:
         """The join of the members' taken structures; None where none is known."""
-        return joined(self.members.values())
+        return joined(self.members.values(), self.fills)
 
     def takeable(self, change: Change[Name]) -> bool:
         """Whether an open statement can be taken by now."""
@@ -171,7 +171,7 @@ def _unfit(
     """The answers by which values would be converted that a server may change without a word, each
     with the reason."""
     others = [standing for name, standing in state.members.items() if name != change.member]
-    target = joined(others)
+    target = joined(others, state.fills)
     found: dict[Action, str] = {}
     for name in sorted(columns):
         own = change.after.column(name) if change.after is not None else None
@@ -225,7 +225,7 @@ def standing_at_start(state: TargetState[Name], structure: Table | None) -> Stan
     standing = Standing(structure)
     while True:
         try:
-            joined([*state.members.values(), standing])
+            joined([*state.members.values(), standing], state.fills)
         except NoJoinError as error:
             if error.column in standing.ceded:
                 return standing
@@ -260,12 +260,12 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         for name, s in others.items()
         if s.open is not None and not s.open.granted and s.open.text == change.text
     )
-    before = joined([*others.values(), former])
+    before = joined([*others.values(), former], state.fills)
     objections = _Objections(change.action)
     if len(same) == len(others) and not _comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
         behind = {name: _behind(others[name]) for name in same}
-        standing, together = _beside(behind, Standing(change.after), objections)
+        standing, together = _beside(state.fills, behind, Standing(change.after), objections)
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
@@ -299,7 +299,7 @@ def _judged(
     if change.before is not None:
         rounded |= narrowed(change.before, change.after, strict=change.strict)
     own_standing = Standing(change.after, stale, rounded, kept)
-    standing, together = _beside(others, own_standing, objections)
+    standing, together = _beside(state.fills, others, own_standing, objections)
     rounded = still_rounded(standing.taken, standing.rounded, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
@@ -335,7 +335,10 @@ def _without_key(columns: Iterable[str]) -> _OpenError:
 
 
 def _beside(
-    others: Mapping[Name, Standing], standing: Standing, objections: _Objections
+    fills: Mapping[str, Fill],
+    others: Mapping[Name, Standing],
+    standing: Standing,
+    objections: _Objections,
 ) -> tuple[Standing, Shape]:
     """The member's standing and the join with the others, with the exceptions by the operator."""
     rest = list(others.values())
@@ -348,7 +351,7 @@ def _beside(
         elif objections.action is Action.SKIP:
             standing = replace(standing, ceded=standing.ceded | ceding)
         try:
-            together = _join([*rest, standing])
+            together = _join([*rest, standing], fills)
         except _OpenError as error:
             objections.look(error)
             if error.columns <= ceding:
@@ -358,9 +361,9 @@ def _beside(
             return standing, together
 
 
-def _join(standings: Iterable[Standing]) -> Shape:
+def _join(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape:
     try:
-        found = joined(standings)
+        found = joined(standings, fills)
     except NoJoinError as error:
         raise _OpenError(Objection.TYPE, str(error), [error.column]) from error
     assert found is not None

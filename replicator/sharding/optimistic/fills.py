@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import value_clause, value_text
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, labels_of
 
 NOT_CONSTANT = "?"
 """The fill of a column whose default differs at each execution or for each row."""
@@ -31,6 +31,11 @@ class Fill:
     def constant(self) -> bool:
         """Whether all rows get the same."""
         return self.sql != NOT_CONSTANT
+
+    @property
+    def null(self) -> bool:
+        """Whether it is NULL."""
+        return self.sql == "NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,7 @@ def fill_of(table: Table, column: Column) -> Fill:
         return _NOTHING
     clause = value_clause(table, column.name)
     if not clause:
-        if column.nullable:
-            return _NULL
-        return (
-            Fill(column.sql_type.implicit, _plain(column.sql_type.implicit))
-            if (column.sql_type.implicit)
-            else _NOTHING
-        )
+        return _NULL if column.nullable else _implicit(column)
     tokens = tokenise(clause)[1:]
     if len(tokens) == 1 and tokens[0].keyword == "NULL":
         return _NULL
@@ -91,6 +90,17 @@ def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
         for c in target.columns
     )
     return replace(target, columns=tuple(columns))
+
+
+def _implicit(column: Column) -> Fill:
+    """The default of a NOT NULL column that has none: of an ENUM, its first label."""
+    if column.base_type == "enum":
+        label = labels_of(column)[0]
+        quoted = label.replace("\\", "\\\\").replace("'", "''")
+        sql = f"'{quoted}'" if label.isascii() else f"CONVERT('{quoted}' USING utf8mb4)"
+        return Fill(sql, label)
+    literal = column.sql_type.implicit
+    return Fill(literal, _plain(literal)) if literal else _NOTHING
 
 
 def _plain(literal: str) -> str:

@@ -131,7 +131,7 @@ class TargetHistory(Generic[Name]):
                     members[name] = _released(members[name])
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
-        self.state = TargetState(_unrounded(_unstaled(members)), fills)
+        self.state = TargetState(_unrounded(_unstaled(members), fills), fills)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
         """Record whose change the target, in its present state, has refused: the rule would give
@@ -243,11 +243,13 @@ def _unstaled(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
     return {name: replace(s, stale=s.stale & there) for name, s in members.items()}
 
 
-def _unrounded(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
+def _unrounded(
+    members: Mapping[Name, Standing], fills: Mapping[str, Fill]
+) -> Mapping[Name, Standing]:
     """Without rounded columns that no member has wider any more: the target has rounded them."""
     if not any(standing.rounded for standing in members.values()):
         return members
-    shape = joined(members.values())
+    shape = joined(members.values(), fills)
     if shape is None:
         return members
     return {

@@ -105,9 +105,13 @@ def shape_of(table: Table) -> Shape:
     return Shape(columns, primary, unique - {primary}, indexes, checks)
 
 
-def join(shapes: Sequence[Shape]) -> Shape:
-    """The least shape that takes the rows of all of these. Raises NoJoinError."""
-    primary = _primary(shapes)
+def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:
+    """The least shape that takes the rows of all of these. Raises NoJoinError.
+
+    ``without_values``: columns that are NULL in rows of shapes that lack them.
+    """
+    empty = {name for name in without_values if any(name not in s.columns for s in shapes)}
+    primary = _primary(shapes, empty)
     unique = _unique(shapes, primary)
     keys = unique | ({primary} if primary is not None else set())
     columns: dict[str, ShapeColumn] = {}
@@ -115,6 +119,8 @@ def join(shapes: Sequence[Shape]) -> Shape:
         having = [shape for shape in shapes if name in shape.columns]
         compared = [s.columns[name].column for s in having if _tells_apart(s, name, keys)]
         columns[name] = _joined(name, [s.columns[name] for s in having], compared)
+        if name in empty and not columns[name].column.generated:
+            columns[name] = ShapeColumn(replace(columns[name].column, nullable=True))
     indexes = frozenset.intersection(*(shape.indexes for shape in shapes))
     checks = {check for shape in shapes for check in shape.checks}
     kept = frozenset(check for check in checks if all(_keeps(s, check, shapes) for s in shapes))
@@ -189,14 +195,14 @@ def described(column: Column) -> str:
     return f"{column.type}{text}"
 
 
-def _primary(shapes: Sequence[Shape]) -> Key | None:
+def _primary(shapes: Sequence[Shape], empty: Collection[str]) -> Key | None:
     found: set[str] = set()
     for shape in shapes:
         if shape.primary is None:
             return None
         found |= shape.primary
     nullable = any(
-        name in shape.columns and shape.columns[name].column.nullable
+        name in empty or (name in shape.columns and shape.columns[name].column.nullable)
         for shape in shapes
         for name in found
     )

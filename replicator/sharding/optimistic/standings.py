@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn, join, shape_of
 from replicator.watermark import Place
 
@@ -80,12 +81,13 @@ class Objection(StrEnum):
     """The target has refused the change."""
 
 
-def joined(standings: Iterable[Standing]) -> Shape | None:
-    """The join of taken structures; None where none is known. Raises NoJoinError."""
-    return _joined(with_holders([*standings]))
+def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:
+    """The join of taken structures; None where none is known. ``fills``: those of the target's
+    columns. Raises NoJoinError."""
+    return _joined(with_holders([*standings]), fills)
 
 
-def _joined(standings: Iterable[Standing]) -> Shape | None:
+def _joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:
     shapes: dict[object, Shape] = {}
     for standing in standings:
         if standing.taken is None:
@@ -95,7 +97,8 @@ def _joined(standings: Iterable[Standing]) -> Shape | None:
             columns = {n: c for n, c in shape.columns.items() if n not in standing.ceded}
             shape = replace(shape, columns=columns)
         shapes[shape.sense] = shape
-    return join([shapes[sense] for sense in sorted(shapes, key=repr)]) if shapes else None
+    found = [shapes[sense] for sense in sorted(shapes, key=repr)]
+    return join(found, {name for name, fill in fills.items() if fill.null}) if shapes else None
 
 
 def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
@@ -118,7 +121,7 @@ def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
             taken_back = [*found]
             taken_back[number] = replace(found[number], ceded=found[number].ceded - {name})
             with suppress(NoJoinError):
-                _joined(taken_back)
+                _joined(taken_back, {})
                 found = taken_back
     return found
 

@@ -222,11 +222,12 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
 def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
     spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
 ) -> None:
-    shards.change()
     settings = spark_cluster.settings()
     for name in ("spark.authenticate", "spark.authenticate.secret"):
         del settings["conf"][name]
-    path = write_task(tmp_path, shards.task(spark=settings))
+    values = shards.task(spark=settings)
+    path = write_task(tmp_path, values)
+    shards.change()
     with task_process(path, tmp_path) as task:
         error = task.until_state(shards.database, "paused").error
         assert error is not None
@@ -235,7 +236,7 @@ def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
         assert any("spark.authenticate.secret" in text for text in error.remedies)
         assert any("`replicator run`" in text for text in error.remedies)
         stop(task, shards.database, code=1)
-    path = write_task(tmp_path, shards.task(spark=spark_cluster.settings()))
+    path = write_task(tmp_path, values | {"spark": spark_cluster.settings()})
     with task_process(path, tmp_path) as task:
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()

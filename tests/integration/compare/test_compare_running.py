@@ -139,3 +139,18 @@ async def test_rows_behind_a_lock_are_held(
         await settles(lambda: len(merging.on(merging.target, "SELECT id FROM x")), 4)
         result = await compared(merging, spark)
         assert (result.held, result.differing, result.incomplete) == (0, 0, False), result
+
+
+async def test_rows_without_a_key_that_wait_for_a_lock(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer
+) -> None:
+    """They differ each time they are read."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(id INT, v INT)", shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (2, 2)")
+        merging.do("ALTER TABLE x_1 ADD w INT", "INSERT INTO x_1 VALUES (3, 3, 3)")
+        await merging.caught_up(generation)
+        result = await compared(merging, spark)
+        assert (result.held, result.differing, result.unsettled) == (1, 0, 0), result

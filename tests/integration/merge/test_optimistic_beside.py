@@ -144,3 +144,24 @@ async def test_statements_given_instead_resolve_an_open_one(
         await merging.check(generation)
         assert generation.running is not None
         assert not generation.running.coordination.open_locks()
+
+
+async def test_what_new_rows_have_in_columns_that_their_shard_lacks(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    """The first label of an ENUM, whatever the target's default is by now; NULL, although the other
+    shards have no NULL."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
+    both = [(f"ALTER TABLE {t} ADD e ENUM('it''s','b') NOT NULL", f"ALTER TABLE {t} ALTER e"
+             " SET DEFAULT 'b', MODIFY v INT NOT NULL") for t in ("x_1", "x_2")]  # fmt: skip
+    async with merging.running() as generation:
+        merging.do(*both[0], "INSERT INTO x_2 VALUES (2, 2)")
+        await merging.caught_up(generation)
+        merging.do(*both[1], "ALTER TABLE x_1 DROP v", "INSERT INTO x_1 VALUES (1, 'b')")
+        await merging.caught_up(generation)
+        there = merging.on(merging.target, "SELECT id, v, e FROM x ORDER BY id")
+        assert there == ((1, None, "b"), (2, 2, "it's"))
+        merging.do("ALTER TABLE x_2 DROP v")
+        await merging.check(generation)

@@ -91,6 +91,21 @@ def test_a_dropped_column_is_stale_until_the_others_drop_it() -> None:
     assert found.state.members["A"].stale == frozenset()
 
 
+def test_a_column_stays_nullable_while_rows_without_it_are_null() -> None:
+    found = history_of("A", "B", "C")
+    for member in "ABC":
+        bring(found, member, (B, ("c", "int", " DEFAULT NULL")), added="c")
+    bring(found, "A", (B,), dropped="c")
+    for member in "BC":
+        full = (B, ("c", "int", " NOT NULL"))
+        assert not bring(found, member, full, converted="c").step
+    joined = found.state.joined()
+    assert joined is not None
+    assert joined.columns["c"].column.nullable
+    assert not bring(found, "B", (B,), dropped="c").step
+    assert bring(found, "C", (B,), dropped="c").step
+
+
 def test_the_target_is_never_narrower_than_a_shard() -> None:
     found = history_of("A", "B")
     wide = bring(found, "B", (("b", "bigint", ""),), converted="b")
