@@ -87,11 +87,12 @@ class FaultAnswers:
     def _unread(self, arguments: Mapping[str, Any]) -> UnreadRows | None:
         """The rows that something is blocked by, of the shard that is named, if one is."""
         source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
-        found = [
-            block.about
+        # The rows that block the only target block the task as well.
+        found = {
+            (block.about.member, block.about.at): block.about
             for block in self._blocks()
             if isinstance(block.about, UnreadRows)
             and source in ("", block.about.member.source)
             and table in ("", str(block.about.member.name))
-        ]
-        return found[0] if len(found) == 1 else None
+        }
+        return next(iter(found.values())) if len(found) == 1 else None

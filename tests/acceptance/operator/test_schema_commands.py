@@ -126,7 +126,7 @@ def test_rows_are_read_by_the_structure_that_the_operator_tells(told: Told) -> N
     else:
         assert told.task.cli("resume", told.db).returncode == 0
     told.equal("id, a, b")
-    assert told.refused("--table", f"{told.db}.t1", "--from-source").endswith("pause it first")
+    assert "pause it first" in told.refused("--table", f"{told.db}.t1", "--from-source")
 
     # A change that the binlog does not have: rows before it are read as they were written.
     told.target.execute(f"ALTER TABLE {told.db}.t ADD c INT")
