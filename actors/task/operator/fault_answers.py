@@ -70,10 +70,14 @@ class FaultAnswers:
         try:
             if arguments.get("action") == "list":
                 return await structure_commands.list_structures(
-                    self._task, self._lease, registry, self._unread(arguments), arguments
+                    self._task,
+                    self._lease,
+                    registry,
+                    unread_rows(self._blocks(), arguments),
+                    arguments,
                 )
             async with self._still:
-                unread = self._unread(arguments)
+                unread = unread_rows(self._blocks(), arguments)
                 if self._state() != "paused" and unread is None:
                     return Reply(ok=False, error=f"the task is {self._state()}: pause it first")
                 return await structure_commands.declare_structure(
@@ -84,15 +88,19 @@ class FaultAnswers:
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
 
-    def _unread(self, arguments: Mapping[str, Any]) -> UnreadRows | None:
-        """The rows that something is blocked by, of the shard that is named, if one is."""
-        source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
-        # The rows that block the only target block the task as well.
-        found = {
-            (block.about.member, block.about.at): block.about
-            for block in self._blocks()
-            if isinstance(block.about, UnreadRows)
-            and source in ("", block.about.member.source)
-            and table in ("", str(block.about.member.name))
-        }
-        return next(iter(found.values())) if len(found) == 1 else None
+
+def unread_rows(blocks: Collection[Block], arguments: Mapping[str, Any]) -> UnreadRows | None:
+    """The rows that something is blocked by, of the shard that is named, if one is.
+
+    ``arguments``: ``source`` and ``table``, empty for any. None where there are rows of several.
+    """
+    source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
+    # The rows that block the only target block the task as well.
+    found = {
+        (block.about.member, block.about.at): block.about
+        for block in blocks
+        if isinstance(block.about, UnreadRows)
+        and source in ("", block.about.member.source)
+        and table in ("", str(block.about.member.name))
+    }
+    return next(iter(found.values())) if len(found) == 1 else None

@@ -6,9 +6,11 @@ import shlex
 
 import pytest
 
-from actors.faults import FatalError, Parts, of_source, of_target
+from actors.faults import FatalError, Parts, UnreadRows, of_source, of_target
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, resume_command
-from replicator.mysql.names import TableName
+from actors.task.operator.fault_answers import unread_rows
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.mysql.names import Member, TableName
 from replicator.status import now
 
 X, DOTTED, BASE = TableName("m", "x"), TableName("m", "a.b"), TableName("m.a", "b")
@@ -83,3 +85,17 @@ def test_remedies_name_the_command_that_lets_the_part_go_on() -> None:
     typed = shlex.split(way.split("mend it, then ")[1].removeprefix("`").rpartition("`")[0])
     assert typed == ["replicator", "resume", "my orders", "--target", "m.`a.b`"]
     assert resume_command("t", None) == "replicator resume t"
+
+
+def test_rows_that_block_the_only_target_and_so_the_task_are_one_cause() -> None:
+    optional = OptionalMetadata(names=None, unsigned=None, collations=None, labels=None)
+    table_map = TableMap("s", "t", (3,), (0,), (False,), optional)
+    rows, others = (
+        UnreadRows(Member("a", TableName("s", name)), 7, table_map) for name in ("t1", "t2")
+    )
+    blocks = [Block(now(), about=rows), Block(now(), about=rows)]
+    assert unread_rows(blocks, {}) == rows
+    assert unread_rows(blocks, {"source": "a", "table": "s.t1"}) == rows
+    assert unread_rows(blocks, {"source": "b"}) is None
+    assert unread_rows([*blocks, Block(now(), about=others)], {}) is None
+    assert unread_rows([*blocks, Block(now(), about=others)], {"table": "s.t2"}) == others
