@@ -67,21 +67,16 @@ def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
     NULL and gets a default, with ON it is as any other column (MySQL's manual, "Server System
     Variables"). Rows that are there get the one or the other value.
     """
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return ()
     found = []
-    for action in alter_actions(statement):
-        if action[0].keyword not in DEFINING:
-            continue
-        for name, definition in of_action(action):
-            words = [token.keyword for token in outside_brackets(definition)]
-            nullable = any(
-                word == "NULL" and words[place - 1 : place] != ["NOT"]
-                for place, word in enumerate(words)
-            )
-            open_type = words[:1] == ["TIMESTAMP"] and _DECIDED.isdisjoint(words)
-            if open_type and not nullable and name.keyword not in _KEYS:
-                found.append(name.name)
+    for _, name, definition in _defined(statement):
+        words = [token.keyword for token in outside_brackets(definition)]
+        nullable = any(
+            word == "NULL" and words[place - 1 : place] != ["NOT"]
+            for place, word in enumerate(words)
+        )
+        open_type = words[:1] == ["TIMESTAMP"] and _DECIDED.isdisjoint(words)
+        if open_type and not nullable and name.keyword not in _KEYS:
+            found.append(name.name)
     return tuple(found)
 
 
@@ -105,19 +100,26 @@ def defined_times(statement: ParsedStatement) -> tuple[DefinedTime, ...]:
     A server truncates or rounds them ("Fractional Seconds in Time Values" of MySQL's manual,
     "Microseconds in MariaDB").
     """
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return ()
     found = []
-    for action in alter_actions(statement):
-        if action[0].keyword not in DEFINING:
-            continue
-        for name, definition in of_action(action):
-            if definition and definition[0].keyword in _FRACTIONS:
-                number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
-                digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
-                given = _digits_given(definition)
-                found.append(DefinedTime(_existing(action, name), name.name, digits, given))
+    for action, name, definition in _defined(statement):
+        if definition and definition[0].keyword in _FRACTIONS:
+            number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
+            digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
+            given = _digits_given(definition)
+            found.append(DefinedTime(_existing(action, name), name.name, digits, given))
     return tuple(found)
+
+
+def _defined(
+    statement: ParsedStatement,
+) -> Iterator[tuple[Sequence[Token], Token, Sequence[Token]]]:
+    """The columns that an ALTER TABLE adds or defines anew: the action, the name, what follows."""
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return
+    for action in alter_actions(statement):
+        if action[0].keyword in DEFINING:
+            for name, definition in of_action(action):
+                yield action, name, definition
 
 
 _FRACTIONS = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
