@@ -173,7 +173,9 @@ async def test_rows_of_a_narrower_shard_get_their_fill_and_keep_the_rest(
         with anyio.fail_after(PATIENCE):
             while not (told := [*estate.running.coordination.differences().values()]):
                 await anyio.sleep(LOOK_SECONDS)
-        assert [*told[0].members.values()] == [("lacks column c (its new rows get 7)",)]
+        [[lack]] = told[0].members.values()
+        # TiDB shows the default in quotes.
+        assert lack.replace("'", "") == "lacks column c (its new rows get 7)"
         estate.ddl("B1", "ADD c INT NOT NULL DEFAULT 7", "ALTER c SET DEFAULT 8")
         await flows(estate, "B1", "{}, 3, DEFAULT")
         await estate.settled()
