@@ -13,12 +13,10 @@ from itertools import pairwise
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
+from replicator.schema.effects.expression_forms import expression_form
 from replicator.schema.structure.structure import Column, Table
 
 _BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
-_ARITHMETIC = frozenset("+-*/")
-_ADDED = frozenset({"0", "1"})
-"""Numbers that servers also write for NOT, TRUE and FALSE."""
 _ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
 
 
@@ -154,35 +152,31 @@ def _text(token: Token) -> str:
 
 
 def other_formula(shard: Table, target: Table, column: str) -> str | None:
-    """How a column that both compute is certainly not computed alike; None where it may be.
-
-    Servers write one formula in several ways: with more brackets, a text with its charset, other
-    names of functions, NOT as a comparison with 0. So what is compared is the columns, the numbers
-    and texts in it, and the signs of arithmetic.
-    """
-    ours, theirs = (_atoms(_clause(table, column), table) for table in (shard, target))
-    if ours == theirs:
+    """How a column that both compute is not computed alike, whichever servers wrote it; or None."""
+    if formula_form(shard, column) == formula_form(target, column):
         return None
     mine, its = value_clause(shard, column), value_clause(target, column)
     return f"{column} is {mine} in the shard and {its} in the target"
 
 
-def formula_atoms(table: Table, column: str) -> str:
-    """What a formula is compared by where servers write it in several ways: see `other_formula`."""
-    return " ".join(_atoms(_clause(table, column), table))
+def formula_form(table: Table, column: str) -> str:
+    """What the formula of a column is compared by where several servers write it."""
+    words = formula(table, column)
+    return expression_form(table.create_sql[words[0].start : words[-1].end]) if words else ""
+
+
+def formula(table: Table, column: str) -> Sequence[Token]:
+    """The words of a generated column's formula, with its brackets; empty for other columns."""
+    clause = _clause(table, column)
+    begin = next((n for n, token in enumerate(clause) if token.keyword == "AS"), len(clause)) + 1
+    depth = 0
+    for place in range(begin, len(clause)):
+        depth += (clause[place].text == "(") - (clause[place].text == ")")
+        if depth == 0:
+            return clause[begin : place + 1]
+    return ()
 
 
 def value_text(table: Table, column: str) -> str:
     """The default or the formula of a column in one way of writing; empty where there is none."""
     return _values(table, column)
-
-
-def _atoms(clause: Sequence[Token], table: Table) -> list[str]:
-    names = {folded(column.name) for column in table.columns}
-    used = {folded(token.name) for token in clause if token.kind is TokenKind.QUOTED}
-    written = (
-        token.text
-        for token in clause
-        if token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _ARITHMETIC
-    )
-    return [*sorted(used & names), *sorted(text for text in written if text not in _ADDED)]
