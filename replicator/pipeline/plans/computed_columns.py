@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from replicator.mysql.names import TableName, folded, quote
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.effects.column_values import value_columns
+from replicator.schema.effects.column_values import other_formula, value_columns
 from replicator.schema.effects.formula_inputs import session_dependence, tells_apart
 from replicator.schema.structure.column_rules import RuleMisfit
 from replicator.schema.structure.structure import Column, Table
@@ -43,6 +43,14 @@ def _other_inputs(
     member: Table, target: Table, column: Column, rules: MemberColumns
 ) -> Iterator[RuleMisfit]:
     """What keeps a column that both compute from coming to the same."""
+    masked = None if rules.mapped is None else OWN_VALUE
+    formulas = other_formula(member, target, column.name, unmasked=masked)
+    if formulas is not None:
+        yield RuleMisfit(
+            f"the shard and the target compute {quote(column.name)} otherwise: {formulas}",
+            f"{_plain(target, column)} (it takes the values that the shards compute then)",
+        )
+        return
     for name in ruled_inputs(target, column.name, rules):
         yield RuleMisfit(
             f"the target computes {quote(column.name)} from {quote(name)}, which holds other values"

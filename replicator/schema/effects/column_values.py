@@ -5,6 +5,7 @@ Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wro
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -151,18 +152,32 @@ def _text(token: Token) -> str:
     return token.keyword or token.text
 
 
-def other_formula(shard: Table, target: Table, column: str) -> str | None:
-    """How a column that both compute is not computed alike, whichever servers wrote it; or None."""
-    if formula_form(shard, column) == formula_form(target, column):
+def other_formula(
+    shard: Table, target: Table, column: str, *, unmasked: int | None = None
+) -> str | None:
+    """How a column that both compute is not computed alike, whichever servers wrote it; or None.
+
+    With ``unmasked``, the target may use only these bits of a column (`` `a` & 255``).
+    """
+    ours = formula_form(shard, column)
+    if ours == formula_form(target, column):
+        return None
+    if unmasked is not None and ours == formula_form(target, column, unmasked=unmasked):
         return None
     mine, its = value_clause(shard, column), value_clause(target, column)
     return f"{column} is {mine} in the shard and {its} in the target"
 
 
-def formula_form(table: Table, column: str) -> str:
-    """What the formula of a column is compared by where several servers write it."""
+def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> str:
+    """What the formula of a column is compared by where several servers write it; ``unmasked``:
+    without the mask of these bits."""
     words = formula(table, column)
-    return expression_form(table.create_sql[words[0].start : words[-1].end]) if words else ""
+    if not words:
+        return ""
+    text = table.create_sql[words[0].start : words[-1].end]
+    if unmasked is not None:
+        text = re.sub(rf"(?<=`) & {unmasked}\b", "", text)
+    return expression_form(text)
 
 
 def formula(table: Table, column: str) -> Sequence[Token]:

@@ -7,6 +7,7 @@ names of functions (``ucase`` for UPPER in MariaDB, ``upper`` in MySQL, as it wa
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -15,13 +16,15 @@ from replicator.mysql.names import folded
 
 _INTRODUCERS = frozenset({"_UTF8MB4", "_UTF8MB3", "_UTF8"})
 """Charsets of texts, as servers add them to a text in the charset of the session."""
+_NAMED_CHARSET = re.compile(r"(?<=[rR)]) charset utf8(?:mb[34])?(?=\))", re.IGNORECASE)
+"""That of a CAST to a text, which MySQL and MariaDB add."""
 _OPPOSITE = {"eq": "neq", "lt": "gte", "gt": "lte", "and": "or"}
 _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _TRUTH = {"eq": False, "neq": True}
 """What a comparison with 0 is of the value that is compared: a negation, or nothing."""
 _SAME = {"day": "dayofmonth"}
 _CASTS = {"tsordstodate": "date", "time": "time"}
-_ADDING = {"dateadd": "add", "datesub": "sub"}
+_ADDING = {"dateadd": "add", "datesub": "sub", "timestampadd": "add"}
 
 Form = list[Any]
 """A node: its kind, and its parts in order as pairs of name and form."""
@@ -51,7 +54,7 @@ def expression_tree(expression: str) -> Form:
 
 def _words(expression: str) -> list[str]:
     """The words of an expression, without the charsets of texts."""
-    tokens = tokenise(expression)
+    tokens = tokenise(_NAMED_CHARSET.sub("", expression))
     found = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -110,10 +113,14 @@ def _one_way(form: Form) -> Any:
     if kind in _CASTS and parts.keys() == {"this"}:
         return ["cast", ("this", this), ("to", _CASTS[kind])]
     if kind in _ADDING:
+        if isinstance(other, list) and other[0] == "number":
+            other = _text(other[1])
         interval = ["interval", ("this", other), ("unit", parts.get("unit", "DAY"))]
         return [_ADDING[kind], ("expression", interval), ("this", this)]
     if kind == "datediff" and "date_part_boundary" in parts:
         return ["sub", ("expression", _days(other)), ("this", _days(this))]
+    if kind == "round" and parts.get("decimals") == _number("0"):
+        return [kind, ("this", this)]
     if kind == "jsonvalue" and parts.get("returning") == "char(512)":
         return [part for part in form if part[0] != "returning"]
     if kind == "anonymous":
@@ -155,7 +162,8 @@ def _type(datatype: Any) -> str:
     """The type of a CAST; every text is in the charset of the session, unless it is bytes."""
     name = str(datatype.sql("mysql")).lower()
     if str(datatype.this).endswith("CHARACTER_SET"):
-        return "binary" if "binary" in name else "char"
+        charset = name.split()[-1]
+        return "char" if charset.startswith("utf8") else charset
     return name
 
 

@@ -37,6 +37,9 @@ from replicator.schema.effects.expression_forms import expression_form
         ("(to_days(`d`) - to_days(`e`))", "datediff(`d`, `e`)"),
         ("(`d` - interval `a` hour)", "date_sub(`d`, interval `a` hour)"),
         ("cast(`a` as char charset utf8mb4)", "cast(`a` as char)"),
+        ("cast(`a` as char(5) charset utf8mb4)", "cast(`a` as char(5))"),
+        ("round(`f`,0)", "round(`f`)"),
+        ("(`d` + interval 5 minute)", "timestampadd(minute, 5, `d`)"),
         ("cast(`s` as char charset binary)", "cast(`s` as binary)", "binary `s`"),
         ("convert(`s` using latin1)", "convert(`s` using 'latin1')"),
         ("json_extract(`j`,_utf8mb4'$.a')", "json_extract(`j`,'$.a')"),
@@ -69,7 +72,8 @@ def test_what_means_something_else_has_another_form() -> None:
         *("minute(`d`)", "greatest(`a`,`b`)", "least(`a`,`b`)", "`a`", "(not `a`)"),
         *("(`a` is null)", "(`a` is not null)", "(`s` like 'x')", "(`s` not like 'x')"),
         *("trim(leading 'x' from `s`)", "trim(trailing 'x' from `s`)", "concat(`s`,'X')"),
-        *("concat(`s`,'x')", "(`a` ~~ b ((", "(`a` ~~ c (("),
+        *("cast(`a` as char(5))", "cast(`a` as char charset utf8mb4)", "round(`f`,1)"),
+        *("cast(`a` as char charset latin1)", "concat(`s`,'x')", "(`a` ~~ b ((", "(`a` ~~ c (("),
     )
     for one, other in combinations(texts, 2):
         assert expression_form(one) != expression_form(other), (one, other)
