@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import structlog
+from attrs import define, field
 
 from actors.backoff import until_done
 from actors.faults import DdlEvent, FatalError, of_target
@@ -67,29 +68,21 @@ class StatementRules(Protocol):
         """Record that the decided statement is on the target."""
 
 
+@define(eq=False)
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        executor: DdlExecutor,
-        learner: SchemaTracker,
-        rules: StatementRules,
-        others: Others,
-        show_values: bool,
-    ) -> None:
-        self._registry = registry
-        self._executor = executor
-        self._learner = learner
-        self._others = others
-        self._show_values = show_values
-        self.under_way: set[TableName] = set()
-        """The targets of which a statement is being executed."""
-        self.waiting: dict[TableName, str] = {}
-        """By target, why a statement can't be executed now."""
-        self.rules = rules
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _executor: DdlExecutor
+    _learner: SchemaTracker
+    rules: StatementRules
+    _others: Others
+    _show_values: bool
+    under_way: set[TableName] = field(factory=set, init=False)
+    """The targets of which a statement is being executed."""
+    waiting: dict[TableName, str] = field(factory=dict, init=False)
+    """By target, why a statement can't be executed now."""
 
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if

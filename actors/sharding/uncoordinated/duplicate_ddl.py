@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import structlog
+from attrs import define
 
 from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
@@ -55,21 +56,15 @@ from replicator.sharding.uncoordinated.change_history import (
 _LOOKED_AT = (EffectKind.ALTER, EffectKind.CREATE, EffectKind.MOVE_IN)
 
 
+@define(eq=False)
 class DuplicateDdl:
     """Says of each event whether it is to be executed on its target."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        executor: DdlExecutor,
-        histories: ChangeHistories,
-        columns: ColumnsOf,
-    ) -> None:
-        self._columns = columns
-        self._registry = registry
-        self._executor = executor
-        self._histories = histories
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _executor: DdlExecutor
+    _histories: ChangeHistories
+    _columns: ColumnsOf
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
