@@ -43,4 +43,3 @@ def test_the_oldest_keys_are_skipped_also_when_they_are_old_enough() -> None:
     backlog.add(keys(4, 3))
     assert (backlog.waiting_count, backlog.skipped) == (8, 8)
     assert [one.since for one in backlog.take(9.0, 100)] == [3, 2]
-
