@@ -10,7 +10,7 @@ import structlog
 from attrs import define, field
 
 from actors.backoff import until_done
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import SKIP, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
@@ -202,11 +202,7 @@ class DdlRunner:
             " run`. `replicator resume` does not read the task file again",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
-            about=DdlEvent(
-                ddl.member.source,
-                statement.position,
-                tuple(action.value for action in OverrideAction),
-            ),
+            about=DdlEvent(ddl.member.source, statement.position, tuple(OverrideAction)),
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
@@ -297,7 +293,7 @@ def _mended(error: DdlRefusedError) -> str:
 
 
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
-    actions = tuple(action.value for action in OverrideAction)
+    actions = tuple(OverrideAction)
     return DdlEvent(ddl.member.source, statement.position, actions)
 
 
@@ -343,11 +339,7 @@ def _computed_fault(
         " last shard has made the change",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
-        about=DdlEvent(
-            ddl.member.source,
-            statement.position,
-            (OverrideAction.SKIP.value,),
-        ),
+        about=DdlEvent(ddl.member.source, statement.position, SKIP),
     )
 
 
@@ -372,11 +364,7 @@ def nondeterministic_defaults_fault(
         " column",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        about=DdlEvent(
-            member.source,
-            statement.position,
-            tuple(action.value for action in OverrideAction),
-        ),
+        about=DdlEvent(member.source, statement.position, tuple(OverrideAction)),
     )
 
 
@@ -396,11 +384,7 @@ def other_values_fault(
         " formula in the shard, or leave the column out of the target",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        about=DdlEvent(
-            member.source,
-            statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-        ),
+        about=DdlEvent(member.source, statement.position, SKIP_OR_REPLACE),
     )
 
 

@@ -11,7 +11,15 @@ from dataclasses import replace
 import structlog
 from attrs import define
 
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import (
+    COPY_AGAIN,
+    MOVED_ROWS,
+    SKIP,
+    SKIP_OR_REPLACE,
+    DdlEvent,
+    FatalError,
+    of_target,
+)
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     ChangeContext,
@@ -35,7 +43,6 @@ from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
@@ -125,9 +132,7 @@ class DuplicateDdl:
                     COPY_AGAIN,
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
-                    about=DdlEvent(
-                        item.source, item.statement.position, (OverrideAction.SKIP.value,)
-                    ),
+                    about=DdlEvent(item.source, item.statement.position, SKIP),
                 )
 
     async def _looked_at(
@@ -187,11 +192,7 @@ def _refuse_unlike(
             "change the target so that the new table fits, then `replicator resume`",
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
-            about=DdlEvent(
-                member.source,
-                item.statement.position,
-                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-            ),
+            about=DdlEvent(member.source, item.statement.position, SKIP_OR_REPLACE),
         ) from error
 
 
@@ -263,9 +264,5 @@ def _unclear(
         " The target then executes it for the rows of all shards",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
-        about=DdlEvent(
-            member.source,
-            item.statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-        ),
+        about=DdlEvent(member.source, item.statement.position, SKIP_OR_REPLACE),
     )
