@@ -146,6 +146,19 @@ def all_code() -> dict[str, Path]:
     return {str(path.relative_to(ROOT)): path for path in (*MODULES.values(), *beside)}
 
 
+def test_executors_need_no_attrs() -> None:
+    """What the Spark jobs import, wherever, is all that executors may load: they have no attrs."""
+    loaded: set[str] = set()
+    waiting = [module for module in MODULES if module.startswith("replicator.pipeline")]
+    while waiting:
+        module = waiting.pop()
+        if module not in loaded:
+            loaded.add(module)
+            waiting += imports(module)
+    uses = re.compile(r"^(from|import) attrs", re.MULTILINE)
+    assert {module for module in loaded if uses.search(MODULES[module].read_text())} == set()
+
+
 def test_modules_are_small() -> None:
     lengths = {name: len(path.read_text().splitlines()) for name, path in all_code().items()}
     assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
