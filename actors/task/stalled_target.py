@@ -80,12 +80,17 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
                 continue
             verb = match[1].upper() if (match := _VERBS.match(sql)) else "statement"
             if _DISK.search(waits):
-                reason = f"the server waits for free disk space ({waits}) in a {verb}"
+                reason = f"the server waits for free disk space ({waits}) in: {verb}"
                 found.append((0, Stall(reason, age)))
-            elif _WAITING.match(waits) and (sql == _COMMIT or any(name in sql for name in known)):
-                found.append((1, Stall(f"the server is in the state {waits!r} in a {verb}", age)))
-            elif sql == _COMMIT and age >= SLOW_COMMIT_SECONDS:
-                found.append((2, Stall(f"the server does not end a COMMIT (state {waits!r})", age)))
+            elif sql == _COMMIT and (_WAITING.match(waits) or age >= SLOW_COMMIT_SECONDS):
+                reason = (
+                    f"the server does not end a COMMIT, whose state is {waits!r}: its disk may be"
+                    " full, or it waits for a replica or for a lock"
+                )
+                found.append((1, Stall(reason, age)))
+            elif _WAITING.match(waits) and any(name in sql for name in known):
+                reason = f"the server does not get on with {verb}, whose state is {waits!r}"
+                found.append((2, Stall(reason, age)))
     return min(found, key=lambda one: (one[0], -one[1].seconds))[1] if found else None
 
 

@@ -99,14 +99,14 @@ def run_stalled(
     source.execute(
         f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 (id INT PRIMARY KEY, v LONGTEXT)"
     )
-    target.execute(
-        f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v LONGTEXT)"
-    )
+    target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v LONGTEXT)")
     path = write_task(folder, task_dict(db, {"a": source}, target, schema=db, target_schema=db))
     with task_process(path, folder) as task:
         task.until_logged("task.running")
         with stall:
-            source.execute(f"INSERT INTO {db}.t1 SELECT seq, REPEAT('b', 200000) FROM {db}.seq_1_to_20")
+            source.execute(
+                f"INSERT INTO {db}.t1 SELECT seq, REPEAT('b', 200000) FROM {db}.seq_1_to_20"
+            )
             check_stall(task, db, source, target, says)
         source.execute(f"ALTER TABLE {db}.t1 ADD COLUMN c INT", f"UPDATE {db}.t1 SET c = id")
         task.until_logged("target.goes-on")
