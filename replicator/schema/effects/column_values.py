@@ -21,13 +21,16 @@ _BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
 _ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
 
 
-def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | None:
+def other_values(
+    shard: Table, target: Table, columns: Iterable[str], renamed: Mapping[str, str] | None = None
+) -> str | None:
     """How a column's values for older rows differ between a shard and its target; None if not.
 
-    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
+    Looks at those of ``columns`` that both have; ``renamed``: the names that some have in the
+    target. ``shard`` is as the target's server writes it.
     """
     for name in columns:
-        own, there = shard.column(name), target.column(name)
+        own, there = shard.column(name), target.column((renamed or {}).get(name, name))
         if own is None or there is None:
             continue
         values = _values(shard, own.name), _values(target, there.name)
@@ -39,7 +42,8 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | N
             )
         else:
             continue
-        return f"{own.name} has {mine} in the shard and {theirs} in the target"
+        behind = "" if folded(own.name) == folded(there.name) else f", where it is {there.name}"
+        return f"{own.name} has {mine} in the shard and {theirs} in the target{behind}"
     return None
 
 
