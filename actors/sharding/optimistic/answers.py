@@ -61,8 +61,14 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.shapes import (
+    Shape,
+    fits,
+    joined_names,
+    shape_of,
+    without_parts,
+)
+from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -313,13 +319,13 @@ class OptimisticAnswers:
                 target=str(target),
                 statement="; ".join(entry.run)[:2000],
             )
-        if entry.refused:
+        if entry.refusal is not None:
             self._log.warning(
                 "ddl.stays-wider",
                 source=entry.member.source,
                 member=str(entry.member.name),
                 target=str(target),
-                reason=entry.refused,
+                reason=entry.refusal.reason,
             )
 
     def _strictly(self, item: DdlItem, entry: HistoryEntry[Member]) -> FatalError:
@@ -429,7 +435,10 @@ class OptimisticAnswers:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             if put.after and verdict.before and fits(shape_of(put.after), verdict.before):
-                return replace(entry_of(put.member, verdict, ()), refused=refusal)
+                parts = (verdict.after or verdict.before).parts - verdict.before.parts
+                at, context = execution.timestamp, execution.context
+                step = RefusedStep(put.member, put.at, put.sql, refusal, parts, at, context)
+                return replace(entry_of(put.member, verdict, ()), refusal=step)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
@@ -468,20 +477,30 @@ class OptimisticAnswers:
             return verdict, (item.effect.sql,)
         state = self.history(target).state
         members = [put.after, *(s.taken for s in state.members.values())]
+        assert verdict.before is not None
+        assert verdict.after is not None
         try:
-            assert verdict.before is not None
-            assert verdict.after is not None
-            actions = derived_alter(
-                verdict.before,
-                verdict.after,
-                present,
-                [table for table in members if table is not None],
-                verdict.converted,
+            run = await self._derived(
+                target, verdict.before, verdict.after, present, members, verdict.converted
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
+        return verdict, run
+
+    async def _derived(
+        self,
+        target: TableName,
+        before: Shape,
+        after: Shape,
+        present: Table,
+        members: Iterable[Table | None],
+        converted: frozenset[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError."""
+        known = [table for table in members if table is not None]
+        actions = derived_alter(before, after, present, known, converted)
         if not actions:
-            return verdict, ()
+            return ()
         # Texts of shards name the collations of their servers.
         available = await available_collations(self._target)
         actions = [with_available(action, available) for action in actions]
@@ -489,9 +508,58 @@ class OptimisticAnswers:
         tried = alter_table(target, tried_on_a_copy(actions))
         parsed = [classify(tried, default_schema=target.schema)] if tried else []
         if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
-            reason = f"the target refuses the change that would make it fit: {alter}"
-            return left_open(state, put, Objection.REFUSED, reason), ()
-        return verdict, (alter,)
+            raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
+        return (alter,)
+
+    # Steps that the target has refused.
+
+    async def step_again(self, target: TableName, step: RefusedStep[Member]) -> None:
+        """Try a refused step again, while no batch touches the target.
+
+        Raises DatabaseUnavailableError.
+        """
+        history = self.history(target)
+        if step not in history.refused_steps:
+            return
+        made = HistoryEntry(EntryKind.STEPPED, step.member, at=step.at)
+        try:
+            run = await self._narrower(target, step)
+            if not run:
+                await self._add(target, made)
+                return
+            made = replace(made, run=run, timestamp=step.timestamp, context=step.context)
+            await self._executor.execute(
+                DdlExecution(
+                    target=target,
+                    # The record of the statement itself says what became of it first.
+                    member=Member("", step.member.name),
+                    transaction=step.at.transaction,
+                    sql=run[0],
+                    change=None,
+                    timestamp=step.timestamp,
+                    context=step.context,
+                    entry=dump_answer(made),
+                )
+            )
+        except (NoAlterError, DdlRefusedError) as error:
+            refused = replace(step, reason=str(error), action=None)
+            entry = HistoryEntry(EntryKind.REFUSED, step.member, refusal=refused, at=step.at)
+            await self._add(target, entry)
+            self._tell(target, entry)
+            return
+        history.take(made)
+
+    async def _narrower(self, target: TableName, step: RefusedStep[Member]) -> tuple[str, ...]:
+        """The ALTER that a refused step takes by now. Raises NoAlterError."""
+        state = self.history(target).state
+        present, shape = await read_table(self._target, target), state.joined()
+        if present is None or shape is None:
+            return ()
+        # Definitions are those of the member that wants it.
+        first = state.members.get(step.member, Standing(None))
+        members = [first.taken, *(s.taken for s in state.members.values())]
+        before = without_parts(shape, step.parts, shape_of(present))
+        return await self._derived(target, before, shape, present, members)
 
     # Open statements.
 
@@ -528,9 +596,11 @@ class OptimisticAnswers:
             members=[str(member.name) for member in due],
         )
 
-    async def say(self, target: TableName, member: Member, action: Action) -> None:
-        """Save the operator's answer to an open statement."""
-        await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
+    async def say(
+        self, target: TableName, member: Member, action: Action, at: Place | None = None
+    ) -> None:
+        """Save the operator's answer to an open statement, or to a refused step (``at``)."""
+        await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action, at=at))
         reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 

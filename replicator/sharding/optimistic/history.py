@@ -27,6 +27,7 @@ from replicator.sharding.optimistic.shapes import still_rounded
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
+    RefusedStep,
     Standing,
     joined,
     with_holders,
@@ -47,8 +48,12 @@ class EntryKind(StrEnum):
     """The member's table was dropped, or is not replicated to the target any more."""
     RENAMED = "renamed"
     """Members were renamed."""
+    REFUSED = "refused"
+    """The target has refused a step of the member again."""
+    STEPPED = "stepped"
+    """A refused step of the member was tried again with success: ``run`` is executed for it."""
     SAID = "said"
-    """The operator has answered the member's open statement."""
+    """The operator has answered the member's open statement, or a step that was refused."""
     RELEASED = "released"
     """Held rows of a source may be applied."""
 
@@ -58,7 +63,8 @@ class HistoryEntry(Generic[Name]):
     """One entry. ``standing`` and ``fills`` are those after it, where it changes them.
 
     ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered again.
-    ``gone``: the members that have left. ``refused``: why the target stays wider than it could be.
+    ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
+    than it could be; ``at``: the statement of the refused step that an entry is about.
     ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
     """
 
@@ -70,7 +76,8 @@ class HistoryEntry(Generic[Name]):
     gone: tuple[Name, ...] = ()
     ceding: frozenset[str] = frozenset()
     run: tuple[str, ...] = ()
-    refused: str = ""
+    refusal: RefusedStep[Name] | None = None
+    at: Place | None = None
     timestamp: int = 0
     context: StatementContext = NO_CONTEXT
     renamed: tuple[tuple[Name, Name], ...] = ()
@@ -98,6 +105,8 @@ class TargetHistory(Generic[Name]):
 
     def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
         self.state: TargetState[Name] = TargetState()
+        self.refused_steps: tuple[RefusedStep[Name], ...] = ()
+        """What the target is wider than its members for."""
         self._releases: dict[str, Release[Name]] = {}
         self._refused: set[Name] = set()
         for entry in entries:
@@ -122,8 +131,14 @@ class TargetHistory(Generic[Name]):
                         members[new] = members.pop(old)
                 for source, release in self._releases.items():
                     self._releases[source] = renamed_release(release, entry.renamed)
-            case EntryKind.SAID:
+                names = dict(entry.renamed)
+                self.refused_steps = tuple(
+                    replace(s, member=names.get(s.member, s.member)) for s in self.refused_steps
+                )
+            case EntryKind.SAID if entry.at is None:
                 members[entry.member] = _said(members[entry.member], entry.action)
+            case EntryKind.SAID | EntryKind.REFUSED | EntryKind.STEPPED:
+                self._about_refused(entry)
             case EntryKind.RELEASED:
                 assert entry.release is not None
                 self._releases[entry.source] = entry.release
@@ -132,6 +147,21 @@ class TargetHistory(Generic[Name]):
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
         self.state = TargetState(_unrounded(_unstaled(members), fills), fills)
+        if entry.refusal is not None:
+            self.refused_steps += (entry.refusal,)
+        if self.refused_steps:
+            shape = self.state.joined()
+            wanted = frozenset() if shape is None else shape.parts
+            self.refused_steps = tuple(s for s in self.refused_steps if s.parts & wanted)
+
+    def _about_refused(self, entry: HistoryEntry[Name]) -> None:
+        """Take an entry about a refused step: it is to be tried again, or the target is left so."""
+        found = next(
+            (s for s in self.refused_steps if (s.member, s.at) == (entry.member, entry.at)), None
+        )
+        self.refused_steps = tuple(s for s in self.refused_steps if s is not found)
+        if found is not None and entry.action is Action.EXEC:
+            self.refused_steps += (replace(found, action=entry.action),)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
         """Record whose change the target, in its present state, has refused: the rule would give

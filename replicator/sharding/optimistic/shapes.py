@@ -67,6 +67,16 @@ class Shape:
         columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
         return columns, self.primary, self.unique, self.indexes, self.checks
 
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """What it consists of, each as a text that is the same for all servers."""
+        keys = [_key_part("unique", key) for key in self.unique]
+        if self.primary is not None:
+            keys.append(_key_part("primary", self.primary))
+        columns = (_column_part(name, column) for name, column in self.columns.items())
+        indexes = (_index_part(index) for index in self.indexes)
+        return frozenset((*columns, *keys, *indexes, *map(_check_part, self.checks)))
+
     @property
     def keys(self) -> frozenset[Key]:
         """All unique keys."""
@@ -147,6 +157,42 @@ def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
 def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
     """The folded names of all columns of these tables."""
     return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
+
+
+def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
+    """A shape as it is on a target that lacks these parts of it: in place of its columns and its
+    primary key there are those of the target, whose shape is ``present``."""
+    primary = shape.primary
+    if primary is not None and _key_part("primary", primary) in parts:
+        primary = present.primary
+    return Shape(
+        {
+            name: present.columns.get(name, column)
+            if _column_part(name, column) in parts
+            else column
+            for name, column in shape.columns.items()
+        },
+        primary,
+        frozenset(key for key in shape.unique if _key_part("unique", key) not in parts),
+        frozenset(index for index in shape.indexes if _index_part(index) not in parts),
+        frozenset(check for check in shape.checks if _check_part(check) not in parts),
+    )
+
+
+def _column_part(name: str, column: ShapeColumn) -> str:
+    return f"column {name} {column.sense}"
+
+
+def _key_part(kind: str, key: Key) -> str:
+    return f"{kind} {sorted(key)}"
+
+
+def _index_part(index: tuple[str, str]) -> str:
+    return f"index {index[1]}"
+
+
+def _check_part(check: str) -> str:
+    return f"check {check}"
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:
