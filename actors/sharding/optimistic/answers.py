@@ -29,7 +29,7 @@ from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
-from replicator.mysql.context.statement_context import NO_CONTEXT
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
@@ -51,9 +51,11 @@ from replicator.sharding.optimistic.answers import (
     TargetState,
     answer,
     left_open,
+    rounds_loosely,
     settled,
     standing_at_start,
 )
+from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of, filled
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -65,6 +67,7 @@ from replicator.sharding.optimistic.shapes import (
     Shape,
     fits,
     joined_names,
+    parts_of_step,
     shape_of,
     without_parts,
 )
@@ -230,6 +233,8 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN and self.strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_answer(entry))
+        if entry.context != NO_CONTEXT:
+            execution = replace(execution, context=entry.context)
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
@@ -433,18 +438,19 @@ class OptimisticAnswers:
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
+        context = execution.context
+        if rounds_loosely(state, verdict):
+            context = replace(context, sql_mode=(context.sql_mode or 0) & ~STRICT)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
-            if put.after and verdict.before and fits(shape_of(put.after), verdict.before):
-                parts = (verdict.after or verdict.before).parts - verdict.before.parts
-                at, context = execution.timestamp, execution.context
-                step = RefusedStep(put.member, put.at, put.sql, refusal, parts, at, context)
-                return replace(entry_of(put.member, verdict, ()), refusal=step)
+            known = put.after if put.before is not None else None
+            if known and verdict.before and fits(shape_of(known), verdict.before):
+                return _refused_entry(state, put, verdict, refusal, context)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if run:
             self._warn(put, effect.target)
-            return replace(entry, timestamp=execution.timestamp, context=execution.context)
+            return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
 
     def _warn(self, put: Change[Member], target: TableName) -> None:
@@ -617,6 +623,29 @@ class OptimisticAnswers:
         fills = self.history(self._registry.target_name(target)).state.fills
         own = {folded(column.name) for column in structure.columns}
         return filled(table, {name: fill for name, fill in fills.items() if name not in own})
+
+
+def _refused_entry(
+    state: TargetState[Member],
+    put: Change[Member],
+    verdict: JoinVerdict[Member],
+    reason: str,
+    context: StatementContext,
+) -> HistoryEntry[Member]:
+    """The answer to a statement that is taken without the step to a narrower target."""
+    assert put.before is not None
+    assert put.after is not None
+    assert verdict.before is not None
+    assert verdict.after is not None
+    parts = parts_of_step(verdict.before, verdict.after)
+    step = RefusedStep(put.member, put.at, put.sql, reason, parts, put.timestamp, context)
+    former = state.members.get(put.member, Standing(None))
+    # Its older rows on the target are as they were.
+    own = shape_of(put.after).columns.keys()
+    rounded = former.rounded & own | narrowed(put.before, put.after, strict=put.strict)
+    stale = (former.stale | shape_of(put.before).columns.keys()) - own
+    standing = replace(verdict.standing, rounded=rounded, stale=stale)
+    return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:

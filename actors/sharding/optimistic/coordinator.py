@@ -72,7 +72,8 @@ class OptimisticCoordinator(Coordination):
     def _refused(self) -> Iterator[tuple[TableName, RefusedStep[Member]]]:
         for name, history in sorted(self._answers.histories.items()):
             for step in history.refused_steps:
-                yield name, step
+                if step.action is not Action.SKIP:
+                    yield name, step
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
         """The targets for which a source has open statements that have an answer by now."""

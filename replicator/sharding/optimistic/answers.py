@@ -22,7 +22,7 @@ from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
+from replicator.sharding.optimistic.column_order import comparable, kind, loses, narrowed, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.partitions import has_more, repartitioned
 from replicator.sharding.optimistic.shapes import (
@@ -30,8 +30,8 @@ from replicator.sharding.optimistic.shapes import (
     Shape,
     definitions,
     joined_names,
+    rounded_apart,
     shape_of,
-    still_rounded,
 )
 from replicator.sharding.optimistic.standings import (
     Action,
@@ -191,6 +191,21 @@ def _unfit(
     return found
 
 
+def rounds_loosely(state: TargetState[Name], verdict: JoinVerdict[Name]) -> bool:
+    """Whether a step makes columns narrower that members have made narrower before, on servers that
+    change values that do not fit: the target must change the same."""
+    if verdict.before is None or verdict.after is None:
+        return False
+    rounded = {name for standing in state.members.values() for name in standing.rounded}
+    pairs = (
+        (verdict.before.columns[name].column, verdict.after.columns[name].column)
+        for name in rounded & verdict.before.columns.keys() & verdict.after.columns.keys()
+    )
+    return any(
+        loses(old, new, strict=False) and not loses(old, new, strict=True) for old, new in pairs
+    )
+
+
 def left_open(
     state: TargetState[Name],
     change: Change[Name],
@@ -264,8 +279,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     objections = _Objections(change.action)
     if len(same) == len(others) and not _comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
-        behind = {name: _behind(others[name]) for name in same}
-        standing, together = _beside(state.fills, behind, Standing(change.after), objections)
+        objections.look(_former_values(former, change))
+        behind = {name: behind_open(others[name]) for name in same}
+        own = replace(_marked(former, change.after), ceded=frozenset())
+        standing, together = _beside(state.fills, behind, own, objections)
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
@@ -290,6 +307,8 @@ def _judged(
     shape = shape_of(change.after)
     had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
     there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
+    # The target keeps a column that only members which have left had.
+    there |= former.stale - (frozenset() if before is None else before.columns.keys())
     stale = frozenset((former.stale | (had - shape.columns.keys())) & there - shape.columns.keys())
     touched = change.touched.converted
     kept = frozenset(
@@ -300,7 +319,7 @@ def _judged(
         rounded |= narrowed(change.before, change.after, strict=change.strict)
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state.fills, others, own_standing, objections)
-    rounded = still_rounded(standing.taken, standing.rounded, together)
+    rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
         raise _without_key(stale | rounded)
@@ -402,10 +421,17 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
 """The objections that an answer of the operator can settle."""
 
 
-def _behind(standing: Standing) -> Standing:
-    """A member after its open statement."""
+def behind_open(standing: Standing) -> Standing:
+    """A member after its open statement, which the target has executed for all."""
     assert standing.open is not None
-    return Standing(standing.open.structure)
+    structure = standing.open.structure
+    return Standing(structure) if structure is None else _marked(standing, structure)
+
+
+def _marked(former: Standing, after: Table) -> Standing:
+    """A member with another structure, whose older rows on the target are as they were."""
+    own = shape_of(after).columns.keys()
+    return Standing(after, former.stale - own, former.rounded & own)
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
@@ -480,11 +506,21 @@ def _other_rows(
     if change.before is None:
         return None
     for column in change.after.columns:
-        old = change.before.column(column.name)
-        if old is None:
+        if change.before.column(column.name) is None:
             found = _other_fill(state, former, change.after, column)
-        else:
-            found = _rounded_before(former, old, column)
+            if found is not None:
+                return found
+    return _former_values(former, change)
+
+
+def _former_values(former: Standing, change: Change[Name]) -> _OpenError | None:
+    """Whether older rows of the member have former values on the target in a column that it has
+    again, or has wider again."""
+    assert change.after is not None
+    for column in () if change.before is None else change.after.columns:
+        assert change.before is not None
+        old = change.before.column(column.name)
+        found = _rounded_before(former, old, column) if old else _stale_before(former, column)
         if found is not None:
             return found
     return None
@@ -511,17 +547,24 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
     )
 
 
+def _stale_before(former: Standing, column: Column) -> _OpenError | None:
+    name = folded(column.name)
+    if name not in former.stale or column.generated:
+        return None
+    return _OpenError(
+        Objection.STALE,
+        f"it adds {column.name} again, which it had dropped while other shards still have it:"
+        " its older rows on the target still have their former values",
+        [name],
+    )
+
+
 def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
-    if name in former.stale and not column.generated:
-        return _OpenError(
-            Objection.STALE,
-            f"it adds {column.name} again, which it had dropped while other shards still have it:"
-            " its older rows on the target still have their former values",
-            [name],
-        )
+    if (stale := _stale_before(former, column)) is not None:
+        return stale
     if column.auto_increment:
         return _OpenError(
             Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"

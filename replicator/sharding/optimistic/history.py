@@ -7,13 +7,12 @@ at the saved positions, which are older and would restore dropped columns. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic
 
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.names import folded
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
     Change,
@@ -21,15 +20,15 @@ from replicator.sharding.optimistic.answers import (
     Release,
     StatementAnswer,
     TargetState,
+    behind_open,
 )
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.shapes import still_rounded
+from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
     RefusedStep,
     Standing,
-    joined,
     with_holders,
 )
 from replicator.watermark import Place
@@ -138,7 +137,9 @@ class TargetHistory(Generic[Name]):
             case EntryKind.SAID if entry.at is None:
                 members[entry.member] = _said(members[entry.member], entry.action)
             case EntryKind.SAID | EntryKind.REFUSED | EntryKind.STEPPED:
-                self._about_refused(entry)
+                found = self._about_refused(entry)
+                if found is not None and entry.kind is EntryKind.STEPPED:
+                    members = self._stepped(members, found.parts)
             case EntryKind.RELEASED:
                 assert entry.release is not None
                 self._releases[entry.source] = entry.release
@@ -146,22 +147,59 @@ class TargetHistory(Generic[Name]):
                     members[name] = _released(members[name])
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
-        self.state = TargetState(_unrounded(_unstaled(members), fills), fills)
+        former = self.state
+        self.state = TargetState(members, fills)
+        if entry.kind is EntryKind.TAKEN and entry.refusal is None:
+            # Where a member has only left, the target keeps what its rows need.
+            self._follow(former)
         if entry.refusal is not None:
             self.refused_steps += (entry.refusal,)
         if self.refused_steps:
             shape = self.state.joined()
-            wanted = frozenset() if shape is None else shape.parts
-            self.refused_steps = tuple(s for s in self.refused_steps if s.parts & wanted)
+            self.refused_steps = tuple(
+                s for s in self.refused_steps if shape is not None and wanted_parts(shape, s.parts)
+            )
 
-    def _about_refused(self, entry: HistoryEntry[Name]) -> None:
-        """Take an entry about a refused step: it is to be tried again, or the target is left so."""
+    def _about_refused(self, entry: HistoryEntry[Name]) -> RefusedStep[Name] | None:
+        """Take an entry about a refused step: the operator's answer, or what became of it."""
         found = next(
             (s for s in self.refused_steps if (s.member, s.at) == (entry.member, entry.at)), None
         )
         self.refused_steps = tuple(s for s in self.refused_steps if s is not found)
-        if found is not None and entry.action is Action.EXEC:
+        if found is not None and entry.action is not None:
             self.refused_steps += (replace(found, action=entry.action),)
+        return found
+
+    def _stepped(
+        self, members: Mapping[Name, Standing], parts: Collection[str]
+    ) -> dict[Name, Standing]:
+        """The members once the target has these parts: older rows have no other values there."""
+        shape = self.state.joined()
+        done = frozenset() if shape is None else columns_among(shape, parts)
+        return {
+            name: replace(s, rounded=s.rounded - done, stale=s.stale - done)
+            for name, s in members.items()
+        }
+
+    def _follow(self, former: TargetState[Name]) -> None:
+        """Forget which columns of members are stale or rounded, as far as the target has dropped or
+        rounded them now, too."""
+        members = self.state.members
+        if not any(standing.rounded or standing.stale for standing in members.values()):
+            return
+        before, after = former.joined(), self.state.joined()
+        if before is None or after is None:
+            return
+        dropped = before.columns.keys() - after.columns.keys()
+        found = {
+            name: replace(
+                s,
+                stale=s.stale - dropped,
+                rounded=rounded_apart(s.taken, s.rounded, before, after),
+            )
+            for name, s in members.items()
+        }
+        self.state = replace(self.state, members=found)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
         """Record whose change the target, in its present state, has refused: the rule would give
@@ -245,8 +283,8 @@ def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]
 
 def _granted(standing: Standing) -> Standing:
     assert standing.open is not None
-    taken, opened = standing.open.structure, replace(standing.open, granted=True)
-    return replace(standing, taken=taken, stale=frozenset(), rounded=frozenset(), open=opened)
+    behind, opened = behind_open(standing), replace(standing.open, granted=True)
+    return replace(behind, ceded=standing.ceded, open=opened)
 
 
 def _released(standing: Standing) -> Standing:
@@ -258,30 +296,3 @@ def _said(standing: Standing, action: Action | None) -> Standing:
     if standing.open is None:
         return standing
     return replace(standing, open=replace(standing.open, action=action))
-
-
-def _unstaled(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
-    """Without stale columns that no member has any more: the target has dropped them."""
-    if not any(standing.stale for standing in members.values()):
-        return members
-    there = {
-        folded(column.name)
-        for standing in members.values()
-        if standing.taken is not None
-        for column in standing.taken.columns
-    }
-    return {name: replace(s, stale=s.stale & there) for name, s in members.items()}
-
-
-def _unrounded(
-    members: Mapping[Name, Standing], fills: Mapping[str, Fill]
-) -> Mapping[Name, Standing]:
-    """Without rounded columns that no member has wider any more: the target has rounded them."""
-    if not any(standing.rounded for standing in members.values()):
-        return members
-    shape = joined(members.values(), fills)
-    if shape is None:
-        return members
-    return {
-        n: replace(s, rounded=still_rounded(s.taken, s.rounded, shape)) for n, s in members.items()
-    }

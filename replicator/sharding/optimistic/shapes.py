@@ -159,24 +159,43 @@ def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
     return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
 
 
+def parts_of_step(before: Shape, after: Shape) -> frozenset[str]:
+    """What a step from one shape to another gives the target, as texts."""
+    gone = before.columns.keys() - after.columns.keys()
+    return frozenset((after.parts - before.parts) | {f"{_NO_COLUMN}{name}" for name in gone})
+
+
+def wanted_parts(shape: Shape, parts: Iterable[str]) -> frozenset[str]:
+    """Those of a step's parts that a shape has."""
+    return frozenset(
+        part
+        for part in parts
+        if part in shape.parts
+        or (part.startswith(_NO_COLUMN) and part.removeprefix(_NO_COLUMN) not in shape.columns)
+    )
+
+
+def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
+    """The folded names of the columns that these parts of a step are about."""
+    gone = {part.removeprefix(_NO_COLUMN) for part in parts if part.startswith(_NO_COLUMN)}
+    return gone | {n for n, column in shape.columns.items() if _column_part(n, column) in parts}
+
+
 def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
-    """A shape as it is on a target that lacks these parts of it: in place of its columns and its
-    primary key there are those of the target, whose shape is ``present``."""
-    primary = shape.primary
+    """A shape as it is on a target, of the shape ``present``, that lacks these parts of it."""
+    primary, about = shape.primary, columns_among(shape, parts)
     if primary is not None and _key_part("primary", primary) in parts:
         primary = present.primary
     return Shape(
-        {
-            name: present.columns.get(name, column)
-            if _column_part(name, column) in parts
-            else column
-            for name, column in shape.columns.items()
-        },
+        {**shape.columns, **{n: c for n, c in present.columns.items() if n in about}},
         primary,
         frozenset(key for key in shape.unique if _key_part("unique", key) not in parts),
         frozenset(index for index in shape.indexes if _index_part(index) not in parts),
         frozenset(check for check in shape.checks if _check_part(check) not in parts),
     )
+
+
+_NO_COLUMN = "no column "
 
 
 def _column_part(name: str, column: ShapeColumn) -> str:
@@ -298,6 +317,15 @@ def index_texts(table: Table) -> dict[str, str]:
 def definitions(table: Table) -> Sequence[tuple[str, ...]]:
     """A table's definitions in one way of writing, as two compare that one server wrote."""
     return [tuple(token.name for token in item) for item in items_of(table.create_sql)]
+
+
+def rounded_apart(
+    taken: Table | None, rounded: Collection[str], before: Shape | None, after: Shape
+) -> frozenset[str]:
+    """Those of a member's rounded columns whose values the target does not round by a step from one
+    shape to another."""
+    wider = frozenset() if before is None else still_rounded(taken, rounded, before)
+    return frozenset(rounded) - (wider - still_rounded(taken, rounded, after))
 
 
 def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:

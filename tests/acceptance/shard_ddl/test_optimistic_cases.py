@@ -352,6 +352,20 @@ async def test_a_unique_key_that_the_rows_of_two_shards_break(estate: ShardedEst
         assert "u" in [index[2] for index in there]
 
 
+async def test_values_that_shards_have_cut_are_cut_on_the_target(estate: ShardedEstate) -> None:
+    """One did so without strict mode; the last, in strict mode, has only values that fit."""
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, b VARCHAR(9))")
+    async with estate.merging():
+        await flows(estate, "A1", "{}, 'abcdefgh'")
+        narrower = f"ALTER TABLE {estate.name('A1')} MODIFY b VARCHAR(3)"
+        estate.server("A1").execute("SET sql_mode = ''", narrower)
+        await flows(estate, "B1", "{}, 'xyz'")
+        estate.ddl("B1", "MODIFY b VARCHAR(3)")
+        for shard in estate.shards:
+            await flows(estate, shard, "{}, 'new'")
+        await estate.settled()
+
+
 async def test_ten_steps_while_a_source_stands_still(estate: ShardedEstate) -> None:
     estate.create("A1", "B1", table=TWO)
     async with estate.merging():
