@@ -51,7 +51,6 @@ from replicator.sharding.optimistic.answers import (
     TargetState,
     answer,
     left_open,
-    rounds_loosely,
     settled,
     standing_at_start,
 )
@@ -233,8 +232,6 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN and self.strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_answer(entry))
-        if entry.context != NO_CONTEXT:
-            execution = replace(execution, context=entry.context)
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
@@ -438,19 +435,16 @@ class OptimisticAnswers:
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
-        context = execution.context
-        if rounds_loosely(state, verdict):
-            context = replace(context, sql_mode=(context.sql_mode or 0) & ~STRICT)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):
-                return _refused_entry(state, put, verdict, refusal, context)
+                return _refused_entry(state, put, verdict, refusal, execution.context)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if run:
             self._warn(put, effect.target)
-            return replace(entry, timestamp=execution.timestamp, context=context)
+            return replace(entry, timestamp=execution.timestamp, context=execution.context)
         return entry
 
     def _warn(self, put: Change[Member], target: TableName) -> None:

@@ -22,7 +22,7 @@ from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable, kind, loses, narrowed, takes
+from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.partitions import has_more, repartitioned
 from replicator.sharding.optimistic.shapes import (
@@ -189,21 +189,6 @@ def _unfit(
                     if result.fit is Fit.NONE:
                         found.setdefault(action, f"column {own.name}: {result.why}")
     return found
-
-
-def rounds_loosely(state: TargetState[Name], verdict: JoinVerdict[Name]) -> bool:
-    """Whether a step makes columns narrower that members have made narrower before, on servers that
-    change values that do not fit: the target must change the same."""
-    if verdict.before is None or verdict.after is None:
-        return False
-    rounded = {name for standing in state.members.values() for name in standing.rounded}
-    pairs = (
-        (verdict.before.columns[name].column, verdict.after.columns[name].column)
-        for name in rounded & verdict.before.columns.keys() & verdict.after.columns.keys()
-    )
-    return any(
-        loses(old, new, strict=False) and not loses(old, new, strict=True) for old, new in pairs
-    )
 
 
 def left_open(

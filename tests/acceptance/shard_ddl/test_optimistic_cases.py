@@ -322,15 +322,16 @@ async def test_a_table_without_a_key_keeps_a_column_until_all_have_dropped_it(
         await estate.settled()
 
 
-async def test_a_unique_key_that_the_rows_of_two_shards_break(estate: ShardedEstate) -> None:
-    """The target stays without it, and says so; rows flow. It gets it once they are corrected."""
-    estate.create("A1", "B1", table=TWO)
+async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None:
+    """A unique key that two shards break, values that one has cut without strict mode: the target
+    stays as it is, and says so; rows flow. It follows once its rows are corrected."""
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, b INT, s VARCHAR(9))")
     async with estate.merging():
-        await flows(estate, "A1", "{}, 1")
-        await flows(estate, "B1", "{}, 1")
+        await flows(estate, "A1", "{}, 1, 'abcdefgh'")
+        await flows(estate, "B1", "{}, 1, 'abc'")
         for shard in estate.shards:
             estate.ddl(shard, "ADD UNIQUE KEY u (b)")
-            await flows(estate, shard, "{}, 2")
+            await flows(estate, shard, "{}, 2, 'c'")
         await estate.caught_up()
         await estate.equal()
         [lock] = await opened(estate, "B1")
@@ -342,28 +343,22 @@ async def test_a_unique_key_that_the_rows_of_two_shards_break(estate: ShardedEst
                 await anyio.sleep(LOOK_SECONDS)
         estate.run("B1", "UPDATE {t} SET b = b + 10")
     async with estate.merging():
-        await flows(estate, "A1", "{}, 3")
+        await flows(estate, "A1", "{}, 3, 'd'")
         await opened(estate, "B1")
         await unlock(estate, "B1", skip=False)
         await opened(estate)
-        await flows(estate, "B1", "{}, 4")
+        narrower = "ALTER TABLE {t} MODIFY s VARCHAR(3)"
+        for shard, mode in (("A1", ""), ("B1", "STRICT_ALL_TABLES")):
+            text = narrower.format(t=estate.name(shard))
+            estate.server(shard).execute(f"SET sql_mode = '{mode}'", text)
+        await flows(estate, "B1", "{}, 4, 'e'")
+        [lock] = await opened(estate, "B1")
+        assert "'s'" in lock.reason
+        estate.target.execute(f"UPDATE {estate.db}.t SET s = LEFT(s, 3)")
+        await unlock(estate, "B1", skip=False)
         await estate.settled()
         there = estate.target.execute(f"SHOW INDEX FROM {estate.db}.t")
         assert "u" in [index[2] for index in there]
-
-
-async def test_values_that_shards_have_cut_are_cut_on_the_target(estate: ShardedEstate) -> None:
-    """One did so without strict mode; the last, in strict mode, has only values that fit."""
-    estate.create("A1", "B1", table="(id INT PRIMARY KEY, b VARCHAR(9))")
-    async with estate.merging():
-        await flows(estate, "A1", "{}, 'abcdefgh'")
-        narrower = f"ALTER TABLE {estate.name('A1')} MODIFY b VARCHAR(3)"
-        estate.server("A1").execute("SET sql_mode = ''", narrower)
-        await flows(estate, "B1", "{}, 'xyz'")
-        estate.ddl("B1", "MODIFY b VARCHAR(3)")
-        for shard in estate.shards:
-            await flows(estate, shard, "{}, 'new'")
-        await estate.settled()
 
 
 async def test_ten_steps_while_a_source_stands_still(estate: ShardedEstate) -> None:
