@@ -7,7 +7,7 @@ at the saved positions, which are older and would restore dropped columns. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic
@@ -31,7 +31,7 @@ from replicator.sharding.optimistic.standings import (
     Standing,
     with_holders,
 )
-from replicator.watermark import Place
+from replicator.watermark import Place, Watermark
 
 
 class EntryKind(StrEnum):
@@ -264,6 +264,72 @@ class TargetHistory(Generic[Name]):
 
 
 _BEFORE_ALL = Place(-1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPlaces:
+    """Where another server that has taken over ``source`` has what stands at a place.
+
+    ``exact``: the same event; ``near``: it, or the last statement before it that is known.
+    ``applied``: up to where all rows of the source are on the target, None where that is not known.
+    """
+
+    source: str
+    exact: Callable[[Place], Place]
+    near: Callable[[Place], Place]
+    applied: Watermark | None
+
+    def has_passed(self, release: Release[Name]) -> bool:
+        """Whether all rows are applied that are of this release or an earlier one by their places
+        alone: each later row is behind ``near`` places, too."""
+        places = (release.at, *(place for _, place in release.members))
+        return self.applied is not None and self.applied >= (release.number, *max(places))
+
+
+def moved_entries(
+    entries: Sequence[HistoryEntry[Name]], own: Callable[[Name], bool], moves: MovedPlaces
+) -> Sequence[HistoryEntry[Name]]:
+    """The entries of a target with the places that another server has. ``own``: whether a member is
+    one of the source that it has taken over.
+
+    Exact are those of statements that are open, and of the newest release until it has been passed;
+    no others decide about a row any more. Raises what `MovedPlaces.exact` raises.
+    """
+    history = TargetHistory(entries)
+    standings = history.state.members.values()
+    open_places = {standing.open.at for standing in standings if standing.open is not None}
+    newest = history.release(moves.source)
+    return [_moved(entry, own, moves, open_places, newest) for entry in entries]
+
+
+def _moved(
+    entry: HistoryEntry[Name],
+    own: Callable[[Name], bool],
+    moves: MovedPlaces,
+    open_places: Collection[Place],
+    newest: Release[Name] | None,
+) -> HistoryEntry[Name]:
+    standing, release, refusal = entry.standing, entry.release, entry.refusal
+    if own(entry.member):
+        if standing is not None and standing.open is not None:
+            move = moves.exact if standing.open.at in open_places else moves.near
+            opened = replace(standing.open, at=move(standing.open.at))
+            entry = replace(entry, standing=replace(standing, open=opened))
+        if refusal is not None:
+            entry = replace(entry, refusal=replace(refusal, at=moves.near(refusal.at)))
+        if entry.at is not None:
+            entry = replace(entry, at=moves.near(entry.at))
+    if release is not None and entry.source == moves.source:
+        exact = release == newest and not moves.has_passed(release)
+        move = moves.exact if exact else moves.near
+        members = tuple((name, _begun(place, move)) for name, place in release.members)
+        moved = replace(release, at=_begun(release.at, move), members=members)
+        entry = replace(entry, release=moved)
+    return entry
+
+
+def _begun(place: Place, move: Callable[[Place], Place]) -> Place:
+    return place if place == _BEFORE_ALL else move(place)
 
 
 def begin_of(release: Release[Name] | None, member: Name) -> Place:

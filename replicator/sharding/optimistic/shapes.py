@@ -177,8 +177,9 @@ def wanted_parts(shape: Shape, parts: Iterable[str]) -> frozenset[str]:
 
 def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
     """The folded names of the columns that these parts of a step are about."""
-    gone = {part.removeprefix(_NO_COLUMN) for part in parts if part.startswith(_NO_COLUMN)}
-    return gone | {n for n, column in shape.columns.items() if _column_part(n, column) in parts}
+    gone = (part.removeprefix(_NO_COLUMN) for part in parts if part.startswith(_NO_COLUMN))
+    has = (n for n, column in shape.columns.items() if _column_part(n, column) in parts)
+    return frozenset((*gone, *has))
 
 
 def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:

@@ -226,7 +226,7 @@ def test_a_narrower_structure_that_the_target_refuses() -> None:
         else:
             found.take(refused)
             bring(found, "A", (B, wide, ("d", "int", "")), added="d", converted="c")
-        assert found.refused_steps == ()
+        assert not found.refused_steps
 
 
 def test_exec_renames_a_column_that_only_one_shard_has() -> None:
