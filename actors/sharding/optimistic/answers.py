@@ -16,33 +16,27 @@ from pydantic import TypeAdapter
 
 from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
+from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
-from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
-from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
-from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.inspection import available_collations, read_table
+from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
-    alter_table,
-    derived_alter,
-    tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import (
     Change,
@@ -54,7 +48,6 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of, filled
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -63,12 +56,9 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.shapes import (
-    Shape,
     fits,
     joined_names,
-    parts_of_step,
     shape_of,
-    without_parts,
 )
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
@@ -121,7 +111,7 @@ class OptimisticAnswers:
         self._target = target
         self._executor = executor
         self._store = AnswerStore(meta)
-        self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
+        self._steps = DerivedSteps(target, meta)
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
         self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
@@ -438,7 +428,7 @@ class OptimisticAnswers:
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):
-                return _refused_entry(state, put, verdict, refusal, execution.context)
+                return refused_entry(state, put, verdict, refusal, execution.context)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
@@ -480,36 +470,12 @@ class OptimisticAnswers:
         assert verdict.before is not None
         assert verdict.after is not None
         try:
-            run = await self._derived(
+            run = await self._steps.between(
                 target, verdict.before, verdict.after, present, members, verdict.converted
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
         return verdict, run
-
-    async def _derived(
-        self,
-        target: TableName,
-        before: Shape,
-        after: Shape,
-        present: Table,
-        members: Iterable[Table | None],
-        converted: frozenset[str] = frozenset(),
-    ) -> tuple[str, ...]:
-        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError."""
-        known = [table for table in members if table is not None]
-        actions = derived_alter(before, after, present, known, converted)
-        if not actions:
-            return ()
-        # Texts of shards name the collations of their servers.
-        available = await available_collations(self._target)
-        actions = [with_available(action, available) for action in actions]
-        alter = alter_table(target, actions)
-        tried = alter_table(target, tried_on_a_copy(actions))
-        parsed = [classify(tried, default_schema=target.schema)] if tried else []
-        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
-            raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
-        return (alter,)
 
     # Steps that the target has refused.
 
@@ -523,7 +489,7 @@ class OptimisticAnswers:
             return
         made = HistoryEntry(EntryKind.STEPPED, step.member, at=step.at)
         try:
-            run = await self._narrower(target, step)
+            run = await self._steps.narrower(target, step, history.state)
             if not run:
                 await self._add(target, made)
                 return
@@ -548,18 +514,6 @@ class OptimisticAnswers:
             self._tell(target, entry)
             return
         history.take(made)
-
-    async def _narrower(self, target: TableName, step: RefusedStep[Member]) -> tuple[str, ...]:
-        """The ALTER that a refused step takes by now. Raises NoAlterError."""
-        state = self.history(target).state
-        present, shape = await read_table(self._target, target), state.joined()
-        if present is None or shape is None:
-            return ()
-        # Definitions are those of the member that wants it.
-        first = state.members.get(step.member, Standing(None))
-        members = [first.taken, *(s.taken for s in state.members.values())]
-        before = without_parts(shape, step.parts, shape_of(present))
-        return await self._derived(target, before, shape, present, members)
 
     # Open statements.
 
@@ -617,29 +571,6 @@ class OptimisticAnswers:
         fills = self.history(self._registry.target_name(target)).state.fills
         own = {folded(column.name) for column in structure.columns}
         return filled(table, {name: fill for name, fill in fills.items() if name not in own})
-
-
-def _refused_entry(
-    state: TargetState[Member],
-    put: Change[Member],
-    verdict: JoinVerdict[Member],
-    reason: str,
-    context: StatementContext,
-) -> HistoryEntry[Member]:
-    """The answer to a statement that is taken without the step to a narrower target."""
-    assert put.before is not None
-    assert put.after is not None
-    assert verdict.before is not None
-    assert verdict.after is not None
-    parts = parts_of_step(verdict.before, verdict.after)
-    step = RefusedStep(put.member, put.at, put.sql, reason, parts, put.timestamp, context)
-    former = state.members.get(put.member, Standing(None))
-    # Its older rows on the target are as they were.
-    own = shape_of(put.after).columns.keys()
-    rounded = former.rounded & own | narrowed(put.before, put.after, strict=put.strict)
-    stale = (former.stale | shape_of(put.before).columns.keys()) - own
-    standing = replace(verdict.standing, rounded=rounded, stale=stale)
-    return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
@@ -42,6 +41,7 @@ from replicator.schema.structure.conversions import (
     null_misfit,
 )
 from replicator.schema.structure.hidden_columns import hidden_columns, system_period, with_hidden
+from replicator.schema.structure.shown_values import shown_value
 from replicator.schema.structure.structure import (
     Column,
     Table,
@@ -50,7 +50,6 @@ from replicator.schema.structure.structure import (
     fraction_digits,
     keys_without_overlaps,
     labels_of,
-    numbers_of,
     only_row_key_collides,
 )
 
@@ -180,60 +179,10 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
 def fill_field(member: str, column: Column) -> bytes | None:
     """The fill of a target's column as the field that the target shows; None where that is not
     known. Raises PlanError where the column's charset lacks it."""
-    family = column.sql_type.family
-    fill = column.fill.removeprefix("CONVERT(").removesuffix(" USING utf8mb4)")
-    if fill == "NULL":
+    if column.fill == "NULL":
         return NULL_FIELD
-    quoted = fill[:1] == "'" and "\\" not in fill
-    value = fill[1:-1].replace("''", "'") if quoted else fill
-    if family in ("integer", "decimal") and "zerofill" not in column.type.lower():
-        try:
-            number = Decimal(value)
-        except InvalidOperation:
-            return None
-        scale = (*numbers_of(column), 0, 0)[1] if family == "decimal" else 0
-        return str(number.quantize(Decimal(1).scaleb(-scale))).encode()
-    if family in ("float", "double") and not numbers_of(column) and _SMALL.fullmatch(value):
-        return value.encode()
-    shown = _shown_text(column, value) if quoted else None
-    if shown is None:
-        return None
-    return escape(_encoded(member, column, shown, column.charset or "utf8mb4"))
-
-
-_SMALL = re.compile(r"0|-?[1-9][0-9]{0,5}")
-"""Whole numbers that a FLOAT shows as they are."""
-
-_DAY, _SECOND = r"\d{4}-\d\d-\d\d", r"\d\d:[0-5]\d:[0-5]\d"
-_SHOWN = {
-    "year": re.compile(r"\d{4}"),
-    "date": re.compile(_DAY),
-    "time": re.compile(f"-?{_SECOND}"),
-    "datetime": re.compile(f"{_DAY} {_SECOND}"),
-    "timestamp": re.compile(f"{_DAY} {_SECOND}"),
-}
-"""How servers show values of these types, without fractions of seconds."""
-
-
-def _shown_text(column: Column, value: str) -> str | None:
-    """A text that is written to a column as its server shows it; None where that is not known."""
-    family = column.sql_type.family
-    if family == "text":
-        return value.rstrip(" ") if column.base_type == "char" else value
-    if family == "enum":
-        return value if value in labels_of(column) else None
-    if family == "set":
-        given = value.split(",") if value else []
-        labels = labels_of(column)
-        return ",".join(n for n in labels if n in given) if {*given} <= {*labels} else None
-    if family == "bytes":
-        return value if value.isascii() and column.base_type != "binary" else None
-    whole, _, fraction = value.partition(".")
-    digits = fraction_digits(column)
-    pattern = _SHOWN.get(family)
-    if pattern is None or not pattern.fullmatch(whole) or len(fraction) > digits:
-        return None
-    return f"{whole}.{fraction.ljust(digits, '0')}" if digits else whole
+    shown = shown_value(column, column.fill)
+    return None if shown is None else escape(_encoded(member, column, shown, column.charset))
 
 
 def with_filter(

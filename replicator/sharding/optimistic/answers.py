@@ -38,7 +38,9 @@ from replicator.sharding.optimistic.standings import (
     Objection,
     OpenStatement,
     Standing,
+    behind_open,
     joined,
+    marked,
 )
 from replicator.watermark import Place
 
@@ -266,7 +268,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         # All members have it, or there are no others: it is executed unchanged.
         objections.look(_former_values(former, change))
         behind = {name: behind_open(others[name]) for name in same}
-        own = replace(_marked(former, change.after), ceded=frozenset())
+        own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
@@ -404,19 +406,6 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
 }
 """The objections that an answer of the operator can settle."""
-
-
-def behind_open(standing: Standing) -> Standing:
-    """A member after its open statement, which the target has executed for all."""
-    assert standing.open is not None
-    structure = standing.open.structure
-    return Standing(structure) if structure is None else _marked(standing, structure)
-
-
-def _marked(former: Standing, after: Table) -> Standing:
-    """A member with another structure, whose older rows on the target are as they were."""
-    own = shape_of(after).columns.keys()
-    return Standing(after, former.stale - own, former.rounded & own)
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:

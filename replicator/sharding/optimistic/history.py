@@ -20,7 +20,6 @@ from replicator.sharding.optimistic.answers import (
     Release,
     StatementAnswer,
     TargetState,
-    behind_open,
 )
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
@@ -29,6 +28,7 @@ from replicator.sharding.optimistic.standings import (
     Objection,
     RefusedStep,
     Standing,
+    behind_open,
     with_holders,
 )
 from replicator.watermark import Place, Watermark

@@ -151,3 +151,16 @@ def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
 
 def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
     return {} if standing.taken is None else shape_of(standing.taken).columns
+
+
+def behind_open(standing: Standing) -> Standing:
+    """A member after its open statement, which the target has executed for all."""
+    assert standing.open is not None
+    structure = standing.open.structure
+    return Standing(structure) if structure is None else marked(standing, structure)
+
+
+def marked(former: Standing, after: Table) -> Standing:
+    """A member with another structure, whose older rows on the target are as they were."""
+    own = shape_of(after).columns.keys()
+    return Standing(after, former.stale - own, former.rounded & own)
