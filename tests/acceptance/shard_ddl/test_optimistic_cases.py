@@ -344,6 +344,7 @@ async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None
         estate.run("B1", "UPDATE {t} SET b = b + 10")
     async with estate.merging():
         await flows(estate, "A1", "{}, 3, 'd'")
+        await estate.caught_up()
         await opened(estate, "B1")
         await unlock(estate, "B1", skip=False)
         await opened(estate)
