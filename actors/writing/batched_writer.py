@@ -14,6 +14,7 @@ import anyio
 import anyio.abc
 import numpy as np
 import structlog
+from attrs import define, field
 from pymysql.err import MySQLError
 
 from actors.actor import Actor
@@ -435,20 +436,15 @@ class _Tally:
     rows: int = 0
 
 
+@define(eq=False)
 class LeftOutRows:
     """Adds to the counts of the targets, and logs by shard: at the first row, then at intervals."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        counts: TaskCounts,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._registry = registry
-        self._counts = counts
-        self._clock = clock
-        self._tallies: dict[tuple[Member, TableName], _Tally] = {}
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _counts: TaskCounts
+    _clock: Callable[[], float] = time.monotonic
+    _tallies: dict[tuple[Member, TableName], _Tally] = field(factory=dict, init=False)
 
     def note(self, batch: Iterable[LeftOut]) -> None:
         """Record what an applied batch has left out."""

@@ -14,7 +14,7 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
@@ -30,7 +30,6 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
@@ -336,11 +335,7 @@ class OptimisticAnswers:
             " the rows behind it need (`replicator binlog replace`), then resume",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
-            about=DdlEvent(
-                item.source,
-                item.statement.position,
-                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-            ),
+            about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),
         )
 
     # The answer.
