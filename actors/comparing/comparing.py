@@ -31,7 +31,6 @@ from actors.comparing.target_run import (
     ComparisonView,
     binlog_ends_of,
     compare_target,
-    sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
 from actors.task.startup.check_scope import task_to_check
@@ -229,7 +228,10 @@ class TargetComparer:
         self, comparison: ComparisonPlan, unfinished: UnfinishedTarget
     ) -> TargetComparison:
         result = unfinished.result
-        held = await self._progress.held(result.target, sources_of(comparison))
+        held = await self._progress.held(result.target)
+        if held.some:
+            # What lacks a column may be behind the change that waits.
+            result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
         result.structure = [] if held.some else list(comparison.structure)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
