@@ -40,7 +40,8 @@ NUMBERS = "(id INT PRIMARY KEY, v INT, flag TINYINT, s VARCHAR(40), w DOUBLE, KE
 KEYLESS = "(id INT, v INT, s VARCHAR(40))"
 TYPES = (
     "(id INT, k VARCHAR(9), v INT, a DECIMAL(20,5), b FLOAT,"
-    " c TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, d DATETIME(3), e ENUM('x','y'), f SET('p','q'), g BIT(9), h VARBINARY(20),"
+    " c TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, d DATETIME(3),"
+    " e ENUM('x','y'), f SET('p','q'), g BIT(9), h VARBINARY(20),"
     " i TIMESTAMP(6) NULL, j TIME, l TEXT CHARACTER SET utf8mb4, PRIMARY KEY (id, k))"
 )
 TYPED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from itertools import product
 
 from replicator.mysql.names import Member, TableName
@@ -64,6 +65,18 @@ def test_what_is_not_on_both_sides_is_left_out_by_name() -> None:
     texts = {(out.column, out.harmless) for out in found.left_out}
     assert texts == {("own", True), ("v", False), ("w", False)}
     assert [column.name for column in found.columns] == ["id"]
+
+
+def test_a_column_whose_type_does_not_hold_the_values_of_a_shard_is_left_out_by_name() -> None:
+    number, strict = Column("v", "int(11)"), replace(V, nullable=False)
+    found = plan(table(ID, number), shard(ID, V), shard(ID, number))
+    assert [(out.column, out.harmless) for out in found.left_out] == [("v", False)]
+    assert "does not hold all values of a: db.t1" in found.left_out[0].why
+    assert any("column v is int" in text for text in found.structure)
+    assert [column.name for column in found.columns] == ["id"]
+    found = plan(table(ID, strict), shard(ID, V))
+    assert [column.name for column in found.columns] == ["id", "v"]
+    assert found.nullable == (1,)
 
 
 def test_an_extracted_key_cuts_no_ranges() -> None:
