@@ -221,6 +221,11 @@ class Restarts:
     def start(self) -> None:
         self._restarts = self._pool.submit(self._restart)
 
+    def check(self) -> None:
+        """Raises what went wrong."""
+        if self._restarts is not None and self._restarts.done():
+            self._restarts.result()
+
     def stop(self) -> None:
         """Leave the last one running. Raises what went wrong."""
         self._ended.set()
@@ -278,13 +283,16 @@ class Soak:
             if wrong or result.structure or result.failure:
                 self.alarms.append(result)
         self.counts["starts"] = restarts.count
-        errors = self.validation_errors(restarts.process)
+        errors = await anyio.to_thread.run_sync(self.validation_errors, restarts.process)
         self.counts["validations"] += errors is not None
         if errors and not self.spoiled:
             shown = restarts.process.cli("validation", "show-error", self.task.name)
             self.alarms.append(shown.stdout)
         self._tell(writers)
         return results
+
+    def until_errors(self, process: TaskProcess, count: int) -> None:
+        process.until(lambda: self.validation_errors(process) == count, f"{count} errors")
 
     def validation_errors(self, process: TaskProcess) -> int | None:
         status = process.status(self.task.name)
@@ -343,27 +351,29 @@ async def test_no_false_alarm_while_everything_changes(
     file = task_file(merging, tmp_path, mode)
     soak = Soak(merging, file, spark, tmp_path)
     writers = Writers(merging, (*EVERYWHERE, *(COORDINATED if mode == "pessimistic" else ())))
-    restarts = Restarts(file, tmp_path, soak.task.name)
+    restarts = await anyio.to_thread.run_sync(Restarts, file, tmp_path, soak.task.name)
     process = restarts.process
     monkeypatch.setenv("XDG_RUNTIME_DIR", process.env["XDG_RUNTIME_DIR"])
     until = time.monotonic() + SECONDS
     try:
         await anyio.to_thread.run_sync(process.until_applied, soak.task.name, merging.sources)
         # The lock of y is open to the end: only one shard has the change.
-        open_ = "ADD COLUMN late INT" if mode == "pessimistic" else "DROP COLUMN s"
-        merging.on(merging.source, f"ALTER TABLE y_2 {open_}")
+        merging.on(mariadb_source, "ALTER TABLE y_2 ADD COLUMN late INT DEFAULT 1")
+        if mode == "optimistic":
+            merging.on(mysql_source, "ALTER TABLE y_2 ADD COLUMN late INT DEFAULT 2")
         writers.start()
         restarts.start()
         while time.monotonic() < until:
             await soak.compare(writers, restarts)
             writers.check()
+            restarts.check()
         writers.calm.set()
         await anyio.to_thread.run_sync(restarts.stop)
         process = restarts.process
         await soak.spoil(process)
         results = await soak.compare(writers, restarts)
         found = {r.target.table: r.differing for r in results if r.differing}
-        process.until(lambda: soak.validation_errors(process) == 6, "found errors")
+        await anyio.to_thread.run_sync(soak.until_errors, process, 6)
     finally:
         writers.end()
         restarts.close()
