@@ -141,8 +141,13 @@ class TargetComparer:
         fills = self._fills.get(name)
         if fills is not None:
             target = filled(target, fills.certain)
+        held = await self._progress.held(name)
         shards = [
-            compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
+            replace(
+                compared_shard(s.member, s.table, s.rules, filters[s.member.source]),
+                open=held.alone and held.holds(str(s.member)),
+            )
+            for s in members
         ]
         joins = found.joins_structures
         return plan_comparison(target, shards, self._options.where, joins=joins)

@@ -28,6 +28,11 @@ class HeldShards:
     shards: frozenset[str] = frozenset()
 
     @property
+    def alone(self) -> bool:
+        """Whether each of these shards has a statement of its own that waits for an answer."""
+        return not self.all_of and bool(self.shards)
+
+    @property
     def some(self) -> bool:
         """Whether rows may wait at all."""
         return self.all_of or bool(self.shards)

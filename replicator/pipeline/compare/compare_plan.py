@@ -20,6 +20,7 @@ from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.compare.compare_structures import (
     ComparedShard,
+    default_text,
     joint_differences,
     structure_differences,
 )
@@ -230,6 +231,14 @@ def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> T
     return replace(shard.structure, columns=tuple(kept))
 
 
+def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
+    """Whether older rows may have what an open statement has added to the shard alone."""
+    its = shard.structure.column(column.name)
+    if its is None or not shard.open or column.generated:
+        return False
+    return default_text(shard.structure, its) != default_text(target, column)
+
+
 def _unfit(shard: ComparedShard, column: Column) -> bool:
     """Whether a column of the target can't hold all values of the shard's."""
     its, mapped = shard.structure.column(column.name), shard.rules.mapped
@@ -246,7 +255,8 @@ def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, by
     for column in target.columns:
         having = [_has(shard, column) for shard in shards]
         field = fill_field("", column) if column.fill else None
-        if field is not None and any(having) and not all(having):
+        opened = any(shard.open and not has for shard, has in zip(shards, having, strict=True))
+        if field is not None and any(having) and not all(having) and not opened:
             found[folded(column.name)] = field
     return found
 
@@ -265,6 +275,9 @@ def _left_out(
             found.append(ColumnLeftOut(column.name, why, harmless=joins))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
+        elif opened := [shard for shard in shards if _other_values(shard, target, column)]:
+            why = f"a statement of {opened[0].member} that is open gives it other values"
+            found.append(ColumnLeftOut(column.name, why, harmless=True))
         elif unfit := [shard for shard in shards if _unfit(shard, column)]:
             more = f" (and {len(unfit) - 1} more)" if len(unfit) > 1 else ""
             why = f"the target's type does not hold all values of {unfit[0].member}{more}"

@@ -79,6 +79,15 @@ def test_a_column_whose_type_does_not_hold_the_values_of_a_shard_is_left_out_by_
     assert found.nullable == (1,)
 
 
+def test_what_an_open_statement_has_changed_is_left_out() -> None:
+    fill = replace(Column("c", "int(11)"), fill="NULL")
+    lacking = plan_comparison(table(ID, fill), [shard(ID, fill), shard(ID)], joins=True)
+    assert (lacking.filled, lacking.left_out) == (True, ())
+    renamed = replace(shard(ID), open=True)
+    found = plan_comparison(table(ID, fill), [shard(ID, fill), renamed], joins=True)
+    assert [(out.column, out.harmless) for out in found.left_out] == [("c", True)]
+
+
 def test_an_extracted_key_cuts_no_ranges() -> None:
     key = UniqueKey("PRIMARY", ("c", "id"))
     target = table(Column("c", "varchar(9)", "utf8mb4", "utf8mb4_bin", nullable=False), ID, key=key)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.validation_backlog import ValidationBacklog, WaitingKeys
+import pytest
+
+from actors.validation_backlog import BUSY_LOOKS, LOOKS, SuspectRow, ValidationBacklog, WaitingKeys
 from replicator.mysql.names import Member, TableName
 
 X = TableName("s", "x")
@@ -33,3 +35,21 @@ def test_keys_are_taken_once_they_are_old_enough_and_come_back_in_their_order() 
     backlog.give_back(taken)
     assert [one.since for one in backlog.waiting] == [0, 1, 3, 4]
     assert backlog.waiting_count == 16
+
+
+@pytest.mark.parametrize("when", ["never", "between looks", "during looks"])
+def test_a_row_that_is_applied_again_and_again_may_differ_by_chance(when: str) -> None:
+    backlog = ValidationBacklog(most=1000)
+    looks = 0
+    while True:
+        if when == "between looks":
+            backlog.add(keys(4, looks))
+        backlog.applied_again()
+        if when == "during looks":
+            backlog.add(keys(4, looks))
+        looks += 1
+        applied = b"3" in backlog.applied_again([X]).get(X, ())
+        seen = SuspectRow(b"flag: 0 for 1", looks, looks, {})
+        if backlog.differs((X, b"3"), seen, applied=applied).suffices:
+            break
+    assert looks == (LOOKS if when == "never" else BUSY_LOOKS)
