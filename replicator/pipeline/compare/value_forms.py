@@ -103,9 +103,21 @@ def double_value(field: bytes) -> bytes:
 
 
 def json_value(field: bytes) -> bytes:
-    """The form of a JSON: the order of its keys and its blanks don't count."""
+    """The form of a JSON: the order of its keys and its blanks don't count, and 1.0 is 1."""
     value = field_value(field) or b""
     try:
-        return json.dumps(json.loads(value), sort_keys=True, separators=(",", ":")).encode()
-    except ValueError:
+        parsed = json.loads(value, parse_int=_json_number, parse_float=_json_number)
+        return json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
         return value
+
+
+def _json_number(text: str) -> int | float:
+    """A number as servers store it: as a double, unless it is an integer of 64 bits.
+
+    TiDB writes whole doubles without a point.
+    """
+    number = int(text) if text.lstrip("-").isdigit() else float(text)
+    if -(1 << 63) <= number < 1 << 64 and number == int(number):
+        return int(number)
+    return float(text)

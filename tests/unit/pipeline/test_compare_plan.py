@@ -104,6 +104,14 @@ def test_forms_of_values() -> None:
     assert double_value(b"0.1") != double_value(b"0.10000000149011612")
     assert json_value(b'{"b": 1, "a": [1.50]}') == json_value(b'{"a":[1.5],"b":1}')
     assert json_value(b"[1]") != json_value(b"[2]")
+    alike = {
+        b"[1.0, 1e2, -0.0]": b"[1,100,0]",
+        b"[18446744073709551616]": b"[1.8446744073709552e19]",
+        b"[-1e19]": b"[-10000000000000000000]",
+    }
+    assert [json_value(one) for one in alike] == [json_value(other) for other in alike.values()]
+    assert json_value(b"[9007199254740993]") != json_value(b"[9007199254740992.0]")
+    assert json_value(b"[1e400]") != json_value(b"[0]")
     assert json_value(b"[0.1]") != json_value(b"[0.10000000000000002]")
 
 
