@@ -48,7 +48,7 @@ TYPED = (
     "'k', 0, {n}/7, {n}/7, 'é€ {n}', '2024-01-31 10:00:00.5', 'y', 'p,q', {n} MOD 512, x'00FF5C0A',"
     " '2024-01-31 10:00:00.000001', '-10:11:12', '{{\"a\": [{n}, 2.5], \"b\": null}}'"
 )
-SHARDS = ("x_1", "x_2", "y_1", "y_2", "z_1", "z_2", "t_1", "t_2")
+SHARDS = tuple(f"{table}_{n}" for table in "xymzt" for n in (1, 2))
 HOT = 300
 """Rows of a shard that clients change; behind them it has as many that nobody changes."""
 
@@ -145,7 +145,8 @@ class Writers:
             f"UPDATE {table} SET id={first + 9000} WHERE id={key + 2}",
             f"UPDATE {table} SET id={key + 2} WHERE id={first + 9000}",
         ]
-        one, other = (f"{table[0]}_{n}" for n in (1, 2))
+        # No lock is ever open there: a row that moves behind one would wait for its deletion.
+        one, other = "m_1", "m_2"
         moved = first_key(number, one) + chance.randrange(HOT)
         yield [
             "BEGIN",
@@ -196,12 +197,12 @@ def task_file(merging: Merging, folder: Path, mode: str) -> Path:
             "target-schema": db,
             "target-table": table,
         }
-        for table in "xyzt"
+        for table in "xymzt"
     }
     values["validators"] = {"full": {"mode": "full", "validate-interval": "30s"}}
     for instance in values["mysql-instances"]:
         instance.pop("meta", None)
-        instance["route-rules"] = list("xyzt")
+        instance["route-rules"] = list("xymzt")
         instance["validator-config-name"] = "full"
     return write_task(folder, values)
 
@@ -310,7 +311,7 @@ class Soak:
         """Rows that nobody changes, and one that its shard has changed just before."""
         merging = self._merging
         await anyio.to_thread.run_sync(process.until_applied, self.task.name, merging.sources)
-        for table in "xyzt":
+        for table in "xymzt":
             for number, server in enumerate(merging.sources.values()):
                 key = first_key(number, f"{table}_1") + HOT
                 change = f"UPDATE {table}_1 SET v=v+1 WHERE id={key}"
@@ -342,7 +343,13 @@ async def test_no_false_alarm_while_everything_changes(
     mode: str,
 ) -> None:
     merging = merging_from(mariadb_source, mysql_source)
-    for table, columns in {"x": NUMBERS, "y": NUMBERS, "z": KEYLESS, "t": TYPES}.items():
+    for table, columns in {
+        "x": NUMBERS,
+        "y": NUMBERS,
+        "m": NUMBERS,
+        "z": KEYLESS,
+        "t": TYPES,
+    }.items():
         merging.create(table, columns, shards=2)
     for number, server in enumerate(merging.sources.values()):
         for table in SHARDS:
@@ -373,7 +380,7 @@ async def test_no_false_alarm_while_everything_changes(
         await soak.spoil(process)
         results = await soak.compare(writers, restarts)
         found = {r.target.table: r.differing for r in results if r.differing}
-        await anyio.to_thread.run_sync(soak.until_errors, process, 6)
+        await anyio.to_thread.run_sync(soak.until_errors, process, 8)
     finally:
         writers.end()
         restarts.close()

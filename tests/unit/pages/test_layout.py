@@ -241,7 +241,12 @@ def of_the_command_line(module: str) -> bool:
 
 def prints(node: ast.AST) -> bool:
     """Whether this is a call of ``print`` or ``typer.echo``."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo")
+    match node:
+        case ast.Call(func=ast.Name(id="print")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="typer"), attr="echo")):
+            return True
+    return False
 
 
 def test_only_the_command_line_prints() -> None:
