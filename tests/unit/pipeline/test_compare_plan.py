@@ -100,7 +100,8 @@ def test_an_extracted_key_cuts_no_ranges() -> None:
 def test_forms_of_values() -> None:
     assert float_value(b"0.10000000149011612") == float_value(b"0.1")
     assert float_value(b"1e+20") == float_value(b"1e20")
-    assert double_value(b"-0") != double_value(b"0")
+    assert double_value(b"-0") == double_value(b"0")
+    assert float_value(b"-0") == float_value(b"0")
     assert double_value(b"0.1") != double_value(b"0.10000000149011612")
     assert json_value(b'{"b": 1, "a": [1.50]}') == json_value(b'{"a":[1.5],"b":1}')
     assert json_value(b"[1]") != json_value(b"[2]")
