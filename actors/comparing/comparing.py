@@ -42,7 +42,7 @@ from replicator.checks.schema.structures import read_shards
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import error_text
+from replicator.mysql.errors import DatabaseUnavailableError, error_text
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
@@ -197,6 +197,19 @@ class TargetComparer:
         return not patterns or any(pattern.matches(text) for pattern in patterns)
 
     async def _compare(
+        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+    ) -> TargetComparison:
+        try:
+            return await self._compare_as_planned(found, name, members)
+        except DatabaseUnavailableError as error:
+            # The other targets may have all of their servers.
+            kept = self._kept.current
+            of_this = kept is not None and kept.result.target == name
+            result = kept.result if kept is not None and of_this else TargetComparison(name)
+            result.failure = result.failure or str(error)
+            return result
+
+    async def _compare_as_planned(
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
     ) -> TargetComparison:
         result = TargetComparison(name)

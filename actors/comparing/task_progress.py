@@ -36,8 +36,9 @@ from replicator.status import StatusFormatError, TaskStatus
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
 """Seconds between two questions how far the task is."""
 
-PATIENCE = 60.0
-"""Seconds that the task has to apply what its sources had when a row was seen to differ."""
+PATIENCE, IDLE_PATIENCE = 60.0, 10.0
+"""Seconds that the task has to apply what its sources had when a row was seen to differ; the second
+where it does not run: it may be about to start."""
 
 
 class TaskProgress:
@@ -78,26 +79,39 @@ class TaskProgress:
             key = BinlogPosition(file, offset).key
             places[source] = max(places.get(source, 0), key)
         pause = FIRST_PAUSE
-        deadline = time.monotonic() + PATIENCE
+        begun = time.monotonic()
         while True:
             await anyio.sleep(pause)
-            at = await self._places()
+            at, runs = await self._places()
             if all(at.get(source, place) >= place for source, place in places.items()):
                 return True
-            if time.monotonic() > deadline:
+            if time.monotonic() - begun > (PATIENCE if runs else IDLE_PATIENCE):
                 return False
             pause = min(LONGEST_PAUSE, 2 * pause)
 
-    async def _places(self) -> dict[str, int]:
-        """By source, up to where all is applied that does not wait."""
-        status, saved = await self._status(), None
-        if status is None:
-            saved = await self.saved()
+    async def _places(self) -> tuple[dict[str, int], bool]:
+        """By source, up to where all is applied that does not wait; whether a process goes on."""
+        status = await self._status()
         if status is not None:
             known = [(s.source, s.applied_position or s.saved_position) for s in status.sources]
+            runs = True
         else:
+            # In this order: a process that ends now saves before it gives the lease back.
+            runs = await self._runs()
+            saved = await self.saved()
             known = [(s.source, s.applied or s.position) for s in saved.sources] if saved else []
-        return {source: BinlogPosition.parse(at).key for source, at in known if at}
+        return {source: BinlogPosition.parse(at).key for source, at in known if at}, runs
+
+    async def _runs(self) -> bool:
+        """Whether a process has the lease of the task."""
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            lease = Lease(self._task.meta_schema, self._task.name, this_process())
+            try:
+                return await lease.found(connection) is not None
+            except MySQLError as error:
+                if error_code(error) in NO_SUCH_TABLE:
+                    return False
+                raise
 
     async def fills(self) -> Mapping[TableName, TargetFills]:
         """As `ShardMode.fills`. Raises DatabaseUnavailableError or the server's error."""
