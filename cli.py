@@ -65,9 +65,9 @@ def with_messages(command: Callable[P, None], *, unable: int | None = None) -> C
         except Exception as error:
             cause = innermost(error)
             code = exit_code(cause)
-            if code is None and unable is None:
-                raise
             if code is None:
+                if unable is None:
+                    raise
                 traceback.print_exception(error)
                 raise typer.Exit(unable) from None
             remedies = getattr(cause, "remedies", ())

@@ -144,14 +144,18 @@ class ValidationBacklog:
         return found
 
     def differs(
-        self, place: tuple[TableName, bytes], seen: SuspectRow, *, applied: bool
+        self, place: tuple[TableName, bytes], seen: SuspectRow, *, again: bool, applied: bool
     ) -> SuspectRow:
-        """Take in how a row differs at a look; all that is known of it then. ``applied``: since the
-        look began, it was."""
+        """Take in how a row differs at a look; all that is known of it then.
+
+        ``again``: the target had all by then that the shards had at the look before, else the look
+        tells nothing more of a row that differed already. ``applied``: since the look began, it
+        was.
+        """
         before = self.suspects.get(place)
         if before is None or before.digest != seen.digest:
             before = self.suspects[place] = seen
-        else:
+        elif again:
             before.looks, before.quiet = before.looks + 1, before.quiet + 1
             before.due, before.ends = seen.due, seen.ends
         if applied:

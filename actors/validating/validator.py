@@ -348,21 +348,29 @@ class RowValidator:
             errors += [
                 self._error(comparison, target, difference)
                 for key, difference in found.items()
-                if self._is_error(target, difference, answer, key in again_applied.get(target, ()))
+                if self._is_error(
+                    target, difference, answer, again, key in again_applied.get(target, ())
+                )
             ]
         if errors:
             await self._tell(errors)
         return failed
 
     def _is_error(
-        self, target: TableName, found: RowDifference, answer: KeyAnswer, applied: bool
+        self,
+        target: TableName,
+        found: RowDifference,
+        answer: KeyAnswer,
+        again: bool,
+        applied: bool,
     ) -> bool:
-        """Whether a row has differed long enough; else it is looked at again. ``applied``: since
-        the look began, it was."""
+        """Whether a row has differed long enough; else it is looked at again. ``again`` and
+        ``applied`` as for `ValidationBacklog.differs`."""
         now = time.monotonic()
         ends = {source: (file, offset) for source, file, offset in answer.ends}
         seen = SuspectRow(found.digest, now, now + self._settings.next_look, ends)
-        known = self._backlog.differs((target, found.key), seen, applied=applied)
+        place = target, found.key
+        known = self._backlog.differs(place, seen, again=again, applied=applied)
         return known.suffices and now - known.since >= self._settings.error_delay
 
     def _error(

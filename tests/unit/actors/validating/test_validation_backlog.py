@@ -60,6 +60,14 @@ def test_a_row_that_is_applied_again_and_again_may_differ_by_chance(when: str) -
         looks += 1
         applied = b"3" in backlog.applied_again([X]).get(X, ())
         seen = SuspectRow(b"flag: 0 for 1", looks, looks, {})
-        if backlog.differs((X, b"3"), seen, applied=applied).suffices:
+        if backlog.differs((X, b"3"), seen, again=True, applied=applied).suffices:
             break
     assert looks == (LOOKS if when == "never" else BUSY_LOOKS)
+
+
+def test_a_row_that_waits_for_a_lock_is_no_error_by_the_looks_at_what_was_applied_before() -> None:
+    backlog = ValidationBacklog(most=1000)
+    for look in range(2 * BUSY_LOOKS):
+        seen = SuspectRow(b"v: 1 for 2", look, look, {})
+        assert not backlog.differs((X, b"3"), seen, again=False, applied=False).suffices
+    assert backlog.suspects[X, b"3"].since == 0
