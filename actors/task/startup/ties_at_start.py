@@ -130,11 +130,11 @@ def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> Fata
 async def _saved(resources: Resources, shards: Sequence[Shard]) -> list[Shard]:
     """Of shards that the servers have now those that the saved state has; of a source that nothing
     is saved of, all."""
-    found = {}
+    found: dict[str, set[Member]] = {}
     for source in {shard.member.source for shard in shards}:
-        checkpoint = await resources.meta.load(source)
-        found[source] = checkpoint and {record.member for record in checkpoint.members}
-    return [s for s in shards if (of := found[s.member.source]) is None or s.member in of]
+        if (checkpoint := await resources.meta.load(source)) is not None:
+            found[source] = {record.member for record in checkpoint.members}
+    return [s for s in shards if s.member in found.get(s.member.source, (s.member,))]
 
 
 async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart:
