@@ -10,7 +10,7 @@ from actors.lock_state import ShardStatement
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Claim
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.status import (
