@@ -12,7 +12,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_shard_ddl import Walk
 from tests.acceptance.crashes.test_unlock import open_lock
 from tests.conftest import StartServer
-from tests.support.tasks.processes import killed_at, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
@@ -92,3 +92,28 @@ def test_killed_in_the_middle_of_an_unlock(
     walk.rows()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")
+
+
+def test_killed_while_the_mode_changes(
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """There and back, in a target without a key: no row is lost or doubled."""
+    shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name, "(id INT, v INT)")
+    steps = (Failpoint.MODE_OPEN, Failpoint.MODE_CHANGED, Failpoint.CHECKPOINT_SAVED)
+    for number, step in enumerate((None, *steps)):
+        mode = ("pessimistic", "optimistic")[number % 2]
+        path = write_task(tmp_path, {**walk.task(), "shard-mode": mode})
+        if step is not None:
+            walk.rows()
+            with killed_at(step, path, tmp_path):
+                pass
+        with task_process(path, tmp_path) as task:
+            task.until_logged("task.running")
+            walk.change(f"ADD c{number} INT DEFAULT {number}")
+            task.until(lambda: walk.difference() == "", "equality")
+            task.cli("stop", walk.db)
+            assert task.process.wait(PATIENCE) == 0
