@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,41 @@ def test_killed_while_the_mode_changes(
             task.until(lambda: walk.difference() == "", "equality")
             task.cli("stop", walk.db)
             assert task.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "time"), [(Failpoint.DDL_RECORDED, 2), (Failpoint.DDL_EXECUTED, 1)]
+)
+def test_killed_while_a_refused_step_is_tried_again(
+    step: Failpoint,
+    time: int,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name)
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    with killed_at(step, path, tmp_path, time=time, alone=False) as task:
+        task.until_logged("task.running")
+        for number in (1, 2):
+            mariadb_source.execute(
+                f"INSERT INTO {walk.db}.t{number} VALUES ({-number}, -1)",
+                f"ALTER TABLE {walk.db}.t{number} ADD UNIQUE KEY u (v)",
+            )
+        lock = open_lock(task, walk.db)
+        mariadb_source.execute(f"UPDATE {walk.db}.t2 SET v = -2")
+        task.until(lambda: walk.difference() == "", "equality")
+        task.cli("unlock-ddl-lock", walk.db, lock, "--action", "exec")
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: "u" in indexes(walk), "the key")
+        mariadb_source.execute(f"INSERT INTO {walk.db}.t1 VALUES (-3, -3)")
+        task.until(lambda: walk.difference() == "", "equality")
+        answer = task.cli("show-ddl-locks", walk.db, "--json")
+        assert json.loads(answer.stdout)["locks"] == []
+
+
+def indexes(walk: Walk) -> set[object]:
+    """The names of the target's indexes."""
+    return {index[2] for index in walk.target.execute(f"SHOW INDEX FROM {walk.db}.t")}
