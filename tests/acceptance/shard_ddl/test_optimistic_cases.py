@@ -362,9 +362,9 @@ async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None
             await flows(estate, shard, "{}, 2, 'c'")
         await estate.caught_up()
         await estate.equal()
-        [lock] = lock_statuses(estate.db, estate.running)
-        assert "Duplicate entry" in lock.reason
-        assert [text.partition("`: ")[0].rpartition(" ")[2] for text in lock.remedies] == [
+        [status] = lock_statuses(estate.db, estate.running)
+        assert "Duplicate entry" in status.reason
+        assert [text.partition("`: ")[0].rpartition(" ")[2] for text in status.remedies] == [
             "exec",
             "skip",
         ]
