@@ -93,6 +93,7 @@ async def test_case_032_a_column_that_comes_and_goes(estate: ShardedEstate) -> N
         await estate.settled()
 
 
+@pytest.mark.not_on_tidb("it adds no AUTO_INCREMENT column to a table")
 async def test_case_034_a_column_that_counts_waits_for_all(estate: ShardedEstate) -> None:
     """Then the numbers of two shards collide: told, with what to do instead."""
     estate.create("A1", "B1", table="(b INT NOT NULL)")
