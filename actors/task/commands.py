@@ -415,6 +415,11 @@ def _run(
         from actors.task.resources.spark import TaskSpark
 
         spark = TaskSpark(task, java)
+        if java is not None and sys.platform == "linux":
+            from replicator.pipeline import worker_daemon
+            from replicator.pipeline.spark.fork_server import start_fork_server
+
+            start_fork_server(java.folder, worker_daemon.load, worker_daemon.manage)
         spark.begin()
         from actors.task.foreground import run_in_foreground
 
