@@ -416,10 +416,12 @@ def _run(
 
         spark = TaskSpark(task, java)
         if java is not None and sys.platform == "linux":
+            # What is loaded before the fork is there once, so all that workers need as well.
+            import replicator.pipeline.apply.batch  # noqa: F401
             from replicator.pipeline import worker_daemon
-            from replicator.pipeline.spark.fork_server import start_fork_server
+            from replicator.pipeline.spark.worker_fork import start_worker_fork
 
-            start_fork_server(java.folder, worker_daemon.load, worker_daemon.manage)
+            start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
         spark.begin()
         from actors.task.foreground import run_in_foreground
 

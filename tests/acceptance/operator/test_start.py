@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -123,11 +123,6 @@ def worker_daemons(task: TaskProcess) -> list[int]:
     return [p for p, command in task.descendants().items() if "worker_daemon" in command]
 
 
-def fork_servers(task: TaskProcess) -> list[int]:
-    """The process that the former is forked from."""
-    return [p for p, command in task.descendants().items() if "fork_server" in command]
-
-
 def java_of(task: TaskProcess) -> list[int]:
     """The Java of Spark."""
     return [p for p, command in task.descendants().items() if "/bin/java" in command]
@@ -149,16 +144,15 @@ def test_a_start_that_is_killed_leaves_no_process_behind(
         task.until_alone()
 
 
-@pytest.mark.parametrize("find", [worker_daemons, fork_servers])
 def test_a_start_goes_on_where_the_process_for_python_workers_is_killed(
-    find: Callable[[TaskProcess], list[int]], shards: Shards, tmp_path: Path, runtime: Path
+    shards: Shards, tmp_path: Path, runtime: Path
 ) -> None:
     shards.change(rows=60)
     with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime) as task:
-        task.until(lambda: bool(find(task)), "the process for Python workers")
-        for process in find(task):
+        task.until(lambda: bool(worker_daemons(task)), "the process for Python workers")
+        for daemon in worker_daemons(task):
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(daemon, signal.SIGKILL)
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()
         task.process.send_signal(signal.SIGTERM)

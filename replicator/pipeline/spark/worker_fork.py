@@ -1,9 +1,9 @@
-"""A process forked from the task, from which Spark's daemon for Python workers is forked.
+"""A process forked from the task, which becomes Spark's daemon for Python workers.
 
-Task and workers need many of the same modules. Loaded once, before the fork, they take 50 MiB less
+Task and workers need many of the same modules. Loaded once, before the fork, they take 60 MiB less
 of memory, and a second less of a core at the start. Spark starts a Python for the daemon; that one
-hands its streams and its environment over to the server, whose child takes its place. Where there
-is no server (on a cluster, or when it was killed) it becomes the daemon itself.
+hands its streams and its environment over to the fork, which takes its place. Where there is no
+fork (on a cluster, or when the first daemon has ended) it becomes the daemon itself.
 """
 
 from __future__ import annotations
@@ -23,30 +23,28 @@ from typing import NoReturn
 
 from replicator.pipeline.spark.unix_socket import check_peer, connect_privately, listen_privately
 
-FORK_SERVER = "REPLICATOR_FORK_SERVER"
-"""The environment variable with the folder of the server's socket."""
+WORKER_FORK = "REPLICATOR_WORKER_FORK"
+"""The environment variable with the folder of the fork's socket."""
 
-_SOCKET = "fork-server"
-_BACKLOG = 8
+_SOCKET = "worker-fork"
 _CONNECT_SECONDS = 10.0
 _STREAMS = (0, 1, 2)
 _TAKEN = b"\n"
-_SERVER_COMMAND = b"python\0-m\0replicator.pipeline.spark.fork_server"
-_DAEMON_COMMAND = b"python\0-m\0replicator.pipeline.worker_daemon"
-"""What ps shows of the processes, which would be the task's own command."""
+_COMMAND = b"python\0-m\0replicator.pipeline.worker_daemon"
+"""What ps shows of it; it would be the task's own command."""
 _ARGUMENTS_FIELD = 45
 """Where ``arg_start`` and ``arg_end`` stand in /proc/[pid]/stat, counted behind the name of the
 program (proc(5))."""
 
 
-def start_fork_server(folder: str, load: Callable[[], None], manage: Callable[[], None]) -> None:
-    """Fork the process that daemons are forked from. It ends with this process.
+def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[], None]) -> None:
+    """Fork a process that becomes the daemon when Spark starts it. It ends with this process.
 
     ``folder`` is one that only this user may enter, ``load`` loads what workers need beyond what is
     loaded now, and ``manage`` does the daemon's work. This process must have no thread of Python
     yet. Raises OSError.
     """
-    listening = listen_privately(folder, _SOCKET, _BACKLOG)
+    listening = listen_privately(folder, _SOCKET, 1)
     # Nobody writes: the end of the pipe is the end of this process.
     alive, _kept_open = os.pipe()
     for stream in (sys.stdout, sys.stderr):
@@ -54,37 +52,38 @@ def start_fork_server(folder: str, load: Callable[[], None], manage: Callable[[]
     gc.freeze()
     if os.fork() == 0:
         try:
-            _serve_forks(listening, alive, load, manage)
+            _await_start(listening, alive, load, manage)
         finally:
+            # Nothing that the task has registered for its end may be done here.
             os._exit(1)
     os.close(alive)
     listening.close()
 
 
-def _serve_forks(
+def _await_start(
     listening: socket.socket, alive: int, load: Callable[[], None], manage: Callable[[], None]
 ) -> NoReturn:
     # Java ends when the last one closes its input, and that shall be the task.
     _close_all_but(alive, listening.fileno())
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _name_process(_SERVER_COMMAND)
+    _name_process()
     load()
-    gc.freeze()
     poller = select.poll()
     for descriptor in (alive, listening.fileno()):
         poller.register(descriptor)
-    while alive not in dict(poller.poll()):
-        with contextlib.suppress(OSError):
-            connection, _ = listening.accept()
-            with connection:
-                check_peer(connection)
-                if os.fork() == 0:
-                    try:
-                        _become_daemon(connection, alive, listening, manage)
-                    finally:
-                        # Nothing that the task has registered for its end may be done here.
-                        os._exit(1)
+    if alive in dict(poller.poll()):
+        os._exit(0)
+    connection, _ = listening.accept()
+    check_peer(connection)
+    # Spark alone ends a daemon; another one, which it starts when this has ended, is none of ours.
+    os.close(alive)
+    listening.close()
+    _take_over(connection)
+    try:
+        manage()
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
     os._exit(0)
 
 
@@ -96,12 +95,8 @@ def _close_all_but(*kept: int) -> None:
                 os.close(int(name))
 
 
-def _become_daemon(
-    connection: socket.socket, alive: int, listening: socket.socket, manage: Callable[[], None]
-) -> NoReturn:
-    """Be what Spark has started, whose streams and environment come over the connection."""
-    os.close(alive)
-    listening.close()
+def _take_over(connection: socket.socket) -> None:
+    """Take the place of what Spark has started, by its streams and its environment."""
     _, streams, _, _ = socket.recv_fds(connection, len(_TAKEN), len(_STREAMS))
     with connection.makefile("rb") as told:
         environment, sys.path[:], sys.argv[:] = json.loads(told.readline())
@@ -112,20 +107,14 @@ def _become_daemon(
         os.close(descriptor)
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, closefd=False)
-    _name_process(_DAEMON_COMMAND)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     connection.sendall(_TAKEN)
-    try:
-        manage()
-    except SystemExit as end:
-        os._exit(end.code if isinstance(end.code, int) else 1)
-    os._exit(0)
 
 
-def join_fork_server() -> None:
-    """Have the server fork the daemon, and wait for its end; return where there is no server."""
-    folder = os.environ.get(FORK_SERVER, "")
+def join_worker_fork() -> None:
+    """Have the fork be the daemon, and wait for its end; return where there is no fork."""
+    folder = os.environ.get(WORKER_FORK, "")
     if not folder:
         return
     told = json.dumps([dict(os.environ), sys.path, sys.argv])
@@ -148,9 +137,9 @@ def join_fork_server() -> None:
     sys.exit()
 
 
-def _name_process(command: bytes) -> None:
-    """Show another command line of this process in /proc, as far as there is room for it."""
+def _name_process() -> None:
+    """Show _COMMAND as that of this process in /proc, as far as there is room for it."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = map(int, fields[_ARGUMENTS_FIELD : _ARGUMENTS_FIELD + 2])
     size = end - begin
-    ctypes.memmove(begin, command[: max(0, size - 1)].ljust(size, b"\0"), size)
+    ctypes.memmove(begin, _COMMAND[: max(0, size - 1)].ljust(size, b"\0"), size)
