@@ -3,6 +3,9 @@ SHELL := bash
 # Else every process of the tests compiles all modules anew: half of the CPU of its start.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
+# One more than two cores have to do: a test waits a third of its time, for servers and for time to
+# pass. Each worker has its own servers and Spark: 2 to 3 GB.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
@@ -14,18 +17,19 @@ help: ## show this list
 setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
 
-test: setup ## run linters, type checks and the tests (lint failures do not keep the tests from running)
-	@failed=0; \
-	$(MAKE) --no-print-directory lint || failed=1; \
-	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" || failed=1; \
+test: setup ## run the tests, and the linters and type checks beside them
+	@failed=0; mkdir -p build; \
+	$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & \
+	$(JAVA) $(PYTEST) -m "not slow" || failed=1; \
+	wait $$! || failed=1; cat build/lint.log; \
 	exit $$failed
 
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
-	@$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	@$(JAVA) $(PYTEST) -m slow
 
 matrix: tidb ## run rows, types, DDL, crashes and the copy from each kind of source into each kind of target, and make docs/reference/servers.md (hours; ARGS='-k copy' for a part)
 	@failed=0; \
-	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile --matrix --matrix-report matrix.json tests/integration tests/acceptance $(ARGS) || failed=1; \
+	$(JAVA) $(PYTEST) --matrix --matrix-report matrix.json tests/integration tests/acceptance $(ARGS) || failed=1; \
 	$(BIN)/python -m scripts.servers_page matrix.json > docs/reference/servers.md; \
 	exit $$failed
 
@@ -36,7 +40,7 @@ promtool: setup ## build Prometheus' promtool for the tests of the alert rules, 
 	@$(BIN)/python -m scripts.build_promtool
 
 tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
-	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(PYTEST)
 
 mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare (an hour)
 	@$(JAVA) $(BIN)/python -m tests.workload.mariadb_suite --output mariadb-suite.json

@@ -9,6 +9,7 @@ from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
 
 COPY_AGAIN = (
@@ -47,12 +48,18 @@ def start_after(meta: str) -> str:
 class DdlEvent:
     """The statement of a binlog that a fault is about: the operator can override it.
 
-    ``actions`` are the overrides that help, as `replicator binlog` names them.
+    ``actions`` are the overrides that help.
     """
 
     source: str
     position: BinlogPosition
-    actions: tuple[str, ...]
+    actions: tuple[OverrideAction, ...]
+
+
+SKIP = (OverrideAction.SKIP,)
+REPLACE = (OverrideAction.REPLACE,)
+SKIP_OR_REPLACE = (*SKIP, *REPLACE)
+"""What helps against most faults: the actions of `DdlEvent`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class FilteredColumns:
             *tuple(remedies),
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
-            about=DdlEvent(member.source, statement.position, (answer.value,)),
+            about=DdlEvent(member.source, statement.position, (answer,)),
         )
 
 

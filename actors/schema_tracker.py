@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import anyio
+from attrs import define, field
 
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from replicator.binlog.segments.segment import Statement
@@ -45,26 +46,19 @@ _CHARSETS = {"utf8": "utf8mb3"}
 """Two names of one charset."""
 
 
+@define(eq=False)
 class SchemaTracker:
     """Learns structures from a scratch table on the target, and adds them to the registry. A
     structure that was ``learned`` before, on the same server, is not learned again.
     """
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        connection: Connection,
-        scratch: TableName,
-        learned: LearnedStructures,
-        filtered: FilteredColumns = NO_FILTERED_COLUMNS,
-    ) -> None:
-        self._registry = registry
-        self._filtered = filtered
-        self._connection = connection
-        self._scratch = scratch
-        self._learned = learned
-        self._look_at = 0.0
-        self._lock = anyio.Lock()
+    _registry: SchemaRegistry
+    _connection: Connection
+    _scratch: TableName
+    _learned: LearnedStructures
+    _filtered: FilteredColumns = NO_FILTERED_COLUMNS
+    _look_at: float = field(default=0.0, init=False)
+    _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """Add to the registry, and return, the structure of an effect's table after its statement.

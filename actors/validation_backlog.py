@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from replicator.downstream.meta.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
@@ -53,14 +54,16 @@ class ValidationBacklog:
     """Keys that wait, rows that differ, and the counts of all comparisons.
 
     ``most``: how many keys may wait. ``checked`` and ``skipped`` count keys: compared, and left out
-    because there were too many or their servers could not be read. ``errors``: rows by the
-    operator's answer. ``looking``: keys that were taken out and are being compared. ``left_out``:
-    targets that can't be validated, with the reason. ``resumed``: whether what was saved before
-    this process has been taken up.
+    because there were too many or their servers could not be read. ``waiting`` and ``due``: keys
+    before and after their time, both the oldest first. ``errors``: rows by the operator's answer.
+    ``looking``: keys that were taken out and are being compared. ``left_out``: targets that can't
+    be validated, with the reason. ``resumed``: whether what was saved before this process has been
+    taken up.
     """
 
     most: int = 0
     waiting: deque[WaitingKeys] = field(default_factory=deque)
+    due: deque[WaitingKeys] = field(default_factory=deque)
     suspects: dict[tuple[TableName, bytes], SuspectRow] = field(default_factory=dict)
     checked: int = 0
     skipped: int = 0
@@ -78,34 +81,42 @@ class ValidationBacklog:
     @property
     def seconds(self) -> float:
         """For how long the oldest of the keys has waited."""
-        return time.monotonic() - self.waiting[0].since if self.waiting else 0.0
+        first = next(chain(self.due, self.waiting), None)
+        return time.monotonic() - first.since if first else 0.0
 
     def add(self, keys: WaitingKeys) -> None:
         """Add keys for their first comparison; if there are too many, the oldest are skipped."""
         self.waiting.append(keys)
         self._count += keys.count
         while self._count > self.most:
-            self.skipped += self._pop().count
+            self.skipped += self._pop(self.due or self.waiting).count
 
     def take(self, until: float, most: int) -> list[WaitingKeys]:
-        """Take out the keys that were applied before ``until``, not many more than ``most``."""
+        """Take out keys that were applied before ``until``, not many more than ``most``.
+
+        The newest of them: a row that is wrong now is found soon, also while the task still has
+        to compare all that it applied in a catch-up.
+        """
+        while self.waiting and self.waiting[0].since <= until:
+            self.due.append(self.waiting.popleft())
         taken: list[WaitingKeys] = []
-        while self.waiting and self.waiting[0].since <= until and most > 0:
-            taken.append(self._pop())
+        while self.due and most > 0:
+            taken.append(self.due.pop())
+            self._count -= taken[-1].count
             most -= taken[-1].count
         self.looking = taken
         return taken
 
     def give_back(self, keys: Iterable[WaitingKeys]) -> None:
-        """Put keys back that were taken out, before all others; the rest is compared."""
+        """Put keys back that were taken out; the rest is compared."""
         back, self.looking = list(keys), []
-        self.waiting.extendleft(reversed(back))
+        self.due.extend(reversed(back))
         self._count += sum(one.count for one in back)
 
     def unfinished(self) -> Iterator[SavedKeys]:
         """All that is still to be compared, by target and shard."""
         lines: dict[tuple[TableName, Member, tuple[str, ...]], list[bytes]] = {}
-        for keys in (*self.looking, *self.waiting):
+        for keys in (*self.looking, *self.due, *self.waiting):
             lines.setdefault((keys.target, keys.member, keys.columns), []).append(keys.lines)
         for (target, member, columns), parts in lines.items():
             yield SavedKeys(target, member, columns, b"".join(parts))
@@ -126,7 +137,7 @@ class ValidationBacklog:
                 # Whatever is found differs from this.
                 self.suspects[keys.target, key] = SuspectRow(b"", now, now, {})
 
-    def _pop(self) -> WaitingKeys:
-        first = self.waiting.popleft()
+    def _pop(self, keys: deque[WaitingKeys]) -> WaitingKeys:
+        first = keys.popleft()
         self._count -= first.count
         return first

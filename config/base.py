@@ -92,8 +92,3 @@ def section_at(root: type[Section], path: Path) -> type[Section] | None:
 def homes_of(root: type[Section], key: str) -> list[str]:
     """The places where a key belongs, such as ``syncers.NAME.batch``."""
     return [place for place, _ in walk(root) if place.rpartition(".")[2] == key]
-
-
-def pattern_of(place: str) -> str:
-    """The place of `walk` as a pattern for `config.paths.select`."""
-    return place.replace("[]", ".*").replace(".NAME", ".*")

@@ -13,7 +13,6 @@ from pydantic_core import ErrorDetails
 
 from config.base import Section, homes_of, keys_of, section_at
 from config.dm_keys import (
-    RENAMED,
     find_no_effect,
     find_unsupported,
     replace_old_spellings,
@@ -55,17 +54,6 @@ def load_task(path: FilePath) -> Task:
         raise TaskFileError(str(path), document.problems)
     warnings = tuple(_warnings(document, ignored))
     return task.with_notes(warnings, variables, open_files)
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON schema of the task file, for editors; old spellings are marked deprecated."""
-    schema = Task.model_json_schema(by_alias=True)
-    for section in (schema, *schema["$defs"].values()):
-        keys = section["properties"]
-        for _, old, new in RENAMED:
-            if new in keys:
-                keys[old] = {**keys[new], "deprecated": True}
-    return schema
 
 
 def _read(path: FilePath, shown: str) -> Document:

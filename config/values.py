@@ -73,12 +73,6 @@ def parse_duration(value: object) -> object:
     return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
 
 
-def shown_duration(value: timedelta) -> str:
-    """A duration as `parse_duration` takes it."""
-    seconds = value.total_seconds()
-    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds * 1000:.0f}ms"
-
-
 def check_timezone(value: str) -> str:
     """Accept ``+08:00`` (-13:59 to +14:00, as servers do) or a name like ``Asia/Shanghai``."""
     match = _OFFSET.fullmatch(value)

@@ -11,6 +11,7 @@ import sys
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +69,8 @@ class Message:
     """Whether it is the text of an error that the message passes on."""
 
 
-def messages() -> list[Message]:
+@cache
+def messages() -> tuple[Message, ...]:
     """All messages, by their events."""
     trees = [
         ast.parse(path.read_text(encoding="utf-8"))
@@ -79,7 +81,7 @@ def messages() -> list[Message]:
     for tree in trees:
         shared |= {name: text for name, text in _texts(tree.body).items() if name.isupper()}
     found = {message for tree in trees for message in _in(tree, shared)}
-    return sorted(found, key=lambda m: (m.event, m.cause, m.text, m.remedies))
+    return tuple(sorted(found, key=lambda m: (m.event, m.cause, m.text, m.remedies)))
 
 
 def page() -> str:
@@ -107,20 +109,29 @@ def _in(tree: ast.Module, shared: _Scope) -> Iterator[Message]:
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     module = {**_returned(functions), **_texts(tree.body)}
     for function in functions:
-        scope = ChainMap(
-            _texts(
-                [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function]
-            ),
-            module,
-            {**shared},
-        )
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in _FAULTS:
+        inside = [*ast.walk(function)]
+        calls = [(node, _called(node)) for node in inside if isinstance(node, ast.Call)]
+        if not any(name in _FAULTS or name in _EVENT_OF for _, name in calls):
+            continue
+        statements = [n for n in inside if isinstance(n, ast.stmt) and n is not function]
+        scope = ChainMap(_texts(statements), module, {**shared})
+        for node, name in calls:
+            if name in _FAULTS:
                 yield from _made_by(node, scope)
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in _EVENT_OF and node.args:
+            elif name in _EVENT_OF and node.args:
                 text = _text(node.args[0], scope)
                 if not re.fullmatch(r"\{[^}]*\}\.?", text):
-                    yield Message(_EVENT_OF[ast.unparse(node.func)], text, cause=True)
+                    yield Message(_EVENT_OF[name], text, cause=True)
+
+
+def _called(call: ast.Call) -> str:
+    """The name of what is called, with ``self.`` before a method; empty where it has none."""
+    match call.func:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return f"self.{name}"
+    return ""
 
 
 def _made_by(call: ast.Call, scope: _Scope) -> Iterator[Message]:

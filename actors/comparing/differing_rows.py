@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import anyio.to_thread
+from attrs import define
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.transaction import OutOfPatienceError
@@ -76,24 +77,16 @@ class RepairFile:
         return iter(self._file)
 
 
+@define(eq=False)
 class DifferingRows:
     """Takes the rows of one target that differ."""
 
-    def __init__(
-        self,
-        comparison: ComparisonPlan,
-        result: TargetComparison,
-        file: RepairFile | None,
-        servers: CompareServers,
-        watermarks: str,
-    ) -> None:
-        """``watermarks``: the quoted name of their table where rows are to be made right at once,
-        else empty."""
-        self._comparison = comparison
-        self._result = result
-        self._file = file
-        self._servers = servers
-        self._watermarks = watermarks
+    _comparison: ComparisonPlan
+    _result: TargetComparison
+    _file: RepairFile | None
+    _servers: CompareServers
+    _watermarks: str
+    """The quoted name of their table where rows are to be made right at once, else empty."""
 
     async def take(self, differences: Iterable[RowDifference]) -> None:
         """Count rows, keep some to be shown, and mend all."""

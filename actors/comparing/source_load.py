@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import anyio
+from attrs import define, field
 
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.answers import understood
@@ -39,23 +40,18 @@ def load_limits(texts: Iterable[str]) -> tuple[LoadLimit, ...]:
     return tuple(found)
 
 
+@define(eq=False)
 class LoadGate:
     """Lets a comparison go on when no server is busier than it may be."""
 
-    def __init__(
-        self,
-        limits: tuple[LoadLimit, ...],
-        servers: Mapping[str, DatabaseAddress],
-        tell: Callable[[str], None],
-    ) -> None:
-        """``servers`` by the names that they are shown by; ``tell`` hears why it pauses, and (an
-        empty text) that it goes on."""
-        self._limits = limits
-        self._servers = servers
-        self._tell = tell
-        self._connections: dict[str, Connection] = {}
-        self.seconds = 0.0
-        """Spent in pauses."""
+    _limits: tuple[LoadLimit, ...]
+    _servers: Mapping[str, DatabaseAddress]
+    """By the names that they are shown by."""
+    _tell: Callable[[str], None]
+    """Hears why it pauses, and (an empty text) that it goes on."""
+    _connections: dict[str, Connection] = field(factory=dict, init=False)
+    seconds: float = field(default=0.0, init=False)
+    """Spent in pauses."""
 
     async def wait(self) -> None:
         """Return when all servers are calm. Raises DatabaseUnavailableError, the server's error."""

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 import anyio.to_thread
+from attrs import define, field
 from pyspark import SparkContext
 
 from actors.comparing.differing_rows import DifferingRows
@@ -46,28 +47,21 @@ RangeDoubt = tuple[int, Doubt]
 Take = Callable[[int, list[RowDifference]], Awaitable[None]]
 
 
+@define(eq=False)
 class Settling:
     """Decides the doubts about one target."""
 
-    def __init__(
-        self,
-        target: TableName,
-        sources: frozenset[str],
-        progress: TaskProgress,
-        look: Callable[[Sequence[Doubt], bool], Awaitable[list[LookedAgain]]],
-        take: Take,
-    ) -> None:
-        """``look`` looks at doubts once more, and is told whether all is applied that was there at
-        the look before. ``take`` gets the rows that differ for certain."""
-        self._target = target
-        self._sources = sources
-        self._progress = progress
-        self._look = look
-        self._take = take
-        self.held: dict[int, int] = {}
-        """By range, rows that wait behind a schema change."""
-        self.unsettled: dict[int, int] = {}
-        """By range, rows that the task has not caught up with, or that change at every look."""
+    _target: TableName
+    _sources: frozenset[str]
+    _progress: TaskProgress
+    _look: Callable[[Sequence[Doubt], bool], Awaitable[list[LookedAgain]]]
+    """Looks at doubts once more; told whether all is applied that was there at the look before."""
+    _take: Take
+    """Gets the rows that differ for certain."""
+    held: dict[int, int] = field(factory=dict, init=False)
+    """By range, rows that wait behind a schema change."""
+    unsettled: dict[int, int] = field(factory=dict, init=False)
+    """By range, rows that the task has not caught up with, or that change at every look."""
 
     async def settle(self, doubts: Sequence[RangeDoubt]) -> None:
         """Decide these. Raises RowsUnreadError, and what Spark raises."""
@@ -128,24 +122,17 @@ class ComparisonView:
         """A target is done."""
 
 
+@define(eq=False)
 class CompareJobs:
     """The Spark jobs about one target."""
 
-    def __init__(
-        self,
-        spark: SparkContext,
-        comparison: ComparisonPlan,
-        servers: CompareServers,
-        tasks: int,
-        *,
-        checksums: bool,
-    ) -> None:
-        """``tasks``: how many look at once; ``checksums`` as for `look_at`."""
-        self.spark = spark
-        self.servers = servers
-        self.tasks = tasks
-        self._comparison = comparison
-        self._checksums = checksums
+    spark: SparkContext
+    _comparison: ComparisonPlan
+    servers: CompareServers
+    tasks: int
+    """How many look at once."""
+    _checksums: bool = field(kw_only=True)
+    """As for `look_at`."""
 
     async def look(self, looks: Sequence[Look], most: int) -> list[Looked]:
         """Look at ranges, as `look_at_ranges`."""

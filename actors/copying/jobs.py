@@ -9,6 +9,7 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 import structlog
+from attrs import define
 from pymysql.err import MySQLError
 from pyspark import SparkContext
 
@@ -43,26 +44,19 @@ class Replanner(Protocol):
         """None where its shard is copied later."""
 
 
+@define(eq=False)
 class CopyJobs:
     """Copies chunks; skips those that their records say an earlier job has committed.
 
     The shards of the ``targets`` are used to name the one that already holds a key.
     """
 
-    def __init__(
-        self,
-        spark: SparkContext,
-        settings: CopySettings,
-        meta: MetaStore,
-        targets: Mapping[TableName, CopyTarget],
-        progress: CopyProgress,
-    ) -> None:
-        self._spark = spark
-        self._settings = settings
-        self._meta = meta
-        self._targets = targets
-        self._progress = progress
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _spark: SparkContext
+    _settings: CopySettings
+    _meta: MetaStore
+    _targets: Mapping[TableName, CopyTarget]
+    _progress: CopyProgress
 
     async def run(
         self, chunks: Sequence[CopyChunk], replanned: Replanner, stop: anyio.Event

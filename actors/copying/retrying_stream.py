@@ -8,6 +8,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 import structlog
+from attrs import define, field
 from pymysql.err import MySQLError
 
 from actors.copying.jobs import other_server_in_copy
@@ -26,25 +27,19 @@ LOCK_PAUSE = 5.0
 log = structlog.get_logger()
 
 
+@define(eq=False)
 class RetryingStream:
     """One connection to a source, for one question at a time; opened when it is needed.
 
     ``server``: the one that must answer, where it is known.
     """
 
-    def __init__(
-        self,
-        source: str,
-        address: DatabaseAddress,
-        server: ServerIdentity | None,
-        progress: CopyProgress,
-    ) -> None:
-        self._source = source
-        self._address = address
-        self._server = server
-        self._progress = progress
-        self._stream: SourceStream | None = None
-        self._lock = anyio.Lock()
+    _source: str
+    _address: DatabaseAddress
+    _server: ServerIdentity | None
+    _progress: CopyProgress
+    _stream: SourceStream | None = field(default=None, init=False)
+    _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     def close(self) -> None:
         """Give the connection up."""

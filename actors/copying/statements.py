@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import anyio
+from attrs import define, field
 
 from actors.faults import TransientError
 from actors.reading.source_faults import source_fault
@@ -33,6 +34,7 @@ from replicator.schema.effects.traced_columns import TableChange
 _Numbered = tuple[tuple[int, int], TableChange]
 
 
+@define(eq=False)
 class CopyStatements:
     """What changed the tables of a source since its copy began at ``start``, as far as it was read.
 
@@ -41,19 +43,12 @@ class CopyStatements:
     source's ghost tables are known to have gone through, also before ``start``.
     """
 
-    def __init__(
-        self,
-        setup: SourceSetup,
-        server: ServerIdentity,
-        start: SourcePosition,
-        ghosts: GhostHistory,
-    ) -> None:
-        self._setup = setup
-        self._server = server
-        self._next = start
-        self._changes: dict[tuple[int, int], TableChange] = {}
-        self._history = ghosts
-        self._lock = anyio.Lock()
+    _setup: SourceSetup
+    _server: ServerIdentity
+    _next: SourcePosition = field(alias="start")
+    _history: GhostHistory = field(alias="ghosts")
+    _changes: dict[tuple[int, int], TableChange] = field(factory=dict, init=False)
+    _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     @property
     def known_to(self) -> int:

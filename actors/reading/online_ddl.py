@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
+from attrs import define, field
 
 from actors.reading.table_gaps import TableGaps
 from replicator.binlog.positions.position import SourcePosition
@@ -53,25 +55,21 @@ class Replay:
     made: ParsedStatement | None = None
 
 
+@define(eq=False)
 class OnlineDdl:
     """Knows the ghosts of one source. What it learns is to be saved before reading goes on."""
 
-    def __init__(
-        self,
-        source: str,
-        router: Router,
-        history: GhostHistory,
-        store: OnlineDdlStore | None,
-        gaps: TableGaps,
-    ) -> None:
-        self._source = source
-        self._router = router
-        self._history = history
-        self._store = store
-        self._gaps = gaps
-        self._unsaved: list[GhostEntry] = []
-        self._told: set[TableName] = set()
-        self._log = structlog.get_logger().bind(source=source)
+    _source: str
+    _router: Router
+    _history: GhostHistory
+    _store: OnlineDdlStore | None
+    _gaps: TableGaps
+    _unsaved: list[GhostEntry] = field(factory=list, init=False)
+    _told: set[TableName] = field(factory=set, init=False)
+    _log: Any = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = structlog.get_logger().bind(source=self._source)
 
     @property
     def readings(self) -> int:

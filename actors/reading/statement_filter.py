@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import COPY_AGAIN, DdlEvent, FatalError, Parts, start_after
+from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, Parts, start_after
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.ddl.parser.event_kinds import event_kinds
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.mysql.names import TableName
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterVerdict
 from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, Route
-from replicator.schema.effects.overridden_effects import OverrideAction
 
 
 class ForbiddenStatementError(Exception):
@@ -101,9 +100,7 @@ def forbidden(
         " `replicator run`",
         where=f"source {source}, at {statement.position}",
         scope=scope,
-        about=DdlEvent(
-            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
-        ),
+        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
     )
 
 
@@ -131,7 +128,5 @@ def unsupported(
         COPY_AGAIN,
         where=f"source {source}, {where}",
         scope=scope,
-        about=DdlEvent(
-            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
-        ),
+        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
     )

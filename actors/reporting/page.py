@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET  # nosec B405: it makes a document, and 
 from actors.reporting.log_records import LogReader
 from actors.reporting.report import FaultSpan, Point, Report, SchemaChange
 from actors.reporting.summary import doubts_told, figures_told, span_told, took
-from replicator.events.reference import EVENTS
+from replicator.events.all_events import EVENTS
 from replicator.monitoring.page_elements import (
     add_remedies,
     add_table,

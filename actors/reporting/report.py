@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from actors.reporting.log_records import LogRecord
-from replicator.events.reference import FAULT_EVENTS
+from replicator.events.all_events import FAULT_EVENTS
 
 MOST_POINTS = 2000
 """Of more points each two neighbours become one."""

@@ -12,6 +12,7 @@ from functools import partial
 
 import anyio
 import anyio.to_thread
+import attrs
 import structlog
 from pyspark import SparkContext
 
@@ -52,6 +53,7 @@ STOP_LOOK = 0.5
 """Seconds between two looks whether the batch is held up by a target that is away."""
 
 
+@attrs.define(eq=False)
 class Generation:
     """Copies the shards that are not copied yet, then follows the sources. `run` it once.
 
@@ -64,31 +66,20 @@ class Generation:
     written by other rules.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        spark: Callable[[anyio.Event], Awaitable[SparkContext | None]],
-        counts: TaskCounts,
-        lease: Lease,
-        blocked: Parts,
-        away: UnavailableSources,
-        learned: LearnedStructures,
-        on_changed_rules: OnChangedRules = OnChangedRules.STOP,
-    ) -> None:
-        self.copy: FullCopy | None = None
-        self.recopy: set[TableName] = set()
-        self._running: RunningTask | None = None
-        self._task = task
-        self._spark = spark
-        self._context: SparkContext | None = None
-        self.counts = counts
-        self.lease = lease
-        self.blocked = blocked
-        self.away = away
-        self._learned = learned
-        self._applied = AppliedTargets()
-        self._on_changed_rules = on_changed_rules
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _task: Task
+    _spark: Callable[[anyio.Event], Awaitable[SparkContext | None]]
+    counts: TaskCounts
+    lease: Lease
+    blocked: Parts
+    away: UnavailableSources
+    _learned: LearnedStructures
+    _on_changed_rules: OnChangedRules = OnChangedRules.STOP
+    copy: FullCopy | None = attrs.field(default=None, init=False)
+    recopy: set[TableName] = attrs.field(factory=set, init=False)
+    _running: RunningTask | None = attrs.field(default=None, init=False)
+    _context: SparkContext | None = attrs.field(default=None, init=False)
+    _applied: AppliedTargets = attrs.field(factory=lambda: AppliedTargets(), init=False)
 
     @property
     def running(self) -> RunningTask | None:

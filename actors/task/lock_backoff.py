@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import anyio
+from attrs import define, field
 
 from actors.faults import Parts
 from actors.task.operator.blocked_parts import BlockedParts
@@ -35,22 +36,17 @@ class _Pause:
         return self.until + self.seconds + ATTEMPT_SECONDS
 
 
+@define(eq=False)
 class LockBackoff:
     """Blocks targets of a task for some time, in seconds of ``clock``.
 
     ``busy``: whether something is under way that a new run would have to wait for.
     """
 
-    def __init__(
-        self,
-        parts: BlockedParts,
-        busy: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._parts = parts
-        self._busy = busy
-        self._clock = clock
-        self._pauses: dict[TableName, _Pause] = {}
+    _parts: BlockedParts
+    _busy: Callable[[], bool]
+    _clock: Callable[[], float] = time.monotonic
+    _pauses: dict[TableName, _Pause] = field(factory=dict, init=False)
 
     def begin(self, parts: Parts) -> None:
         """Note that these targets have just been blocked."""

@@ -149,6 +149,21 @@ def task_status(
     )
 
 
+def stalled_status(status: TaskStatus, trouble: str) -> TaskStatus:
+    """The same with what the target waits for, if not all that waits for it has told that by now.
+
+    ``trouble``: empty where the target gets on.
+    """
+    if not trouble:
+        return status
+    copy, writer = status.copy, status.writer
+    if copy is not None and copy.state == "copying" and not copy.waiting:
+        copy = replace(copy, waiting=trouble)
+    if not writer.state.startswith("retrying"):
+        writer = replace(writer, state=f"retrying: {trouble}")
+    return replace(status, copy=copy, writer=writer)
+
+
 def lag_of_all(generation: Generation | None, counts: TaskCounts) -> float | None:
     """The largest lag of all sources, in seconds; None where one is not known."""
     running = generation.running if generation else None

@@ -43,8 +43,9 @@ from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.resources.leftovers import forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
+from actors.task.stalled_target import StalledTarget
 from actors.task.startup.prechecks import Prechecks
-from actors.task.status_report import RateMeter, lag_of_all, task_status
+from actors.task.status_report import RateMeter, lag_of_all, stalled_status, task_status
 from actors.task.target_watch import TargetWatch
 from actors.task.until import EndOfTask, Until
 from actors.task.wiring.wiring import RunningTask
@@ -124,6 +125,12 @@ class TaskSupervisor:
         self._target_watch = TargetWatch(
             address_of(task.target_database), task.ignore_checking_items, self._followed_targets
         )
+        self._stalled = StalledTarget(
+            address_of(task.target_database),
+            task.meta_schema,
+            lambda: self._phase.state not in ("standby", "paused", "stopped"),
+            lambda: self._targets,
+        )
         self._whole: Block | None = None
         self._nothing_left = False
         self._known_targets: frozenset[TableName] = frozenset()
@@ -163,6 +170,7 @@ class TaskSupervisor:
             self._generation,
             self._rates,
         )
+        status = stalled_status(status, self._stalled.trouble)
         return replace(status, standby_for=self._phase.standby_for)
 
     @property
@@ -243,6 +251,7 @@ class TaskSupervisor:
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
+            tasks.start_soon(self._stalled.keep_looking)
             if self._until is not None:
                 tasks.start_soon(self._end_when_reached, self._until)
             tasks.start_soon(self._keep_lease)

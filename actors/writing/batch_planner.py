@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from attrs import define, field
 
 from actors.faults import COPY_AGAIN, FatalError, UnreadRows, of_target
 from actors.messages import TargetSegment
@@ -53,6 +54,7 @@ class WritableColumns(Protocol):
         ...
 
 
+@define(eq=False)
 class BatchPlanner:
     """Makes batches: finds the plans of rows, and the watermarks of the buckets of their targets.
 
@@ -62,27 +64,19 @@ class BatchPlanner:
     ``read_to``: up to where a source is applied, None where that is not known.
     """
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        rules: WritableColumns,
-        columns: ColumnsOf,
-        filters: RowFilters,
-        watermarks: BucketWatermarks,
-        tied: Mapping[TableName, frozenset[str]],
-    ) -> None:
-        self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
-        self._registry = registry
-        self._meta = meta
-        self._columns = columns
-        self._filters = filters
-        self._rules = rules
-        self._watermarks = watermarks
-        self._tied = tied
-        self._tables: dict[int, Table] = {}
-        self._alike = PlanCache()
-        self._plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = {}
+    _registry: SchemaRegistry
+    _meta: MetaStore
+    _rules: WritableColumns
+    _columns: ColumnsOf
+    _filters: RowFilters
+    _watermarks: BucketWatermarks
+    _tied: Mapping[TableName, frozenset[str]]
+    read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
+    _tables: dict[int, Table] = field(factory=dict, init=False)
+    _alike: PlanCache = field(factory=PlanCache, init=False)
+    _plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = field(
+        factory=dict, init=False
+    )
 
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
 import anyio.abc
 import numpy as np
 import structlog
+from attrs import define, field
+from pymysql.err import MySQLError
 
 from actors.actor import Actor
 from actors.counts import TaskCounts
@@ -35,11 +38,20 @@ from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
 from replicator.binlog.positions.position import SourcePosition
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.lease import LeaseLostError
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch, LeftOut
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
+
+SAVE_SECONDS = 10.0
+"""How long the last checkpoint of a run may take. Without it, more is read again."""
+
+NOT_SAVED = (DatabaseUnavailableError, MySQLError, FencedError, LeaseLostError)
+"""What a checkpoint may raise."""
 
 QUEUE_FACTOR = 2
 """How many times the size of a batch may wait in the trackers before the writer accepts no more
@@ -115,6 +127,12 @@ class BatchedWriter(Actor[WriterMessage]):
     async def on_start(self) -> None:
         """Save the starting point, so that a crash before the first checkpoint changes nothing."""
         await self.save()
+
+    async def on_stop(self) -> None:
+        """Save what is applied: rows before a fault are not to be read again by what the operator
+        then says of the rows that it is about."""
+        with anyio.move_on_after(SAVE_SECONDS), suppress(*NOT_SAVED):
+            await self.save()
 
     async def loop(self) -> None:
         """Answer messages, submit work, and save the checkpoint when it is due."""
@@ -397,20 +415,15 @@ class _Tally:
     rows: int = 0
 
 
+@define(eq=False)
 class LeftOutRows:
     """Adds to the counts of the targets, and logs by shard: at the first row, then at intervals."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        counts: TaskCounts,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._registry = registry
-        self._counts = counts
-        self._clock = clock
-        self._tallies: dict[tuple[Member, TableName], _Tally] = {}
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _counts: TaskCounts
+    _clock: Callable[[], float] = time.monotonic
+    _tallies: dict[tuple[Member, TableName], _Tally] = field(factory=dict, init=False)
 
     def note(self, batch: Iterable[LeftOut]) -> None:
         """Record what an applied batch has left out."""

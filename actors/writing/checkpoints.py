@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 
+from attrs import define, field
+
 from actors.lock_state import dump_group
 from actors.messages import GroupSaved
 from actors.writing.segment_tracker import SegmentTracker
@@ -17,6 +19,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 
+@define(eq=False)
 class CheckpointSaver:
     """Saves the progress of each source, from its tracker.
 
@@ -25,24 +28,16 @@ class CheckpointSaver:
     with each checkpoint besides.
     """
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        trackers: Mapping[str, SegmentTracker],
-        servers: Mapping[str, ServerIdentity],
-        watermarks: BucketWatermarks,
-    ) -> None:
-        self.watermarks = watermarks
-        self.also: AlsoSaved | None = None
-        self.saved: dict[str, str] = {}
-        self.saved_at = time.monotonic()
-        self._registry = registry
-        self._meta = meta
-        self._trackers = trackers
-        self._servers = servers
-        self._groups: dict[str, Mapping[int, GroupSaved]] = {}
-        self._newest: dict[str, Checkpoint] = {}
+    _registry: SchemaRegistry
+    _meta: MetaStore
+    _trackers: Mapping[str, SegmentTracker]
+    _servers: Mapping[str, ServerIdentity]
+    watermarks: BucketWatermarks
+    also: AlsoSaved | None = field(default=None, init=False)
+    saved: dict[str, str] = field(factory=dict, init=False)
+    saved_at: float = field(factory=time.monotonic, init=False)
+    _groups: dict[str, Mapping[int, GroupSaved]] = field(factory=dict, init=False)
+    _newest: dict[str, Checkpoint] = field(factory=dict, init=False)
 
     async def save(self) -> None:
         """Save the checkpoint of every source, with its groups where they have changed.

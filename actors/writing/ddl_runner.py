@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 import structlog
+from attrs import define, field
 
 from actors.backoff import until_done
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import SKIP, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
@@ -67,29 +68,21 @@ class StatementRules(Protocol):
         """Record that the decided statement is on the target."""
 
 
+@define(eq=False)
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        executor: DdlExecutor,
-        learner: SchemaTracker,
-        rules: StatementRules,
-        others: Others,
-        show_values: bool,
-    ) -> None:
-        self._registry = registry
-        self._executor = executor
-        self._learner = learner
-        self._others = others
-        self._show_values = show_values
-        self.under_way: set[TableName] = set()
-        """The targets of which a statement is being executed."""
-        self.waiting: dict[TableName, str] = {}
-        """By target, why a statement can't be executed now."""
-        self.rules = rules
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _executor: DdlExecutor
+    _learner: SchemaTracker
+    rules: StatementRules
+    _others: Others
+    _show_values: bool
+    under_way: set[TableName] = field(factory=set, init=False)
+    """The targets of which a statement is being executed."""
+    waiting: dict[TableName, str] = field(factory=dict, init=False)
+    """By target, why a statement can't be executed now."""
 
     async def run(self, item: DdlItem) -> None:
         """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
@@ -209,11 +202,7 @@ class DdlRunner:
             " run`. `replicator resume` does not read the task file again",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
-            about=DdlEvent(
-                ddl.member.source,
-                statement.position,
-                tuple(action.value for action in OverrideAction),
-            ),
+            about=DdlEvent(ddl.member.source, statement.position, tuple(OverrideAction)),
         )
 
     def _lock_seconds(self, ddl: DdlExecution) -> int | None:
@@ -304,7 +293,7 @@ def _mended(error: DdlRefusedError) -> str:
 
 
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
-    actions = tuple(action.value for action in OverrideAction)
+    actions = tuple(OverrideAction)
     return DdlEvent(ddl.member.source, statement.position, actions)
 
 
@@ -350,11 +339,7 @@ def _computed_fault(
         " last shard has made the change",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
-        about=DdlEvent(
-            ddl.member.source,
-            statement.position,
-            (OverrideAction.SKIP.value,),
-        ),
+        about=DdlEvent(ddl.member.source, statement.position, SKIP),
     )
 
 
@@ -379,11 +364,7 @@ def nondeterministic_defaults_fault(
         " column",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        about=DdlEvent(
-            member.source,
-            statement.position,
-            tuple(action.value for action in OverrideAction),
-        ),
+        about=DdlEvent(member.source, statement.position, tuple(OverrideAction)),
     )
 
 
@@ -403,11 +384,7 @@ def other_values_fault(
         " formula in the shard, or leave the column out of the target",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        about=DdlEvent(
-            member.source,
-            statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-        ),
+        about=DdlEvent(member.source, statement.position, SKIP_OR_REPLACE),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import structlog
+from attrs import define, field
 from pyspark import SparkContext
 
 from actors.faults import COPY_AGAIN, FatalError, of_target
@@ -33,6 +34,7 @@ _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
 
 
+@define(eq=False)
 class JobRunner:
     """Submits batches. Submitting one again is harmless: each bucket has its watermark.
 
@@ -41,25 +43,17 @@ class JobRunner:
     batch.
     """
 
-    def __init__(
-        self,
-        spark: SparkContext,
-        settings: ApplySettings,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        others: Others,
-    ) -> None:
-        self.state = "idle"
-        self.held_by: Callable[[TableName], str] = lambda _: ""
-        self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
-        self.applied: Callable[[BatchResult], None] = lambda _: None
-        self._before = self.state
-        self._spark = spark
-        self._settings = settings
-        self._registry = registry
-        self._meta = meta
-        self._others = others
-        self._log = structlog.get_logger()
+    _spark: SparkContext
+    _settings: ApplySettings
+    _registry: SchemaRegistry
+    _meta: MetaStore
+    _others: Others
+    state: str = field(default="idle", init=False)
+    held_by: Callable[[TableName], str] = field(default=lambda _: "", init=False)
+    read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
+    applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
+    _before: str = field(default="idle", init=False)
+    _log = structlog.get_logger()
 
     @property
     def stuck(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from attrs import define
+
 from actors.refusals import unfit_filter
 from actors.task_setup import SourceSetup
 from replicator.binlog.events.table_map import TableMap
@@ -32,21 +34,16 @@ class ShardCollations:
     stand_ins: frozenset[str]
 
 
+@define(eq=False)
 class RowFilters:
     """The rules by source; ``mariadb`` names the sources that are MariaDBs.
 
     ``collations``: by source, at least of those that have rules.
     """
 
-    def __init__(
-        self,
-        filters: Mapping[str, ExpressionFilters],
-        mariadb: Set[str],
-        collations: Mapping[str, ShardCollations],
-    ) -> None:
-        self._filters = filters
-        self._mariadb = mariadb
-        self._collations = collations
+    _filters: Mapping[str, ExpressionFilters]
+    _mariadb: Set[str]
+    _collations: Mapping[str, ShardCollations]
 
     def concern(self, member: Member) -> bool:
         """Whether a shard has a rule."""

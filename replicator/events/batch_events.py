@@ -28,6 +28,23 @@ BATCH_EVENTS = (
         "else changes rows makes the target differ from its shards, and the task can't notice",
     ),
     warning(
+        "target.stalled",
+        "The target does not get on with what the task has sent: its server can't be reached, or "
+        "waits in the middle of a statement, for example for free disk space. The task asks it "
+        "every 3 s, and logs this once for each reason",
+        "reason",
+        server="its address",
+        times="since when, and when the task asks again",
+        no_row_lost="Statements that the server does not end are sent again, and watermarks leave "
+        "out what has arrived",
+    ),
+    info(
+        "target.goes-on",
+        "The target gets on with statements again",
+        server="its address",
+        seconds="how long it did not",
+    ),
+    warning(
         "target.lost-commits",
         "The target has less than the task has left there: a watermark of a bucket, or the number "
         "of the last save, is older. The task has written nothing on top of it, and reads "

@@ -12,15 +12,12 @@ import pymysql.err
 
 from replicator.mysql.error_codes import ErrorCode as ErrorCode
 
-UNAVAILABLE = frozenset(
+LOST = frozenset(
     {
         ErrorCode.ER_CON_COUNT_ERROR,
         ErrorCode.ER_SERVER_SHUTDOWN,
         ErrorCode.ER_NORMAL_SHUTDOWN,
         ErrorCode.ER_SHUTDOWN_COMPLETE,
-        ErrorCode.ER_FORCING_CLOSE,
-        ErrorCode.ER_SERVER_OFFLINE_MODE,
-        ErrorCode.ER_HOST_IS_BLOCKED,
         ErrorCode.ER_ABORTING_CONNECTION,
         ErrorCode.ER_NET_READ_ERROR,
         ErrorCode.ER_NET_READ_INTERRUPTED,
@@ -35,24 +32,31 @@ UNAVAILABLE = frozenset(
         ErrorCode.CR_CONN_HOST_ERROR,
         ErrorCode.CR_SERVER_GONE_ERROR,
         ErrorCode.CR_SERVER_LOST,
-        ErrorCode.CR_COMMANDS_OUT_OF_SYNC,
-        ErrorCode.CR_NET_PACKET_TOO_LARGE,
         ErrorCode.CR_SERVER_LOST_EXTENDED,
-        ErrorCode.TIDB_FOR_UPDATE_CANT_RETRY,
-        ErrorCode.TIDB_WRITE_CONFLICT_IN_TIDB,
-        ErrorCode.TIDB_TXN_RETRYABLE,
-        ErrorCode.TIDB_INFO_SCHEMA_EXPIRED,
-        ErrorCode.TIDB_INFO_SCHEMA_CHANGED,
-        ErrorCode.TIDB_SCHEMA_CHANGED,
-        ErrorCode.TIDB_PD_SERVER_TIMEOUT,
-        ErrorCode.TIDB_TIKV_SERVER_TIMEOUT,
-        ErrorCode.TIDB_TIKV_SERVER_BUSY,
-        ErrorCode.TIDB_RESOLVE_LOCK_TIMEOUT,
-        ErrorCode.TIDB_REGION_UNAVAILABLE,
-        ErrorCode.TIDB_WRITE_CONFLICT,
-        ErrorCode.TIDB_TIKV_STALE_COMMAND,
     }
 )
+"""Codes by which a server is away, full or shutting down, or by which this connection has ended."""
+
+UNAVAILABLE = LOST | {
+    ErrorCode.ER_FORCING_CLOSE,
+    ErrorCode.ER_SERVER_OFFLINE_MODE,
+    ErrorCode.ER_HOST_IS_BLOCKED,
+    ErrorCode.CR_COMMANDS_OUT_OF_SYNC,
+    ErrorCode.CR_NET_PACKET_TOO_LARGE,
+    ErrorCode.TIDB_FOR_UPDATE_CANT_RETRY,
+    ErrorCode.TIDB_WRITE_CONFLICT_IN_TIDB,
+    ErrorCode.TIDB_TXN_RETRYABLE,
+    ErrorCode.TIDB_INFO_SCHEMA_EXPIRED,
+    ErrorCode.TIDB_INFO_SCHEMA_CHANGED,
+    ErrorCode.TIDB_SCHEMA_CHANGED,
+    ErrorCode.TIDB_PD_SERVER_TIMEOUT,
+    ErrorCode.TIDB_TIKV_SERVER_TIMEOUT,
+    ErrorCode.TIDB_TIKV_SERVER_BUSY,
+    ErrorCode.TIDB_RESOLVE_LOCK_TIMEOUT,
+    ErrorCode.TIDB_REGION_UNAVAILABLE,
+    ErrorCode.TIDB_WRITE_CONFLICT,
+    ErrorCode.TIDB_TIKV_STALE_COMMAND,
+}
 """Codes that say nothing about the statement: the server is away, full or shutting down, somebody
 has killed the connection, the account has used up what it may, or the answer is too large to be
 taken. Those of TiDB: its store is away

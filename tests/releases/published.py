@@ -20,7 +20,7 @@ from replicator.checks.check_items import ALL, CHECKS
 from replicator.checks.result import CheckResult
 from replicator.checks.source.estimates import TargetEstimate
 from replicator.downstream.meta.all_tables import META_TABLES
-from replicator.events.reference import EVENTS
+from replicator.events.all_events import EVENTS
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.findings import (
     ColumnExample,

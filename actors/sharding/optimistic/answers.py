@@ -14,7 +14,7 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
@@ -33,7 +33,6 @@ from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import available_collations, read_table
@@ -338,11 +337,7 @@ class OptimisticAnswers:
             " the rows behind it need (`replicator binlog replace`), then resume",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
-            about=DdlEvent(
-                item.source,
-                item.statement.position,
-                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-            ),
+            about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),
         )
 
     # The answer.

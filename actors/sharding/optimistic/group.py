@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, REPLACE, SKIP, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
@@ -18,7 +18,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.kernels.compiled import Truths
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import GONE, SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.answers import Release
@@ -207,7 +206,7 @@ class OptimisticGroup(GroupActor):
             COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
-            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+            about=DdlEvent(self.source, statement.position, SKIP),
         )
 
     def _several(self, statement: Statement) -> FatalError:
@@ -218,7 +217,7 @@ class OptimisticGroup(GroupActor):
             COPY_AGAIN,
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+            about=DdlEvent(self.source, statement.position, REPLACE),
         )
 
 

@@ -484,8 +484,7 @@ class PessimisticGroup(GroupActor):
         self._tools.coordinator.tell(GroupChanged(self.target))
 
     def _event(self, statement: Statement, *actions: OverrideAction) -> DdlEvent:
-        names = tuple(action.value for action in actions)
-        return DdlEvent(self.source, statement.position, names)
+        return DdlEvent(self.source, statement.position, actions)
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the remedies."""

@@ -9,8 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import structlog
+from attrs import define
 
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import (
+    COPY_AGAIN,
+    MOVED_ROWS,
+    SKIP,
+    SKIP_OR_REPLACE,
+    DdlEvent,
+    FatalError,
+    of_target,
+)
 from actors.messages import DdlItem
 from actors.sharding.uncoordinated.change_entries import (
     ChangeContext,
@@ -34,7 +43,6 @@ from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
@@ -55,21 +63,15 @@ from replicator.sharding.uncoordinated.change_history import (
 _LOOKED_AT = (EffectKind.ALTER, EffectKind.CREATE, EffectKind.MOVE_IN)
 
 
+@define(eq=False)
 class DuplicateDdl:
     """Says of each event whether it is to be executed on its target."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        executor: DdlExecutor,
-        histories: ChangeHistories,
-        columns: ColumnsOf,
-    ) -> None:
-        self._columns = columns
-        self._registry = registry
-        self._executor = executor
-        self._histories = histories
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _registry: SchemaRegistry
+    _executor: DdlExecutor
+    _histories: ChangeHistories
+    _columns: ColumnsOf
 
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
@@ -130,9 +132,7 @@ class DuplicateDdl:
                     COPY_AGAIN,
                     where=f"source {item.source}, target {item.effect.target}",
                     scope=of_target(target, item.effect.target),
-                    about=DdlEvent(
-                        item.source, item.statement.position, (OverrideAction.SKIP.value,)
-                    ),
+                    about=DdlEvent(item.source, item.statement.position, SKIP),
                 )
 
     async def _looked_at(
@@ -192,11 +192,7 @@ def _refuse_unlike(
             "change the target so that the new table fits, then `replicator resume`",
             where=f"{member}, target {item.effect.target}",
             scope=of_target(item.effect.target),
-            about=DdlEvent(
-                member.source,
-                item.statement.position,
-                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-            ),
+            about=DdlEvent(member.source, item.statement.position, SKIP_OR_REPLACE),
         ) from error
 
 
@@ -268,9 +264,5 @@ def _unclear(
         " The target then executes it for the rows of all shards",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
-        about=DdlEvent(
-            member.source,
-            item.statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-        ),
+        about=DdlEvent(member.source, item.statement.position, SKIP_OR_REPLACE),
     )

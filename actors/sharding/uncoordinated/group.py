@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, MOVED_ROWS, REPLACE, SKIP, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import GONE, SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
@@ -152,7 +151,7 @@ class UncoordinatedGroup(GroupActor):
             COPY_AGAIN,
             where=f"source {self.source}, {moves[0].table}, target {target}",
             scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
+            about=DdlEvent(self.source, statement.position, SKIP),
         )
 
     def _move_members(self, effect: Effect, at: int) -> None:
@@ -189,7 +188,7 @@ class UncoordinatedGroup(GroupActor):
             COPY_AGAIN,
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
-            about=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
+            about=DdlEvent(self.source, statement.position, REPLACE),
         )
 
 

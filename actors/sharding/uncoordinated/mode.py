@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import define, field
+
 from actors.actor import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.coordination import (
@@ -41,22 +43,16 @@ class UncoordinatedMode(ShardMode):
         return Uncoordinated(tools.registry, tools.writer.mailbox)
 
 
+@define(eq=False)
 class Uncoordinated(Coordination):
     """Executes every statement in stream order; no source ever waits for another.
 
     With ``keep_databases``, DROP DATABASE is never executed.
     """
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        writer: Mailbox[WriterMessage],
-        *,
-        keep_databases: bool = False,
-    ) -> None:
-        self._registry = registry
-        self._writer = writer
-        self._keep_databases = keep_databases
+    _registry: SchemaRegistry
+    _writer: Mailbox[WriterMessage]
+    _keep_databases: bool = field(default=False, kw_only=True)
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """A group that counts the statements that were executed."""

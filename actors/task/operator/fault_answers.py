@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import anyio
+from attrs import define
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
@@ -20,6 +21,7 @@ from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableEr
 from replicator.status import TaskState
 
 
+@define(eq=False)
 class FaultAnswers:
     """Takes the answers; ``running``: what follows the sources, or did until the task paused.
 
@@ -27,21 +29,12 @@ class FaultAnswers:
     state of the task, ``blocks`` what blocks it or parts of it.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        lease: Lease,
-        running: Callable[[], RunningTask | None],
-        state: Callable[[], TaskState],
-        blocks: Callable[[], Collection[Block]],
-        still: anyio.Lock,
-    ) -> None:
-        self._task = task
-        self._lease = lease
-        self._running = running
-        self._state = state
-        self._blocks = blocks
-        self._still = still
+    _task: Task
+    _lease: Lease
+    _running: Callable[[], RunningTask | None]
+    _state: Callable[[], TaskState]
+    _blocks: Callable[[], Collection[Block]]
+    _still: anyio.Lock
 
     async def take(self, request: Request) -> Reply:
         """Answer a command of `replicator binlog` or `replicator schema`."""

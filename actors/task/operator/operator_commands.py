@@ -96,9 +96,9 @@ def remedies_of(task: str, event: DdlEvent) -> tuple[str, ...]:
     }
     found = []
     for action, meaning in meanings.items():
-        if action.value in event.actions:
+        if action in event.actions:
             given = "" if action is OverrideAction.SKIP else " 'STATEMENT' …"
-            command = f"replicator binlog {action.value} {name}{given} {place}"
+            command = f"replicator binlog {action} {name}{given} {place}"
             found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
     return tuple(found)
 
@@ -187,8 +187,8 @@ def _overrides(
     else:
         event = _meant(events, source)
         position, sources = event.position, [event.source]
-        if action.value not in event.actions:
-            raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
+        if action not in event.actions:
+            raise ValueError(f"{action} does not help here: {' or '.join(event.actions)} do")
     return tuple(
         DdlOverride(s, position.file, position.offset, position.key, action, statements)
         for s in sources

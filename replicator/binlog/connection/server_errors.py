@@ -6,34 +6,13 @@ import re
 from dataclasses import dataclass
 
 from replicator.binlog.errors import AccessRefusedError, BinlogError, PurgedError, StreamLostError
-from replicator.mysql.errors import ACCOUNT_LOCKED, PASSWORD_EXPIRED, ErrorCode
+from replicator.mysql.errors import ACCOUNT_LOCKED, LOST, PASSWORD_EXPIRED, ErrorCode
 
-_TRANSIENT = frozenset(
-    {
-        0,  # the server ended the stream
-        ErrorCode.ER_CON_COUNT_ERROR,
-        ErrorCode.ER_SERVER_SHUTDOWN,
-        ErrorCode.ER_NORMAL_SHUTDOWN,
-        ErrorCode.ER_SHUTDOWN_COMPLETE,
-        ErrorCode.ER_ABORTING_CONNECTION,
-        ErrorCode.ER_NET_PACKET_TOO_LARGE,
-        ErrorCode.ER_NET_READ_ERROR,
-        ErrorCode.ER_NET_READ_INTERRUPTED,
-        ErrorCode.ER_NET_ERROR_ON_WRITE,
-        ErrorCode.ER_NET_WRITE_INTERRUPTED,
-        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
-        ErrorCode.ER_USER_LIMIT_REACHED,
-        ErrorCode.ER_QUERY_INTERRUPTED,
-        ErrorCode.ER_CONNECTION_KILLED,
-        ErrorCode.ER_SESSION_WAS_KILLED,
-        ErrorCode.ER_CLIENT_INTERACTION_TIMEOUT,
-        ErrorCode.CR_CONNECTION_ERROR,
-        ErrorCode.CR_CONN_HOST_ERROR,
-        ErrorCode.CR_SERVER_GONE_ERROR,
-        ErrorCode.CR_SERVER_LOST,
-        ErrorCode.CR_SERVER_LOST_EXTENDED,
-    }
-)
+_TRANSIENT = LOST | {
+    0,  # the server ended the stream
+    ErrorCode.ER_NET_PACKET_TOO_LARGE,
+    ErrorCode.ER_QUERY_INTERRUPTED,
+}
 
 _ADVICE: dict[int, str] = {
     ErrorCode.ER_DBACCESS_DENIED_ERROR: "Check the grants of the user.",

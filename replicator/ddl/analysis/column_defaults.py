@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
+from replicator.ddl.parser.alter_actions import alter_actions, defined_columns, outside_brackets
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.column_types import SQL_TYPES, Literal
@@ -68,7 +68,7 @@ def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
     Variables"). Rows that are there get the one or the other value.
     """
     found = []
-    for _, name, definition in _defined(statement):
+    for _, name, definition in defined_columns(statement):
         words = [token.keyword for token in outside_brackets(definition)]
         nullable = any(
             word == "NULL" and words[place - 1 : place] != ["NOT"]
@@ -101,25 +101,13 @@ def defined_times(statement: ParsedStatement) -> tuple[DefinedTime, ...]:
     "Microseconds in MariaDB").
     """
     found = []
-    for action, name, definition in _defined(statement):
+    for action, name, definition in defined_columns(statement):
         if definition and definition[0].keyword in _FRACTIONS:
             number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
             digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
             given = _digits_given(definition)
             found.append(DefinedTime(_existing(action, name), name.name, digits, given))
     return tuple(found)
-
-
-def _defined(
-    statement: ParsedStatement,
-) -> Iterator[tuple[Sequence[Token], Token, Sequence[Token]]]:
-    """The columns that an ALTER TABLE adds or defines anew: the action, the name, what follows."""
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return
-    for action in alter_actions(statement):
-        if action[0].keyword in DEFINING:
-            for name, definition in of_action(action):
-                yield action, name, definition
 
 
 _FRACTIONS = frozenset({"TIME", "DATETIME", "TIMESTAMP"})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replicator.ddl.parser.alter_actions import DEFINING, alter_actions, of_action, outside_brackets
-from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.alter_actions import defined_columns, outside_brackets
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.parser.tokens import Token
 
 _KEYS = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT"})
@@ -23,7 +23,9 @@ def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
     Without those that it adds: no shard has values that would go into them.
     """
     found = []
-    for action, name, definition in _definitions(statement):
+    for action, name, definition in defined_columns(statement):
+        if name.keyword in _NO_COLUMN:
+            continue
         if action[0].keyword != "ADD" and any(
             token.keyword == "AS" for token in outside_brackets(definition)
         ):
@@ -37,7 +39,9 @@ def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
 def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, Sequence[Token]]]:
     """The name, the kind (AS, DEFAULT) and the expression of each column that an ALTER TABLE adds
     with a default in brackets, or makes a generated one."""
-    for action, name, definition in _definitions(statement):
+    for action, name, definition in defined_columns(statement):
+        if name.keyword in _NO_COLUMN:
+            continue
         for place, token in enumerate(definition):
             behind = definition[place + 1 : place + 2]
             if token.keyword not in _FORMULA or not behind:
@@ -49,18 +53,6 @@ def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, Sequence[To
             if token.keyword == "AS" or action[0].keyword == "ADD":
                 yield name.name, token.keyword, _bracketed(definition[place + 1 :])
             break
-
-
-def _definitions(
-    statement: ParsedStatement,
-) -> Iterator[tuple[Sequence[Token], Token, Sequence[Token]]]:
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return
-    for action in alter_actions(statement):
-        if action[0].keyword in DEFINING:
-            for name, definition in of_action(action):
-                if name.keyword not in _NO_COLUMN:
-                    yield action, name, definition
 
 
 def _bracketed(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -85,3 +85,15 @@ def outside_brackets(tokens: Sequence[Token]) -> list[Token]:
 
 def _keyword(tokens: Sequence[Token]) -> str:
     return tokens[0].keyword if tokens else ""
+
+
+def defined_columns(
+    statement: ParsedStatement,
+) -> Iterator[tuple[Sequence[Token], Token, Sequence[Token]]]:
+    """The columns that an ALTER TABLE adds or defines anew: the action, the name, what follows."""
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return
+    for action in alter_actions(statement):
+        if action[0].keyword in DEFINING:
+            for name, definition in of_action(action):
+                yield action, name, definition

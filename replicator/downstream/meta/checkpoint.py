@@ -14,6 +14,8 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, NoReturn
 from zlib import crc32
 
+import attrs
+
 from replicator.downstream.fence import FencedError, Mismatch
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.meta.saved_members import (
@@ -165,6 +167,7 @@ AlsoSaved = Callable[[Transaction], Awaitable[None]]
 """Saves more in the transaction of a checkpoint."""
 
 
+@attrs.define(eq=False)
 class MetaStore:
     """Reads and writes the checkpoints over one connection, for a task with this shard-mode.
 
@@ -172,21 +175,15 @@ class MetaStore:
     can, and only on top of what it has saved before.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        schema: str,
-        task: str,
-        lease: Lease,
-        *,
-        shard_mode: str = "",
-    ) -> None:
-        self.connection = connection
-        self.schema = schema
-        self.task = task
-        self.lease = lease
-        self.shard_mode = shard_mode
-        self.buckets = 0
+    connection: Connection
+    schema: str
+    task: str
+    lease: Lease
+    shard_mode: str = attrs.field(default="", kw_only=True)
+    buckets: int = attrs.field(default=0, init=False)
+    _tables: SavedTables = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
         self._tables = SavedTables(
             self.table(MEMBER_TABLE), self.table(GROUP_TABLE), self.table(WATERMARK_TABLE)
         )

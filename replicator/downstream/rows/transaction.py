@@ -18,6 +18,9 @@ from replicator.mysql.errors import error_code, is_contention, is_unavailable
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 2.0
 """Seconds between attempts: doubled from the first to the longest, with a random part."""
 
+AWAY_SECONDS = 2.0
+"""How long a server that is away is tried again here, before the task is told of it."""
+
 Result = TypeVar("Result")
 
 
@@ -59,19 +62,24 @@ def transaction(
 
 
 def until_done(
-    attempt: Callable[[bool], Result], *, patience: float, passing: frozenset[int] = frozenset()
+    attempt: Callable[[bool], Result],
+    *,
+    patience: float,
+    away: float = AWAY_SECONDS,
+    passing: frozenset[int] = frozenset(),
 ) -> Result:
     """What ``attempt`` gives, called again while the error is one that passes.
 
     Its argument says whether to write exactly, which it is once a load was not. Errors pass when
     the server is away, when others stood in the way, and those with a code of ``passing``; for at
-    most ``patience`` seconds. Raises OutOfPatienceError, or what the attempt raises otherwise.
+    most ``patience`` seconds, of a server that is away for ``away``. Raises OutOfPatienceError, or
+    what the attempt raises otherwise.
 
     The waiting is not stamina's, which executors have not got: they need few packages.
     """
     exact = False
     failed_at: float | None = None
-    deadline = time.monotonic() + patience
+    began = time.monotonic()
     pause = FIRST_PAUSE
     while True:
         try:
@@ -84,7 +92,8 @@ def until_done(
                 raise
             moment = time.monotonic()
             failed_at = moment if failed_at is None else failed_at
-            if moment > deadline:
+            limit = min(patience, away) if is_unavailable(error) else patience
+            if moment > began + limit:
                 raise OutOfPatienceError(error, int(moment - failed_at)) from error
         # Only spreads the attempts of several writers.
         time.sleep(pause * (0.5 + random.random()))  # nosec B311

@@ -257,8 +257,10 @@ class Connection:
             if not isinstance(error, pymysql.err.MySQLError) or lost:
                 self.close()
             if lost:
+                silent = asked and isinstance(error, TimeoutError)
+                text = _no_answer(sql, patience) if silent else _text(error)
                 raise DatabaseUnavailableError(
-                    f"{self.address}: {_text(error)}", server=str(self.address)
+                    f"{self.address}: {text}", server=str(self.address)
                 ) from error
             raise
 
@@ -291,6 +293,10 @@ def _fillable(sql: str) -> str:
 
 def _number(value: str) -> str | int:
     return int(value) if value.lstrip("-").isdigit() else value
+
+
+def _no_answer(sql: str, patience: float) -> str:
+    return f"no answer to {' '.join(sql.split()[:2])} for {patience:.0f} s"
 
 
 def _text(error: BaseException) -> str:

@@ -57,7 +57,9 @@ def repair_now(
     Raises OutOfPatienceError and the driver's error; nothing is changed then.
     """
     return until_done(
-        lambda _: _repaired(comparison, differences, servers, watermarks), patience=PATIENCE
+        lambda _: _repaired(comparison, differences, servers, watermarks),
+        patience=PATIENCE,
+        away=PATIENCE,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.reading import purge_watch
+from actors.task import generation as generation_module
 from actors.task.generation import Generation
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -147,6 +148,12 @@ async def test_a_default_of_bytes_that_are_no_text_is_told(merging: Merging) -> 
 # --- those who write to the shards, and those who lock them ---
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job gives up after some attempts, and the driver tells so, in seconds rather than ten."""
+    monkeypatch.setattr(generation_module, "TARGET_PATIENCE", 3.0)
+
+
 async def waits(generation: Generation) -> None:
     assert generation.copy is not None
     with anyio.fail_after(PATIENCE):
@@ -154,6 +161,7 @@ async def waits(generation: Generation) -> None:
             await anyio.sleep(LOOK_SECONDS)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_long_transaction_at_the_source_does_not_keep_the_copy_from_stopping(
     merging_from: MakeMerging, mysql56_source: DatabaseServer
 ) -> None:
@@ -173,6 +181,7 @@ async def test_a_long_transaction_at_the_source_does_not_keep_the_copy_from_stop
         stop.set()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_shard_that_somebody_locks_is_waited_for(
     merging_from: MakeMerging, source: DatabaseServer
 ) -> None:
@@ -188,12 +197,15 @@ async def test_a_shard_that_somebody_locks_is_waited_for(
             await waits(generation)
             stop.set()
         locking.cursor().execute("UNLOCK TABLES")
+    chunks_of(merging, rows=50)
+    merging.changed(mode="all")
     async with begun(merging, chunks=2) as (generation, stop):
         await merging.copied(generation)
         await merging.check(generation)
         stop.set()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_who_writes_to_a_table_without_a_key_does_not_wait_for_long(
     merging_from: MakeMerging, mysql56_source: DatabaseServer
 ) -> None:

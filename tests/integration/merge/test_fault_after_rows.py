@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.binlog.positions.position import BinlogPosition
+from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import fault_of
 
 ROWS = [f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)]
 KEYLESS = [f"INSERT INTO y_1 VALUES ({n % 3})" for n in range(30)]
@@ -69,3 +72,30 @@ async def test_a_start_before_an_event_that_cannot_be_read_says_that_nothing_is_
     assert "It has applied nothing yet" in found.message
     assert any("would lose the rows before it" in way for way in found.remedies)
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
+
+
+async def test_what_is_applied_before_a_fault_is_saved(merging: Merging) -> None:
+    """The operator may then say how the rows of the fault are read: that must not concern these."""
+    await make(merging)
+
+    async def follow() -> None:
+        async with merging.running() as generation:
+            merging.do(*ROWS)
+            await merging.caught_up(generation)
+            applied.append(end_of(merging.source))
+            merging.do(
+                "SET sql_log_bin=0",
+                "ALTER TABLE x_1 ADD c INT FIRST",
+                "SET sql_log_bin=1",
+                "INSERT INTO x_1 VALUES (7, 99, 'no')",
+            )
+            await merging.caught_up(generation)
+
+    applied: list[BinlogPosition] = []
+    found = await fault_of(follow())
+    assert found.event in ("rows.no-plan", "rows.structure-unknown")
+    [saved] = merging.target.execute(
+        "SELECT binlog_file, binlog_offset FROM"
+        f" `{merging.task.meta_schema}`.`{merging.task.name}_checkpoint`"
+    )
+    assert BinlogPosition(*saved).key >= applied[0].key

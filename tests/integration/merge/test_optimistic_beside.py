@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import anyio
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import REPLACE, DdlEvent, FatalError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
@@ -135,7 +135,7 @@ async def test_statements_given_instead_resolve_an_open_one(
     for way, table in zip(ways, ("x_1", "x_2"), strict=True):
         [position] = re.findall(r"--binlog-pos (\S+)`", way)
         given = f"ALTER TABLE {table} ADD b VARBINARY(2) DEFAULT (UNHEX('00FF'))"
-        event = DdlEvent("a", BinlogPosition.parse(position), ("replace",))
+        event = DdlEvent("a", BinlogPosition.parse(position), REPLACE)
         fault = FatalError("", "", where="", about=event)
         await override(merging, fault, OverrideAction.REPLACE, given)
     async with merging.running() as generation:

@@ -355,12 +355,3 @@ def test_sizes_in_mebibytes(written: object, size: int) -> None:
 )
 def test_durations_have_units(written: str, seconds: float) -> None:
     assert parse_duration(written) == timedelta(seconds=seconds)
-
-
-def test_json_schema_names_the_keys() -> None:
-    schema = config.json_schema()
-    assert {"task-mode", "mysql-instances", "writer"} <= set(schema["properties"])
-    assert schema["additionalProperties"] is False
-    assert set(schema["required"]) == {"name", "task-mode", "target-database", "mysql-instances"}
-    assert schema["properties"]["black-white-list"]["deprecated"] is True
-    assert "black-white-list" in schema["$defs"]["Instance"]["properties"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import config
-from config.base import pattern_of, walk
+from config.base import walk
 from config.dm_keys import IGNORED, NO_EFFECT, RENAMED, UNSUPPORTED
 from config.loading import load_task
 from config.models import Task
-from config.reference import reference_page, supported
-from config.template import LEFT_OUT, template
+from scripts.task_file_reference import pattern_of, reference_page, supported
+from scripts.task_file_template import LEFT_OUT, template
 
 PAGE = Path(config.__file__).parent.parent / "docs" / "reference" / "task-file.md"
 PATTERNS = {pattern_of(place) for place, _ in walk(Task)}
@@ -21,7 +21,7 @@ PATTERNS = {pattern_of(place) for place, _ in walk(Task)}
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference_page(), (
-        "run: python -m config.reference > docs/reference/task-file.md"
+        "run: python -m scripts.task_file_reference > docs/reference/task-file.md"
     )
 
 
@@ -73,7 +73,7 @@ TEMPLATE = PAGE.parents[2] / "config" / "examples" / "every-key.yaml"
 
 def test_the_template_is_up_to_date() -> None:
     assert TEMPLATE.read_text(encoding="utf-8") == template(), (
-        "run: python -m config.template > config/examples/every-key.yaml"
+        "run: python -m scripts.task_file_template > config/examples/every-key.yaml"
     )
 
 

@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from actors.faults import FatalError
-from replicator.events.reference import FAULT_EVENTS
+from replicator.events.all_events import FAULT_EVENTS
 from replicator.monitoring.metrics import STATUS_METRICS
-from replicator.monitoring.reference import metric_names
 from scripts.build_promtool import built_promtool
 from scripts.grafana_dashboard import PANELS, dashboard_json
+from scripts.metrics_reference import metric_names
 from tests.support.tasks.fault_alerts import check_alert
 from tests.support.tasks.remedies import executed
 

@@ -14,11 +14,10 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.counts import TransactionCount
-from replicator.events.reference import FAULT_EVENTS
+from replicator.events.all_events import FAULT_EVENTS
 from replicator.monitoring.meters import TaskMeters
 from replicator.monitoring.metrics import STATUS_METRICS, registry_of
 from replicator.monitoring.processes import memory_by_process
-from replicator.monitoring.reference import metric_names, metrics_page
 from replicator.status import (
     BinlogDistance,
     BlockedPart,
@@ -32,6 +31,7 @@ from replicator.status import (
     WriterStatus,
     now,
 )
+from scripts.metrics_reference import metric_names, metrics_page
 
 ROOT = Path(__file__).parents[3]
 PURGED = Fault("source.purged", "gone", "source b", (), now())

@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from replicator.events.check_warnings import CHECK_WARNINGS
-from replicator.events.reference import EVENTS, log_page, warnings_page
+from replicator.events.all_events import EVENTS
 from replicator.logs import _TOLD_ONCE
+from scripts.check_warnings import CHECK_WARNINGS
+from scripts.events_reference import log_page, warnings_page
 from tests.support.logged_events import ROOT, PutTogetherError, faults, logged, logged_in
 
 TABLE = {event.name: event for event in EVENTS}
@@ -93,11 +94,11 @@ def test_cells_do_not_end_their_rows() -> None:
 
 def test_the_page_of_the_log_is_that_of_the_table() -> None:
     assert page("reference/logs.md") == log_page(), (
-        "run: python -m replicator.events.reference > docs/reference/logs.md"
+        "run: python -m scripts.events_reference > docs/reference/logs.md"
     )
 
 
 def test_the_page_of_the_warnings_is_that_of_the_table() -> None:
     assert page("runbook/warnings.md") == warnings_page(), (
-        "run: python -m replicator.events.reference warnings > docs/runbook/warnings.md"
+        "run: python -m scripts.events_reference warnings > docs/runbook/warnings.md"
     )

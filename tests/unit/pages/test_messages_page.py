@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from replicator.events.reference import EVENTS
+from replicator.events.all_events import EVENTS
 from scripts.messages_reference import CAUSES, messages, page
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "messages.md"

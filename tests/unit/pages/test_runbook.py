@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from actors.writing import job_runner
+from replicator.events.all_events import EVENTS
 from replicator.events.log_event import FaultSection
-from replicator.events.reference import EVENTS, faults_page
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,
@@ -30,6 +30,7 @@ from replicator.status import (
     ValidationStatus,
     WriterStatus,
 )
+from scripts.events_reference import faults_page
 from tests.support.source_trees import nodes
 from tests.support.tasks.remedies import executed, named
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from replicator.events.check_warnings import CHECK_WARNINGS
+from scripts.check_warnings import CHECK_WARNINGS
 from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[3]

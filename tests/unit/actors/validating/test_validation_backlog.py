@@ -22,14 +22,24 @@ def test_the_oldest_keys_are_skipped_where_too_many_wait() -> None:
     assert [one.since for one in backlog.waiting] == [2, 3]
 
 
-def test_keys_are_taken_once_they_are_old_enough_and_come_back_in_their_order() -> None:
+def test_the_newest_of_the_keys_that_are_old_enough_are_taken_first() -> None:
     backlog = ValidationBacklog(most=100)
     for since in range(5):
         backlog.add(keys(4, since))
     taken = backlog.take(2.0, 7)
-    assert [one.since for one in taken] == [0, 1]
+    assert [one.since for one in taken] == [2, 1]
     assert backlog.waiting_count == 12
-    assert [one.since for one in backlog.take(2.0, 100)] == [2]
+    assert [one.since for one in backlog.take(2.0, 100)] == [0]
     backlog.give_back(taken)
-    assert [one.since for one in backlog.waiting] == [0, 1, 3, 4]
     assert backlog.waiting_count == 16
+    assert [one.since for one in backlog.take(3.0, 100)] == [3, 2, 1]
+
+
+def test_the_oldest_keys_are_skipped_also_when_they_are_old_enough() -> None:
+    backlog = ValidationBacklog(most=10)
+    for since in range(3):
+        backlog.add(keys(4, since))
+    backlog.give_back(backlog.take(2.0, 1))
+    backlog.add(keys(4, 3))
+    assert (backlog.waiting_count, backlog.skipped) == (8, 8)
+    assert [one.since for one in backlog.take(9.0, 100)] == [3, 2]

@@ -1,8 +1,6 @@
-"""All events of the log, by subject, and the pages that are made from them.
+"""The pages that are made from the events of the log.
 
-A test holds what the program logs against this table.
-
-``python -m replicator.events.reference > docs/reference/logs.md`` writes the page of the log again,
+``python -m scripts.events_reference > docs/reference/logs.md`` writes the page of the log again,
 ``… warnings > docs/runbook/warnings.md`` that of the warnings, and
 ``… faults > docs/runbook/faults.md`` that of the faults.
 """
@@ -10,22 +8,16 @@ A test holds what the program logs against this table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from replicator.events.batch_events import BATCH_EVENTS
-from replicator.events.check_warnings import CHECK_WARNINGS
-from replicator.events.copy_events import COPY_EVENTS
-from replicator.events.ddl_events import DDL_EVENTS
-from replicator.events.fault_events import COPY_FAULTS, SOURCE_FAULTS, TASK_FAULTS
+from replicator.events.all_events import EVENTS, FAULT_EVENTS, FAULTS, SUBJECTS
 from replicator.events.log_event import COMMON_FIELDS, LogEvent
-from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
-from replicator.events.source_events import SOURCE_EVENTS
-from replicator.events.task_events import TASK_EVENTS, VALIDATION_EVENTS
+from scripts.check_warnings import CHECK_WARNINGS
 
 _LOG_HEAD = """\
 # The log
 
-This page is made from the program (`python -m replicator.events.reference`); don't edit it.
+This page is made from the program (`python -m scripts.events_reference`); don't edit it.
 
 `replicator run` logs to the standard error output: readable lines on a terminal, JSON lines
 elsewhere, and nothing else. This includes what Spark's processes write (`spark.output`) and what a
@@ -57,7 +49,7 @@ with its remedies until `replicator resume`.
 _WARNINGS_HEAD = """\
 # Warnings
 
-This page is made from the program (`python -m replicator.events.reference warnings`); don't edit
+This page is made from the program (`python -m scripts.events_reference warnings`); don't edit
 it.
 
 Whatever could lose, double or change a row is a [fault](faults.md), or a failed check that keeps
@@ -84,7 +76,7 @@ _CHECKS_HEAD = """\
 _RUNBOOK_HEAD = """\
 # Faults
 
-This page is made from the program (`python -m replicator.events.reference faults`); don't edit it.
+This page is made from the program (`python -m scripts.events_reference faults`); don't edit it.
 
 A fault stops a target, a source or the whole task, because going on would lose, double or falsify
 rows. `replicator status` and the log show its event, what happened, where, and the commands that
@@ -117,31 +109,6 @@ copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
 **`binlog skip`, `replace` and `inject`** answer a statement of a binlog
 ([how](schema-changes.md#statements-that-cant-be-executed)); the fault has the commands, ready to be
 typed. Resume afterwards."""
-
-
-SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
-    "The task and its process": TASK_EVENTS,
-    "Sources": SOURCE_EVENTS,
-    "The full copy": COPY_EVENTS,
-    "Batches, rows and targets": BATCH_EVENTS,
-    "Schema changes": DDL_EVENTS,
-    "Validation": VALIDATION_EVENTS,
-}
-"""The events that are no faults, by the headings of the page."""
-
-FAULTS: Mapping[str, tuple[LogEvent, ...]] = {
-    "The task, its servers and its file": TASK_FAULTS,
-    "Sources and their binlogs": SOURCE_FAULTS,
-    "The full copy": COPY_FAULTS,
-    "Rows and targets": ROW_FAULTS,
-    "Schema changes": DDL_FAULTS,
-}
-"""The faults, by the headings of their page."""
-
-FAULT_EVENTS = tuple(event for events in FAULTS.values() for event in events)
-
-EVENTS = (*(event for events in SUBJECTS.values() for event in events), *FAULT_EVENTS)
-"""Every event, each name once."""
 
 
 def log_page() -> str:

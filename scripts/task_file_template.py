@@ -1,7 +1,8 @@
 """A task file with every key, each with its meaning and its default, made from the models.
 
-``python -m config.template > config/examples/every-key.yaml`` writes it anew. A line ``#key: …``
-is a key that may be left out, with its default: without the ``#`` the file means the same.
+``python -m scripts.task_file_template > config/examples/every-key.yaml`` writes it anew. A line
+``#key: …`` is a key that may be left out, with its default: without the ``#`` the file means the
+same.
 """
 
 from __future__ import annotations
@@ -15,17 +16,16 @@ from typing import Any
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from config.base import Section, inner_section, keys_of, pattern_of
+from config.base import Section, inner_section, keys_of
 from config.models import Task
-from config.reference import is_size, supported
-from config.values import shown_duration
+from scripts.task_file_reference import is_size, pattern_of, shown_duration, supported
 
 _HEAD = """\
 # Every key of a task file, with its meaning and its default.
 #
-# This file is made from the program (`python -m config.template`). A line `#key: …` is a key that
-# may be left out: without the `#` the file means the same, or shows what the key is for. Keys of DM
-# that have no effect here are not shown; docs/reference/task-file.md lists them.
+# This file is made from the program (`python -m scripts.task_file_template`). A line `#key: …` is a
+# key that may be left out: without the `#` the file means the same, or shows what the key is for.
+# Keys of DM that have no effect here are not shown; docs/reference/task-file.md lists them.
 """
 
 _NAME = "example"

@@ -1,6 +1,6 @@
 """The reference page of the task file, made from the models.
 
-``python -m config.reference > docs/reference/task-file.md`` writes it anew.
+``python -m scripts.task_file_reference > docs/reference/task-file.md`` writes it anew.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator, SecretStr
 from pydantic.fields import FieldInfo
 
-from config.base import Section, inner_section, keys_of, pattern_of
+from config.base import Section, inner_section, keys_of
 from config.dm_keys import IGNORED, MODES, NO_EFFECT, UNSUPPORTED, NoEffect
 from config.models import Task
 from config.references import NAMED_PARTS
-from config.values import parse_mebibytes, parse_size, shown_duration
+from config.values import parse_mebibytes, parse_size
 
 _ENTITIES = {c: f"&#{ord(c)};" for c in "|_*<>&"}
 
@@ -32,7 +32,7 @@ you can use an existing one as it is. The keys `sources`, `source-files`, `copy`
 `memory`, `metrics`, `spark` and `writer` are additions. Start from a file of `config/examples/`;
 `config/examples/every-key.yaml` has every key with its meaning and its default, and loads as it is.
 
-This page is made from the program (`python -m config.reference`); don't edit it.
+This page is made from the program (`python -m scripts.task_file_reference`); don't edit it.
 
 * **Sources** are listed under `sources`, or in files of their own that `source-files` names, or
   both. Each has the form of a DM source file.
@@ -210,6 +210,17 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"`{item}`" for item in value) or "`[]`"
     return f"`{value}`" if value != "" else '`""`'
+
+
+def shown_duration(value: timedelta) -> str:
+    """A duration as a task file has it."""
+    seconds = value.total_seconds()
+    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds * 1000:.0f}ms"
+
+
+def pattern_of(place: str) -> str:
+    """The place of `walk` as a pattern for `config.paths.select`."""
+    return place.replace("[]", ".*").replace(".NAME", ".*")
 
 
 def supported(place: str) -> str:

@@ -1,6 +1,6 @@
 """The page of the metrics, made from the program.
 
-``python -m replicator.monitoring.reference > docs/reference/metrics.md`` writes it anew.
+``python -m scripts.metrics_reference > docs/reference/metrics.md`` writes it anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replicator.monitoring.metrics import (
 _HEAD = """\
 # Metrics
 
-This page is made from the program (`python -m replicator.monitoring.reference`); don't edit it.
+This page is made from the program (`python -m scripts.metrics_reference`); don't edit it.
 
 With `metrics: {listen: 127.0.0.1:9216}` in the task file, or `run --metrics 127.0.0.1:9216`, a task
 answers HTTP at that address ([how to use it](../how-to/monitor.md)):
