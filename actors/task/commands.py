@@ -9,6 +9,7 @@ import gc
 import os
 import shlex
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -421,7 +422,9 @@ def _run(
             from replicator.pipeline import worker_daemon
             from replicator.pipeline.spark.worker_fork import start_worker_fork
 
-            start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
+            # Without the fork, workers load all of it themselves.
+            with suppress(OSError):
+                start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
         spark.begin()
         from actors.task.foreground import run_in_foreground
 

@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -30,8 +31,9 @@ _SOCKET = "worker-fork"
 _CONNECT_SECONDS = 10.0
 _STREAMS = (0, 1, 2)
 _TAKEN = b"\n"
-_COMMAND = b"python\0-m\0replicator.pipeline.worker_daemon"
-"""What ps shows of it; it would be the task's own command."""
+_WAITING = b"python\0-m\0replicator.pipeline.spark.worker_fork"
+_STARTED = b"python\0-m\0replicator.pipeline.worker_daemon"
+"""What ps shows of it, which would be the task's own command."""
 _ARGUMENTS_FIELD = 45
 """Where ``arg_start`` and ``arg_end`` stand in /proc/[pid]/stat, counted behind the name of the
 program (proc(5))."""
@@ -50,7 +52,8 @@ def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[]
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     gc.freeze()
-    if os.fork() == 0:
+    process = os.fork()
+    if process == 0:
         try:
             _await_start(listening, alive, load, manage)
         finally:
@@ -58,6 +61,8 @@ def start_worker_fork(folder: str, load: Callable[[], None], manage: Callable[[]
             os._exit(1)
     os.close(alive)
     listening.close()
+    # The system keeps a process that has ended until its parent has asked for its exit code.
+    threading.Thread(target=os.waitpid, args=(process, 0), daemon=True).start()
 
 
 def _await_start(
@@ -67,7 +72,7 @@ def _await_start(
     _close_all_but(alive, listening.fileno())
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _name_process()
+    _name_process(_WAITING)
     load()
     poller = select.poll()
     for descriptor in (alive, listening.fileno()):
@@ -79,6 +84,7 @@ def _await_start(
     # Spark alone ends a daemon; another one, which it starts when this has ended, is none of ours.
     os.close(alive)
     listening.close()
+    _name_process(_STARTED)
     _take_over(connection)
     try:
         manage()
@@ -137,9 +143,9 @@ def join_worker_fork() -> None:
     sys.exit()
 
 
-def _name_process() -> None:
-    """Show _COMMAND as that of this process in /proc, as far as there is room for it."""
+def _name_process(command: bytes) -> None:
+    """Show a command as that of this process in /proc, as far as there is room for it."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = map(int, fields[_ARGUMENTS_FIELD : _ARGUMENTS_FIELD + 2])
     size = end - begin
-    ctypes.memmove(begin, _COMMAND[: max(0, size - 1)].ljust(size, b"\0"), size)
+    ctypes.memmove(begin, command[: max(0, size - 1)].ljust(size, b"\0"), size)
