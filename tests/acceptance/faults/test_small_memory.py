@@ -101,7 +101,7 @@ def test_an_idle_task_gives_memory_back(
         assert _mib(task) <= IDLE_MIB, memory_by_process(own=task.process.pid)
         targets.do("a", "INSERT INTO t0 VALUES (100, 1)")
         task.until_applied(database_name, targets.sources)
-        assert target_server.execute(f"SELECT COUNT(*) FROM {database_name}.t0") == [(11,)]
+        assert target_server.execute(f"SELECT COUNT(*) FROM {database_name}.t0") == ((11,),)
 
 
 def _workers(task: TaskProcess) -> int:
