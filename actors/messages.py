@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -121,7 +121,7 @@ class DdlDone:
     ``put_off``: it is not, and waits until other sources have caught up.
     """
 
-    item: DdlItem
+    item: DdlItem | TargetStep
     put_off: bool = False
 
 
@@ -156,6 +156,24 @@ class Forget:
     target: int
 
 
+@dataclass(frozen=True, slots=True)
+class TargetStep:
+    """Coordinator to writer: a change of a target that no statement is read for. ``run`` makes it,
+    while no batch touches the target and no bucket of it is ahead of others."""
+
+    target: int
+    run: Callable[[], Awaitable[None]]
+    source: str = ""
+
+
 WriterMessage = (
-    SegmentEnd | TargetSegment | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget
+    SegmentEnd
+    | TargetSegment
+    | Flush
+    | BatchDone
+    | BatchCut
+    | DdlDone
+    | Passed
+    | Forget
+    | TargetStep
 )

@@ -24,6 +24,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.optimistic.fills import TargetFills
+from replicator.sharding.optimistic.history import MovedPlaces
 from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
@@ -223,10 +224,10 @@ class ShardMode(ABC):
         """What was decided about the schema changes of targets; empty where nothing is."""
         return ()
 
-    def has_places(self, entry: str) -> bool:
-        """Whether the saved entry of a statement (`entry` of its record) has binlog positions,
-        which another server that takes the source over does not know."""
-        return False
+    def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
+        """The saved entries of a target (`entry` of its records), with the binlog positions that
+        another server has which has taken a source over. Raises what ``moves`` raises."""
+        return entries
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """By target, what rows of shards without a column get there, where that is saved; elsewhere

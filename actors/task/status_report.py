@@ -14,6 +14,7 @@ from datetime import datetime
 import anyio
 
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
+from actors.messages import DdlItem
 from actors.task.generation import Generation
 from actors.task.operator.blocked_parts import BlockedParts, blocked_statuses
 from actors.task.operator.lock_report import binlog_distance, differing_targets, lock_statuses
@@ -274,7 +275,7 @@ def _targets(
                 deleted=done.deleted,
                 missing=done.missing,
                 rows_per_second=round(rates.target(name), 1),
-                ddl=ddl.effect.sql if ddl else waiting.get(name, ""),
+                ddl=ddl.effect.sql if isinstance(ddl, DdlItem) else waiting.get(name, ""),
                 filtered=done.filtered,
                 bytes=done.bytes,
                 transactions=done.transactions,

@@ -6,7 +6,7 @@ It keeps the watermarks of the targets' buckets, and counts the rows that filter
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -30,6 +30,7 @@ from actors.messages import (
     Passed,
     SegmentEnd,
     TargetSegment,
+    TargetStep,
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
@@ -98,7 +99,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.planner = planner
         self.jobs = jobs
         self.ddl = ddl
-        self.ddl_running: dict[int, DdlItem] = {}
+        self.ddl_running: dict[int, DdlItem | TargetStep] = {}
         self.registry = registry
         self._trackers = trackers
         self._counts = counts
@@ -106,7 +107,8 @@ class BatchedWriter(Actor[WriterMessage]):
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
-        self._put_off: list[DdlItem] = []
+        self._put_off: list[DdlItem | TargetStep] = []
+        self._steps: list[TargetStep] = []
         self._flushes: list[Flush] = []
         self._barriers: list[Passed] = []
         self._log = structlog.get_logger()
@@ -176,14 +178,23 @@ class BatchedWriter(Actor[WriterMessage]):
             if message.put_off:
                 self._put_off.append(message.item)
                 return
-            for target in self._trackers[message.item.source].executed(message.item):
-                self.planner.forget(target)
+            self._ddl_done(message.item)
         elif isinstance(message, Passed):
             self._barriers.append(message)
         elif isinstance(message, Forget):
             self.planner.forget(message.target)
+        elif isinstance(message, TargetStep):
+            self._steps.append(message)
         else:
             self._flushes.append(message)
+
+    def _ddl_done(self, item: DdlItem | TargetStep) -> None:
+        if isinstance(item, TargetStep):
+            self._steps.remove(item)
+            self.planner.forget(item.target)
+            return
+        for target in self._trackers[item.source].executed(item):
+            self.planner.forget(target)
 
     async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
         waiting = self._waiting()
@@ -215,10 +226,13 @@ class BatchedWriter(Actor[WriterMessage]):
             # Segments without rows are finished at once; the ones after them may start now.
             await self._submit(jobs)
 
-    def _waiting(self) -> list[DdlItem]:
+    def _waiting(self) -> list[DdlItem | TargetStep]:
         """The DDL items that may be executed, but for those that other sources are to catch up
         for."""
-        found = [item for tracker in self._trackers.values() for item in tracker.barriers()]
+        found: list[DdlItem | TargetStep] = [
+            *(item for tracker in self._trackers.values() for item in tracker.barriers()),
+            *self._steps,
+        ]
         self._put_off = [
             item
             for item in self._put_off
@@ -226,7 +240,7 @@ class BatchedWriter(Actor[WriterMessage]):
         ]
         return [item for item in found if not any(item is other for other in self._put_off)]
 
-    def _is_level(self, item: DdlItem) -> bool:
+    def _is_level(self, item: DdlItem | TargetStep) -> bool:
         """Whether no other source has buckets of the target that are ahead of others.
 
         After a crash these rows are read again, and each bucket skips those that it has. A schema
@@ -277,8 +291,8 @@ class BatchedWriter(Actor[WriterMessage]):
         reach(Failpoint.BATCH_APPLIED)
         self.mailbox.tell(BatchDone(result, time.monotonic() - started))
 
-    async def _run_ddl(self, item: DdlItem, level: bool) -> None:
-        if not level and await self.ddl.is_new(item):
+    async def _run_ddl(self, item: DdlItem | TargetStep, level: bool) -> None:
+        if not level and (isinstance(item, TargetStep) or await self.ddl.is_new(item)):
             self._log.info(
                 "ddl.put-off",
                 source=item.source,
@@ -287,7 +301,10 @@ class BatchedWriter(Actor[WriterMessage]):
             )
             self.mailbox.tell(DdlDone(item, put_off=True))
             return
-        await self.ddl.run(item)
+        if isinstance(item, TargetStep):
+            await self.ddl.run_step(self.registry.target_name(item.target), item.run)
+        else:
+            await self.ddl.run(item)
         self.mailbox.tell(DdlDone(item))
 
     def _batch_done(self, done: BatchDone) -> None:
@@ -352,6 +369,10 @@ class BatchedWriter(Actor[WriterMessage]):
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
         self.mailbox.tell(Forget(target))
+
+    def step(self, target: int, run: Callable[[], Awaitable[None]]) -> None:
+        """Have a target changed while no batch touches it (`TargetStep`)."""
+        self.mailbox.tell(TargetStep(target, run))
 
     async def _answer_barriers(self) -> None:
         passed = [

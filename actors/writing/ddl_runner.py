@@ -103,6 +103,19 @@ class DdlRunner:
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 
+    async def run_step(self, target: TableName, step: Callable[[], Awaitable[None]]) -> None:
+        """Make a change of a target that no statement is read for, waiting for an unreachable
+        target."""
+
+        async def attempt() -> None:
+            try:
+                self.under_way.add(target)
+                await step()
+            finally:
+                self.under_way.discard(target)
+
+        await self._until_there(target, attempt)
+
     async def is_new(self, item: DdlItem) -> bool:
         """Whether an item has no record yet; one that has is executed once, by what that says."""
         found = []

@@ -119,8 +119,9 @@ DDL_EVENTS = (
     ),
     warning(
         "ddl.stays-wider",
-        "The target refuses a type that is as narrow as those of its shards are by now "
-        "(`shard-mode: optimistic`). It keeps the wider type, which fits the rows of all shards",
+        "The target's rows refuse a key or a type that all shards have by now (`shard-mode: "
+        "optimistic`). The target stays as it is, which fits the rows of all shards; "
+        "`replicator show-ddl-locks` has the remedies",
         "source target member reason",
         no_row_lost="The target accepts every row of its shards as it is",
     ),

@@ -16,32 +16,26 @@ from pydantic import TypeAdapter
 
 from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
+from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
-from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
-from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.scratch_names import scratch_table
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
-from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.inspection import available_collations, read_table
+from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
-    alter_table,
-    derived_alter,
-    tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import (
     Change,
@@ -60,8 +54,12 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.shapes import (
+    fits,
+    joined_names,
+    shape_of,
+)
+from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 
 _ENTRY = TypeAdapter(HistoryEntry[Member])
@@ -112,7 +110,7 @@ class OptimisticAnswers:
         self._target = target
         self._executor = executor
         self._store = AnswerStore(meta)
-        self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
+        self._steps = DerivedSteps(target, meta)
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
         self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
@@ -312,13 +310,13 @@ class OptimisticAnswers:
                 target=str(target),
                 statement="; ".join(entry.run)[:2000],
             )
-        if entry.refused:
+        if entry.refusal is not None:
             self._log.warning(
                 "ddl.stays-wider",
                 source=entry.member.source,
                 member=str(entry.member.name),
                 target=str(target),
-                reason=entry.refused,
+                reason=entry.refusal.reason,
             )
 
     def _strictly(self, item: DdlItem, entry: HistoryEntry[Member]) -> FatalError:
@@ -423,8 +421,9 @@ class OptimisticAnswers:
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
-            if put.after and verdict.before and fits(shape_of(put.after), verdict.before):
-                return replace(entry_of(put.member, verdict, ()), refused=refusal)
+            known = put.after if put.before is not None else None
+            if known and verdict.before and fits(shape_of(known), verdict.before):
+                return refused_entry(state, put, verdict, refusal, execution.context)
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
@@ -463,30 +462,53 @@ class OptimisticAnswers:
             return verdict, (item.effect.sql,)
         state = self.history(target).state
         members = [put.after, *(s.taken for s in state.members.values())]
+        assert verdict.before is not None
+        assert verdict.after is not None
         try:
-            assert verdict.before is not None
-            assert verdict.after is not None
-            actions = derived_alter(
-                verdict.before,
-                verdict.after,
-                present,
-                [table for table in members if table is not None],
-                verdict.converted,
+            run = await self._steps.between(
+                target, verdict.before, verdict.after, present, members, verdict.converted
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        if not actions:
-            return verdict, ()
-        # Texts of shards name the collations of their servers.
-        available = await available_collations(self._target)
-        actions = [with_available(action, available) for action in actions]
-        alter = alter_table(target, actions)
-        tried = alter_table(target, tried_on_a_copy(actions))
-        parsed = [classify(tried, default_schema=target.schema)] if tried else []
-        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
-            reason = f"the target refuses the change that would make it fit: {alter}"
-            return left_open(state, put, Objection.REFUSED, reason), ()
-        return verdict, (alter,)
+        return verdict, run
+
+    # Steps that the target has refused.
+
+    async def step_again(self, target: TableName, step: RefusedStep[Member]) -> None:
+        """Try a refused step again, while no batch touches the target.
+
+        Raises DatabaseUnavailableError.
+        """
+        history = self.history(target)
+        if step not in history.refused_steps:
+            return
+        made = HistoryEntry(EntryKind.STEPPED, step.member, at=step.at)
+        try:
+            run = await self._steps.narrower(target, step, history.state)
+            if not run:
+                await self._add(target, made)
+                return
+            made = replace(made, run=run, timestamp=step.timestamp, context=step.context)
+            await self._executor.execute(
+                DdlExecution(
+                    target=target,
+                    # The record of the statement itself says what became of it first.
+                    member=Member("", step.member.name),
+                    transaction=step.at.transaction,
+                    sql=run[0],
+                    change=None,
+                    timestamp=step.timestamp,
+                    context=step.context,
+                    entry=dump_answer(made),
+                )
+            )
+        except (NoAlterError, DdlRefusedError) as error:
+            refused = replace(step, reason=str(error), action=None)
+            entry = HistoryEntry(EntryKind.REFUSED, step.member, refusal=refused, at=step.at)
+            await self._add(target, entry)
+            self._tell(target, entry)
+            return
+        history.take(made)
 
     # Open statements.
 
@@ -523,9 +545,11 @@ class OptimisticAnswers:
             members=[str(member.name) for member in due],
         )
 
-    async def say(self, target: TableName, member: Member, action: Action) -> None:
-        """Save the operator's answer to an open statement."""
-        await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action))
+    async def say(
+        self, target: TableName, member: Member, action: Action, at: Place | None = None
+    ) -> None:
+        """Save the operator's answer to an open statement, or to a refused step (``at``)."""
+        await self._add(target, HistoryEntry(EntryKind.SAID, member, action=action, at=at))
         reach(Failpoint.UNLOCK_SAVED)
         self._look_again()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import anyio
 
@@ -18,7 +19,12 @@ from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Item
 from replicator.sharding.optimistic.answers import SETTLED
 from replicator.sharding.optimistic.differences import Differences, differences_of
-from replicator.sharding.optimistic.standings import Action, Objection, OpenStatement
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    OpenStatement,
+    RefusedStep,
+)
 from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
 from replicator.watermark import Place
 
@@ -41,6 +47,7 @@ class OptimisticCoordinator(Coordination):
         self._units = tools.units
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
+        self._stepping: list[RefusedStep[Member]] = []
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
 
     async def run(self) -> None:
@@ -51,6 +58,22 @@ class OptimisticCoordinator(Coordination):
             for unit in self._units.values():
                 if unit.running and not unit.restarting and any(self._due(unit)):
                     unit.restart()
+            self._step_again()
+
+    def _step_again(self) -> None:
+        """Have the writer make the refused steps that the operator lets it try again."""
+        due = [(n, s) for n, s in self._refused() if s.action and n not in self._blocked]
+        for name, step in due:
+            if step not in self._stepping:
+                run = partial(self._answers.step_again, name, step)
+                self._writer.step(self._registry.target(name), run)
+        self._stepping = [step for _, step in due]
+
+    def _refused(self) -> Iterator[tuple[TableName, RefusedStep[Member]]]:
+        for name, history in sorted(self._answers.histories.items()):
+            for step in history.refused_steps:
+                if step.action is not Action.SKIP:
+                    yield name, step
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
         """The targets for which a source has open statements that have an answer by now."""
@@ -117,26 +140,19 @@ class OptimisticCoordinator(Coordination):
         }
 
     def open_locks(self) -> Sequence[OpenLock]:
-        """An entry for each open statement; the id is that of its target."""
-        return [self._lock(*found) for found in self._open()]
+        """An entry for each open statement and each refused step; the id is that of its target."""
+        return [
+            *(self._lock(*found) for found in self._open()),
+            *(self._refused_lock(*found) for found in self._refused()),
+        ]
 
     def _lock(self, name: TableName, member: Member, opened: OpenStatement) -> OpenLock:
         target = self._registry.target(name)
         group = self._groups.get((member.source, target))
         held = group.rows_held[member] if group is not None else 0
         statement = Statement("", opened.sql, opened.at.transaction, opened.timestamp)
-        item = Item(opened.text, (opened.sql,), member.name, opened.at, ShardStatement(statement))
-        view = LockView(
-            target=name,
-            version=self._answers.history(name).version(member.source) + 1,
-            item=item,
-            owner=member.source,
-            ready=tuple(s for s in self._units if s != member.source),
-            missing={},
-            rows_held=held,
-            conflict=None,
-            resolving=opened.granted or opened.released or opened.action is not None,
-        )
+        resolving = opened.granted or opened.released or opened.action is not None
+        view = self._view(name, member, opened.text, statement, held, resolving=resolving)
         return OpenLock(
             str(name),
             view,
@@ -144,6 +160,42 @@ class OptimisticCoordinator(Coordination):
             {member.source: opened.timestamp} if held and opened.timestamp else {},
             reason=f"{member}: {opened.reason}",
             ways=(*_ways(member, opened), *self._override(member, opened)),
+        )
+
+    def _refused_lock(self, name: TableName, step: RefusedStep[Member]) -> OpenLock:
+        statement = Statement("", step.sql, step.at.transaction, step.timestamp)
+        resolving = step.action is not None
+        view = self._view(name, step.member, step.sql, statement, 0, resolving=resolving)
+        return OpenLock(
+            str(name),
+            view,
+            step.timestamp or None,
+            reason=f"{step.member}: the target has refused the change, so it accepts more than its"
+            f" shards; no rows are held: {step.reason}",
+            ways=tuple(_step_ways(step)),
+        )
+
+    def _view(
+        self,
+        name: TableName,
+        member: Member,
+        text: str,
+        statement: Statement,
+        held: int,
+        *,
+        resolving: bool,
+    ) -> LockView[TableName, ShardStatement]:
+        at = Place(statement.transaction, 0)
+        return LockView(
+            target=name,
+            version=self._answers.history(name).version(member.source) + 1,
+            item=Item(text, (statement.sql,), member.name, at, ShardStatement(statement)),
+            owner=member.source,
+            ready=tuple(s for s in self._units if s != member.source),
+            missing={},
+            rows_held=held,
+            conflict=None,
+            resolving=resolving,
         )
 
     def _override(self, member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
@@ -173,9 +225,13 @@ class OptimisticCoordinator(Coordination):
         """Answer an open statement for the operator; returns when the answer is saved. Raises
         UnlockError, DisputedError where several are open and none was named.
         """
-        entries = [found for found in self._open() if str(found[0]) == lock]
+        entries: list[tuple[TableName, Member, OpenStatement | RefusedStep[Member]]] = [
+            *self._open(),
+            *((name, step.member, step) for name, step in self._refused()),
+        ]
+        known = ", ".join(sorted({str(name) for name, *_ in entries})) or "none"
+        entries = [found for found in entries if str(found[0]) == lock]
         if not entries:
-            known = ", ".join(sorted({str(name) for name, *_ in self._open()})) or "none"
             raise UnlockError(f"there is no lock {lock}; open locks: {known}")
         if entries[0][0] in self._blocked:
             raise UnlockError(
@@ -192,12 +248,20 @@ class OptimisticCoordinator(Coordination):
             raise UnlockError(
                 f"no such shard has an open statement of {lock}; these have: {having}"
             )
-        if len(chosen) > 1:
+        # What holds rows comes first.
+        holding = [found for found in chosen if isinstance(found[2], OpenStatement)]
+        chosen = holding or chosen
+        if len({member for _, member, _ in chosen}) > 1:
             raise DisputedError(f"several shards have open statements of {lock}")
         name, member, opened = chosen[0]
+        action = Action.SKIP if skip else Action.EXEC
+        if isinstance(opened, RefusedStep):
+            if opened.action is not None:
+                raise UnlockError(f"the task already tries the change of {member} again")
+            await self._answers.say(name, member, action, opened.at)
+            return
         if opened.granted or opened.released or opened.action is not None:
             raise UnlockError(f"the task already resolves the statement of {member}")
-        action = Action.SKIP if skip else Action.EXEC
         if opened.objection not in SETTLED[action]:
             raise UnlockError(
                 f"{opened.reason}. {action.value} can't resolve this:"
@@ -209,6 +273,20 @@ class OptimisticCoordinator(Coordination):
                 f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
             )
         await self._answers.say(name, member, action)
+
+
+def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
+    """The remedies of a refused step."""
+    if step.action is not None:
+        yield LockRemedy("wait: the task tries it again")
+        return
+    texts = {
+        Action.EXEC: "tries again, once the target's rows are corrected (change them in the"
+        " shards; rows that no shard has, on the target)",
+        Action.SKIP: "the target stays as it is",
+    }
+    for action, text in texts.items():
+        yield LockRemedy(text, action.value, step.member.source, str(step.member.name))
 
 
 def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:

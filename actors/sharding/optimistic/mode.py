@@ -3,7 +3,7 @@ others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from actors.sharding.coordination import (
     Coordination,
@@ -23,7 +23,12 @@ from replicator.downstream.meta.answers import AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.optimistic.fills import TargetFills
-from replicator.sharding.optimistic.history import EntryKind, HistoryEntry
+from replicator.sharding.optimistic.history import (
+    EntryKind,
+    HistoryEntry,
+    MovedPlaces,
+    moved_entries,
+)
 
 
 class OptimisticMode(ShardMode):
@@ -32,11 +37,12 @@ class OptimisticMode(ShardMode):
     joins_structures = True
     lets_shards_leave = True
 
-    def has_places(self, entry: str) -> bool:
-        """An open statement has one, and a release has those from which rows are held."""
-        found = load_answer(entry)
-        is_open = found.standing is not None and found.standing.open is not None
-        return is_open or found.release is not None
+    def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
+        """An open statement has a position, and a release has those from which rows are held."""
+        found = moved_entries(
+            [*map(load_answer, entries)], lambda member: member.source == moves.source, moves
+        )
+        return [*map(dump_answer, found)]
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """As the answers have left them."""

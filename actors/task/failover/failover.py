@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import structlog
 from pymysql.err import MySQLError
@@ -49,10 +50,12 @@ from replicator.downstream.meta.failover_positions import (
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
 from replicator.mysql.server.identify import server_identity
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.registry import CopyState
 from replicator.sharding.items import Cutover
+from replicator.sharding.optimistic.history import MovedPlaces
 from replicator.watermark import Place
 
 _FORMER = "point the source at the former server again, then `replicator resume`"
@@ -258,7 +261,6 @@ class _Move:
         self._refuse_other_kind()
         self._refuse_other_names()
         await self._refuse_in_copy()
-        await self._refuse_open_answers()
         if not self._checkpoint.gtid:
             raise self._failover.no_gtids()
         marks = await marked_places(self._meta, self._source, saved)
@@ -319,18 +321,6 @@ class _Move:
         if not copy.done or deferred or behind:
             raise self._failover.in_copy()
 
-    async def _refuse_open_answers(self) -> None:
-        """Raise FatalError where answers name places that no GTID is known of."""
-        rows = await self._meta.connection.fetch(
-            f"SELECT entry FROM {self._meta.table(DDL_TABLE)} WHERE owner = %s AND entry <> ''",
-            (self._source,),
-        )
-        if any(self._mode.has_places(str(entry)) for (entry,) in rows):
-            raise self._failover.unknown(
-                "a schema change of one of its shards is open, or was: the task has saved places in"
-                " the binlog of the former server, from which rows are held"
-            )
-
     def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
         """By the places of watermarks behind the saved position, the GTID sets executed there."""
         sets: dict[Place, str] = {}
@@ -366,7 +356,12 @@ class _Move:
             named.update(last_before(place, saved, known))
             return place
 
+        def note_near(place: Place) -> Place:
+            known_here = place.ordinal <= 0 and place.transaction in known
+            return note(place) if place in marked or known_here else note_before(place)
+
         await self._texts(note, note_before)
+        await self._entries(note, note_near)
         missing = sorted(place for place in named if place not in known and place != saved)
         if missing:
             places = ", ".join(str(self._position.with_key(place)) for place in missing)
@@ -407,6 +402,7 @@ class _Move:
         moved = [_moved(answer, moves, position.binlog) for answer in answers]
         try:
             groups, decisions = await self._texts(moves.place, moves.before)
+            entries = await self._entries(moves.place, moves.near)
             async with self._meta.saving() as transaction:
                 await move_places(transaction, self._meta, self._source, moves)
                 await DdlOverrideStore(self._meta).replace(
@@ -425,6 +421,13 @@ class _Move:
                     ("target_schema", "target_table", "version"),
                     "decision",
                     decisions,
+                )
+                await move_texts(
+                    transaction,
+                    self._meta.table(DDL_TABLE),
+                    ("target_schema", "target_table", "version"),
+                    "entry",
+                    entries,
                 )
                 place = (position.binlog.file, position.binlog.offset)
                 mark = position.anchor
@@ -446,6 +449,23 @@ class _Move:
                     action=answer.action.value,
                     given=answer.statements,
                 )
+
+    async def _entries(self, exact: Move, near: Move) -> list[_Text]:
+        """The saved entries of targets that name places of the source, moved."""
+        rows = await self._meta.connection.fetch(
+            "SELECT target_schema, target_table, version, entry"
+            f" FROM {self._meta.table(DDL_TABLE)} WHERE entry <> '' AND state = 'done'"
+            " ORDER BY target_schema, target_table, version"
+        )
+        low = dict(self._checkpoint.low_watermarks)
+        found: list[_Text] = []
+        for target, group in groupby(rows, key=lambda row: TableName(row[0], row[1])):
+            saved = [(tuple(key), str(text)) for *key, text in group]
+            moves = MovedPlaces(self._source, exact, near, low.get(target))
+            moved = self._mode.moved_entries([text for _, text in saved], moves)
+            pairs = zip(saved, moved, strict=True)
+            found += [(key, text) for (key, former), text in pairs if text != former]
+        return found
 
     async def _texts(self, move: Move, back: Move) -> tuple[list[_Text], list[_Text]]:
         """The states of groups and the decisions that name places of the source, moved."""

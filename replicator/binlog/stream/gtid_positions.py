@@ -84,6 +84,8 @@ class TransactionHeads:
             self._finish()
             files.on_heartbeat(event)
         elif kind == EventType.ROTATE:
+            # The last transaction of a file that a crash has broken off is whole, too.
+            self._finish()
             files.on_rotate(event)
         elif kind == EventType.FORMAT_DESCRIPTION:
             files.on_format_description(event)

@@ -96,6 +96,13 @@ class FailoverPositions:
             raise UnknownPlaceError(f"row event {place.ordinal} of transaction {place.transaction}")
         return Place(self.key(place.transaction), place.ordinal)
 
+    def near(self, place: Place) -> Place:
+        """The new place, or what `before` says where that is unknown."""
+        try:
+            return self.place(place)
+        except UnknownPlaceError:
+            return self.before(place)
+
     def before(self, place: Place) -> Place:
         """The new place of the last statement before a place that is known, or of the saved
         position where there is none behind it."""

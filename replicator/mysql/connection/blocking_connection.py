@@ -65,7 +65,7 @@ def _connected(
     with telling(address):
         connection = WatchedConnection(
             **address.options(),
-            # Without a context PyMySQL makes one that believes any server, if that has TLS.
+            # Without a context any server is believed, with TLS if it has that.
             ssl=context_for(address.tls) if address.tls else None,
             read_timeout=min(timeout, CONNECT_TIMEOUT),
             write_timeout=min(timeout, CONNECT_TIMEOUT),

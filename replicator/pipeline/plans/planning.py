@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
@@ -42,6 +41,7 @@ from replicator.schema.structure.conversions import (
     null_misfit,
 )
 from replicator.schema.structure.hidden_columns import hidden_columns, system_period, with_hidden
+from replicator.schema.structure.shown_values import shown_value
 from replicator.schema.structure.structure import (
     Column,
     Table,
@@ -50,7 +50,6 @@ from replicator.schema.structure.structure import (
     fraction_digits,
     keys_without_overlaps,
     labels_of,
-    numbers_of,
     only_row_key_collides,
 )
 
@@ -180,21 +179,10 @@ def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tup
 def fill_field(member: str, column: Column) -> bytes | None:
     """The fill of a target's column as the field that the target shows; None where that is not
     known. Raises PlanError where the column's charset lacks it."""
-    family = column.sql_type.family
-    fill = column.fill.removeprefix("CONVERT(").removesuffix(" USING utf8mb4)")
-    if fill == "NULL":
+    if column.fill == "NULL":
         return NULL_FIELD
-    if family == "text" and fill[:1] == "'" and "\\" not in fill:
-        value = fill[1:-1].replace("''", "'")
-        return escape(_encoded(member, column, value, column.charset or "utf8mb4"))
-    if family in ("integer", "decimal") and "zerofill" not in column.type.lower():
-        try:
-            number = Decimal(fill.strip("'"))
-        except InvalidOperation:
-            return None
-        scale = (*numbers_of(column), 0, 0)[1] if family == "decimal" else 0
-        return str(number.quantize(Decimal(1).scaleb(-scale))).encode()
-    return None
+    shown = shown_value(column, column.fill)
+    return None if shown is None else escape(_encoded(member, column, shown, column.charset))
 
 
 def with_filter(

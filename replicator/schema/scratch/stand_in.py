@@ -27,6 +27,7 @@ _LONGEST_VARCHAR = 16383
 """Characters, in utf8mb4 (TiDB's manual, "String types")."""
 
 _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
+_NAME = re.compile(r"CREATE TABLE (`(?:[^`]|``)*`)")
 _KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
 _INDEX_TYPE = re.compile(r" USING (?:BTREE|HASH)")
 _RENAMED = re.compile(r"\bRENAME\s+COLUMN\s+(`(?:[^`]|``)+`|\w+)\s+TO\s+(`(?:[^`]|``)+`|\w+)", re.I)
@@ -133,8 +134,10 @@ def create_table(
             if item[0].keyword == "CONSTRAINT" and check_clause(item)
         ]
     collate = f" COLLATE={default.collation}" if default.collation else ""
+    # MySQL names CHECK constraints by their table: they follow the name when it changes.
+    name = _NAME.match(keys_of)
     return (
-        "CREATE TABLE `t` (\n  "
+        f"CREATE TABLE {name[1] if name else '`t`'} (\n  "
         + ",\n  ".join(lines)
         + f"\n) DEFAULT CHARSET={default.charset}{collate}"
     )

@@ -30,15 +30,17 @@ from replicator.sharding.optimistic.shapes import (
     Shape,
     definitions,
     joined_names,
+    rounded_apart,
     shape_of,
-    still_rounded,
 )
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
     OpenStatement,
     Standing,
+    behind_open,
     joined,
+    marked,
 )
 from replicator.watermark import Place
 
@@ -264,8 +266,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     objections = _Objections(change.action)
     if len(same) == len(others) and not _comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
-        behind = {name: _behind(others[name]) for name in same}
-        standing, together = _beside(state.fills, behind, Standing(change.after), objections)
+        objections.look(_former_values(former, change))
+        behind = {name: behind_open(others[name]) for name in same}
+        own = replace(marked(former, change.after), ceded=frozenset())
+        standing, together = _beside(state.fills, behind, own, objections)
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
@@ -290,6 +294,8 @@ def _judged(
     shape = shape_of(change.after)
     had = frozenset() if change.before is None else shape_of(change.before).columns.keys()
     there = {n for s in others.values() if s.taken is not None for n in shape_of(s.taken).columns}
+    # The target keeps a column that only members which have left had.
+    there |= former.stale - (frozenset() if before is None else before.columns.keys())
     stale = frozenset((former.stale | (had - shape.columns.keys())) & there - shape.columns.keys())
     touched = change.touched.converted
     kept = frozenset(
@@ -300,7 +306,7 @@ def _judged(
         rounded |= narrowed(change.before, change.after, strict=change.strict)
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state.fills, others, own_standing, objections)
-    rounded = still_rounded(standing.taken, standing.rounded, together)
+    rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
         raise _without_key(stale | rounded)
@@ -402,12 +408,6 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
 """The objections that an answer of the operator can settle."""
 
 
-def _behind(standing: Standing) -> Standing:
-    """A member after its open statement."""
-    assert standing.open is not None
-    return Standing(standing.open.structure)
-
-
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
     """The fills of the target's columns, including those of columns that only a former shard
     had."""
@@ -480,11 +480,21 @@ def _other_rows(
     if change.before is None:
         return None
     for column in change.after.columns:
-        old = change.before.column(column.name)
-        if old is None:
+        if change.before.column(column.name) is None:
             found = _other_fill(state, former, change.after, column)
-        else:
-            found = _rounded_before(former, old, column)
+            if found is not None:
+                return found
+    return _former_values(former, change)
+
+
+def _former_values(former: Standing, change: Change[Name]) -> _OpenError | None:
+    """Whether older rows of the member have former values on the target in a column that it has
+    again, or has wider again."""
+    assert change.after is not None
+    for column in () if change.before is None else change.after.columns:
+        assert change.before is not None
+        old = change.before.column(column.name)
+        found = _rounded_before(former, old, column) if old else _stale_before(former, column)
         if found is not None:
             return found
     return None
@@ -511,17 +521,24 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
     )
 
 
+def _stale_before(former: Standing, column: Column) -> _OpenError | None:
+    name = folded(column.name)
+    if name not in former.stale or column.generated:
+        return None
+    return _OpenError(
+        Objection.STALE,
+        f"it adds {column.name} again, which it had dropped while other shards still have it:"
+        " its older rows on the target still have their former values",
+        [name],
+    )
+
+
 def _other_fill(
     state: TargetState[Name], former: Standing, after: Table, column: Column
 ) -> _OpenError | None:
     name = folded(column.name)
-    if name in former.stale and not column.generated:
-        return _OpenError(
-            Objection.STALE,
-            f"it adds {column.name} again, which it had dropped while other shards still have it:"
-            " its older rows on the target still have their former values",
-            [name],
-        )
+    if (stale := _stale_before(former, column)) is not None:
+        return stale
     if column.auto_increment:
         return _OpenError(
             Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"

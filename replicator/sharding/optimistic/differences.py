@@ -57,7 +57,12 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             there = _shown(wide.column.nullable, described(wide.column))
             what = "is converted to" if name in standing.ceded else "on the target is"
             here = _shown(own.column.nullable, described(own.column))
-            yield f"column {own.column.name} {here} {what} {there}"
+            kept = " and older rows keep their values" * (name in standing.rounded)
+            yield f"column {own.column.name} {here} {what} {there}{kept}"
+        elif name in standing.rounded:
+            yield f"has made column {own.column.name} narrower: older rows keep their values"
+    for name in sorted(standing.stale - shape.columns.keys()):
+        yield f"has dropped column {name}: older rows keep their values"
     for key in sorted(mine.keys - shape.keys, key=sorted):
         yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
     for name, _ in sorted(mine.indexes - shape.indexes):

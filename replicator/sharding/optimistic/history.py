@@ -7,13 +7,12 @@ at the saved positions, which are older and would restore dropped columns. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic
 
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.names import folded
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
     Change,
@@ -23,15 +22,16 @@ from replicator.sharding.optimistic.answers import (
     TargetState,
 )
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.shapes import still_rounded
+from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
+    RefusedStep,
     Standing,
-    joined,
+    behind_open,
     with_holders,
 )
-from replicator.watermark import Place
+from replicator.watermark import Place, Watermark
 
 
 class EntryKind(StrEnum):
@@ -47,8 +47,12 @@ class EntryKind(StrEnum):
     """The member's table was dropped, or is not replicated to the target any more."""
     RENAMED = "renamed"
     """Members were renamed."""
+    REFUSED = "refused"
+    """The target has refused a step of the member again."""
+    STEPPED = "stepped"
+    """A refused step of the member was tried again with success: ``run`` is executed for it."""
     SAID = "said"
-    """The operator has answered the member's open statement."""
+    """The operator has answered the member's open statement, or a step that was refused."""
     RELEASED = "released"
     """Held rows of a source may be applied."""
 
@@ -58,7 +62,8 @@ class HistoryEntry(Generic[Name]):
     """One entry. ``standing`` and ``fills`` are those after it, where it changes them.
 
     ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered again.
-    ``gone``: the members that have left. ``refused``: why the target stays wider than it could be.
+    ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
+    than it could be; ``at``: the statement of the refused step that an entry is about.
     ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
     """
 
@@ -70,7 +75,8 @@ class HistoryEntry(Generic[Name]):
     gone: tuple[Name, ...] = ()
     ceding: frozenset[str] = frozenset()
     run: tuple[str, ...] = ()
-    refused: str = ""
+    refusal: RefusedStep[Name] | None = None
+    at: Place | None = None
     timestamp: int = 0
     context: StatementContext = NO_CONTEXT
     renamed: tuple[tuple[Name, Name], ...] = ()
@@ -98,6 +104,8 @@ class TargetHistory(Generic[Name]):
 
     def __init__(self, entries: Iterable[HistoryEntry[Name]] = ()) -> None:
         self.state: TargetState[Name] = TargetState()
+        self.refused_steps: tuple[RefusedStep[Name], ...] = ()
+        """What the target is wider than its members for."""
         self._releases: dict[str, Release[Name]] = {}
         self._refused: set[Name] = set()
         for entry in entries:
@@ -122,8 +130,16 @@ class TargetHistory(Generic[Name]):
                         members[new] = members.pop(old)
                 for source, release in self._releases.items():
                     self._releases[source] = renamed_release(release, entry.renamed)
-            case EntryKind.SAID:
+                names = dict(entry.renamed)
+                self.refused_steps = tuple(
+                    replace(s, member=names.get(s.member, s.member)) for s in self.refused_steps
+                )
+            case EntryKind.SAID if entry.at is None:
                 members[entry.member] = _said(members[entry.member], entry.action)
+            case EntryKind.SAID | EntryKind.REFUSED | EntryKind.STEPPED:
+                found = self._about_refused(entry)
+                if found is not None and entry.kind is EntryKind.STEPPED:
+                    members = self._stepped(members, found.parts)
             case EntryKind.RELEASED:
                 assert entry.release is not None
                 self._releases[entry.source] = entry.release
@@ -131,7 +147,59 @@ class TargetHistory(Generic[Name]):
                     members[name] = _released(members[name])
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
-        self.state = TargetState(_unrounded(_unstaled(members), fills), fills)
+        former = self.state
+        self.state = TargetState(members, fills)
+        if entry.kind is EntryKind.TAKEN and entry.refusal is None:
+            # Where a member has only left, the target keeps what its rows need.
+            self._follow(former)
+        if entry.refusal is not None:
+            self.refused_steps += (entry.refusal,)
+        if self.refused_steps:
+            shape = self.state.joined()
+            self.refused_steps = tuple(
+                s for s in self.refused_steps if shape is not None and wanted_parts(shape, s.parts)
+            )
+
+    def _about_refused(self, entry: HistoryEntry[Name]) -> RefusedStep[Name] | None:
+        """Take an entry about a refused step: the operator's answer, or what became of it."""
+        found = next(
+            (s for s in self.refused_steps if (s.member, s.at) == (entry.member, entry.at)), None
+        )
+        self.refused_steps = tuple(s for s in self.refused_steps if s is not found)
+        if found is not None and entry.action is not None:
+            self.refused_steps += (replace(found, action=entry.action),)
+        return found
+
+    def _stepped(
+        self, members: Mapping[Name, Standing], parts: Collection[str]
+    ) -> dict[Name, Standing]:
+        """The members once the target has these parts: older rows have no other values there."""
+        shape = self.state.joined()
+        done = frozenset() if shape is None else columns_among(shape, parts)
+        return {
+            name: replace(s, rounded=s.rounded - done, stale=s.stale - done)
+            for name, s in members.items()
+        }
+
+    def _follow(self, former: TargetState[Name]) -> None:
+        """Forget which columns of members are stale or rounded, as far as the target has dropped or
+        rounded them now, too."""
+        members = self.state.members
+        if not any(standing.rounded or standing.stale for standing in members.values()):
+            return
+        before, after = former.joined(), self.state.joined()
+        if before is None or after is None:
+            return
+        dropped = before.columns.keys() - after.columns.keys()
+        found = {
+            name: replace(
+                s,
+                stale=s.stale - dropped,
+                rounded=rounded_apart(s.taken, s.rounded, before, after),
+            )
+            for name, s in members.items()
+        }
+        self.state = replace(self.state, members=found)
 
     def _note_refusal(self, entry: HistoryEntry[Name]) -> None:
         """Record whose change the target, in its present state, has refused: the rule would give
@@ -198,6 +266,72 @@ class TargetHistory(Generic[Name]):
 _BEFORE_ALL = Place(-1, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class MovedPlaces:
+    """Where another server that has taken over ``source`` has what stands at a place.
+
+    ``exact``: the same event; ``near``: it, or the last statement before it that is known.
+    ``applied``: up to where all rows of the source are on the target, None where that is not known.
+    """
+
+    source: str
+    exact: Callable[[Place], Place]
+    near: Callable[[Place], Place]
+    applied: Watermark | None
+
+    def has_passed(self, release: Release[Name]) -> bool:
+        """Whether all rows are applied that are of this release or an earlier one by their places
+        alone: each later row is behind ``near`` places, too."""
+        places = (release.at, *(place for _, place in release.members))
+        return self.applied is not None and self.applied >= (release.number, *max(places))
+
+
+def moved_entries(
+    entries: Sequence[HistoryEntry[Name]], own: Callable[[Name], bool], moves: MovedPlaces
+) -> Sequence[HistoryEntry[Name]]:
+    """The entries of a target with the places that another server has. ``own``: whether a member is
+    one of the source that it has taken over.
+
+    Exact are those of statements that are open, and of the newest release until it has been passed;
+    no others decide about a row any more. Raises what `MovedPlaces.exact` raises.
+    """
+    history = TargetHistory(entries)
+    standings = history.state.members.values()
+    open_places = {standing.open.at for standing in standings if standing.open is not None}
+    newest = history.release(moves.source)
+    return [_moved(entry, own, moves, open_places, newest) for entry in entries]
+
+
+def _moved(
+    entry: HistoryEntry[Name],
+    own: Callable[[Name], bool],
+    moves: MovedPlaces,
+    open_places: Collection[Place],
+    newest: Release[Name] | None,
+) -> HistoryEntry[Name]:
+    standing, release, refusal = entry.standing, entry.release, entry.refusal
+    if own(entry.member):
+        if standing is not None and standing.open is not None:
+            move = moves.exact if standing.open.at in open_places else moves.near
+            opened = replace(standing.open, at=move(standing.open.at))
+            entry = replace(entry, standing=replace(standing, open=opened))
+        if refusal is not None:
+            entry = replace(entry, refusal=replace(refusal, at=moves.near(refusal.at)))
+        if entry.at is not None:
+            entry = replace(entry, at=moves.near(entry.at))
+    if release is not None and entry.source == moves.source:
+        exact = release == newest and not moves.has_passed(release)
+        move = moves.exact if exact else moves.near
+        members = tuple((name, _begun(place, move)) for name, place in release.members)
+        moved = replace(release, at=_begun(release.at, move), members=members)
+        entry = replace(entry, release=moved)
+    return entry
+
+
+def _begun(place: Place, move: Callable[[Place], Place]) -> Place:
+    return place if place == _BEFORE_ALL else move(place)
+
+
 def begin_of(release: Release[Name] | None, member: Name) -> Place:
     """Behind which place a member's rows are of a release's version; those before are applied."""
     if release is None:
@@ -215,8 +349,8 @@ def renamed_release(release: Release[Name], renamed: Sequence[tuple[Name, Name]]
 
 def _granted(standing: Standing) -> Standing:
     assert standing.open is not None
-    taken, opened = standing.open.structure, replace(standing.open, granted=True)
-    return replace(standing, taken=taken, stale=frozenset(), rounded=frozenset(), open=opened)
+    behind, opened = behind_open(standing), replace(standing.open, granted=True)
+    return replace(behind, ceded=standing.ceded, open=opened)
 
 
 def _released(standing: Standing) -> Standing:
@@ -228,30 +362,3 @@ def _said(standing: Standing, action: Action | None) -> Standing:
     if standing.open is None:
         return standing
     return replace(standing, open=replace(standing.open, action=action))
-
-
-def _unstaled(members: Mapping[Name, Standing]) -> Mapping[Name, Standing]:
-    """Without stale columns that no member has any more: the target has dropped them."""
-    if not any(standing.stale for standing in members.values()):
-        return members
-    there = {
-        folded(column.name)
-        for standing in members.values()
-        if standing.taken is not None
-        for column in standing.taken.columns
-    }
-    return {name: replace(s, stale=s.stale & there) for name, s in members.items()}
-
-
-def _unrounded(
-    members: Mapping[Name, Standing], fills: Mapping[str, Fill]
-) -> Mapping[Name, Standing]:
-    """Without rounded columns that no member has wider any more: the target has rounded them."""
-    if not any(standing.rounded for standing in members.values()):
-        return members
-    shape = joined(members.values(), fills)
-    if shape is None:
-        return members
-    return {
-        n: replace(s, rounded=still_rounded(s.taken, s.rounded, shape)) for n, s in members.items()
-    }

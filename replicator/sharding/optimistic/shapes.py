@@ -67,6 +67,16 @@ class Shape:
         columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
         return columns, self.primary, self.unique, self.indexes, self.checks
 
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """What it consists of, each as a text that is the same for all servers."""
+        keys = [_key_part("unique", key) for key in self.unique]
+        if self.primary is not None:
+            keys.append(_key_part("primary", self.primary))
+        columns = (_column_part(name, column) for name, column in self.columns.items())
+        indexes = (_index_part(index) for index in self.indexes)
+        return frozenset((*columns, *keys, *indexes, *map(_check_part, self.checks)))
+
     @property
     def keys(self) -> frozenset[Key]:
         """All unique keys."""
@@ -147,6 +157,62 @@ def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
 def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
     """The folded names of all columns of these tables."""
     return frozenset(folded(c.name) for table in tables if table is not None for c in table.columns)
+
+
+def parts_of_step(before: Shape, after: Shape) -> frozenset[str]:
+    """What a step from one shape to another gives the target, as texts."""
+    gone = before.columns.keys() - after.columns.keys()
+    return frozenset((after.parts - before.parts) | {f"{_NO_COLUMN}{name}" for name in gone})
+
+
+def wanted_parts(shape: Shape, parts: Iterable[str]) -> frozenset[str]:
+    """Those of a step's parts that a shape has."""
+    return frozenset(
+        part
+        for part in parts
+        if part in shape.parts
+        or (part.startswith(_NO_COLUMN) and part.removeprefix(_NO_COLUMN) not in shape.columns)
+    )
+
+
+def columns_among(shape: Shape, parts: Collection[str]) -> frozenset[str]:
+    """The folded names of the columns that these parts of a step are about."""
+    gone = (part.removeprefix(_NO_COLUMN) for part in parts if part.startswith(_NO_COLUMN))
+    has = (n for n, column in shape.columns.items() if _column_part(n, column) in parts)
+    return frozenset((*gone, *has))
+
+
+def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape:
+    """A shape as it is on a target, of the shape ``present``, that lacks these parts of it."""
+    primary, about = shape.primary, columns_among(shape, parts)
+    if primary is not None and _key_part("primary", primary) in parts:
+        primary = present.primary
+    return Shape(
+        {**shape.columns, **{n: c for n, c in present.columns.items() if n in about}},
+        primary,
+        frozenset(key for key in shape.unique if _key_part("unique", key) not in parts),
+        frozenset(index for index in shape.indexes if _index_part(index) not in parts),
+        frozenset(check for check in shape.checks if _check_part(check) not in parts),
+    )
+
+
+_NO_COLUMN = "no column "
+
+
+def _column_part(name: str, column: ShapeColumn) -> str:
+    return f"column {name} {column.sense}"
+
+
+def _key_part(kind: str, key: Key) -> str:
+    return f"{kind} {sorted(key)}"
+
+
+def _index_part(index: tuple[str, str]) -> str:
+    return f"index {index[1]}"
+
+
+def _check_part(check: str) -> str:
+    return f"check {check}"
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:
@@ -252,6 +318,15 @@ def index_texts(table: Table) -> dict[str, str]:
 def definitions(table: Table) -> Sequence[tuple[str, ...]]:
     """A table's definitions in one way of writing, as two compare that one server wrote."""
     return [tuple(token.name for token in item) for item in items_of(table.create_sql)]
+
+
+def rounded_apart(
+    taken: Table | None, rounded: Collection[str], before: Shape | None, after: Shape
+) -> frozenset[str]:
+    """Those of a member's rounded columns whose values the target does not round by a step from one
+    shape to another."""
+    wider = frozenset() if before is None else still_rounded(taken, rounded, before)
+    return frozenset(rounded) - (wider - still_rounded(taken, rounded, after))
 
 
 def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:

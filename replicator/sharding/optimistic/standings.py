@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Generic
 
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.structure import Table
+from replicator.sharding.items import Name
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn, join, shape_of
 from replicator.watermark import Place
@@ -44,6 +47,26 @@ class OpenStatement:
     action: Action | None = None
     released: bool = False
     unfit: Mapping[Action, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStep(Generic[Name]):
+    """A step to a narrower structure, for a statement that was taken, which the target has refused
+    for its rows: it stays wider.
+
+    ``parts``: what it lacks (`Shape.parts`); once the join lacks all of it, too, nothing is left to
+    do. ``at``, ``sql``, ``timestamp``, ``context``: the statement. ``action``: the operator's
+    answer: the step is tried again.
+    """
+
+    member: Name
+    at: Place
+    sql: str
+    reason: str
+    parts: frozenset[str]
+    timestamp: int = 0
+    context: StatementContext = NO_CONTEXT
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +151,16 @@ def with_holders(standings: Sequence[Standing]) -> Sequence[Standing]:
 
 def _columns(standing: Standing) -> Mapping[str, ShapeColumn]:
     return {} if standing.taken is None else shape_of(standing.taken).columns
+
+
+def behind_open(standing: Standing) -> Standing:
+    """A member after its open statement, which the target has executed for all."""
+    assert standing.open is not None
+    structure = standing.open.structure
+    return Standing(structure) if structure is None else marked(standing, structure)
+
+
+def marked(former: Standing, after: Table) -> Standing:
+    """A member with another structure, whose older rows on the target are as they were."""
+    own = shape_of(after).columns.keys()
+    return Standing(after, former.stale - own, former.rounded & own)

@@ -8,7 +8,7 @@ import pytest
 from replicator.sharding.pessimistic.lock import UnlockError
 from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
-from tests.support.tasks.running import LOOK_SECONDS, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 
 TWO = "(id INT PRIMARY KEY, b INT)"
@@ -322,16 +322,44 @@ async def test_a_table_without_a_key_keeps_a_column_until_all_have_dropped_it(
         await estate.settled()
 
 
-async def test_a_unique_key_that_the_rows_of_two_shards_break(estate: ShardedEstate) -> None:
-    """The target stays without it, and says so; rows flow."""
-    estate.create("A1", "B1", table=TWO)
+async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None:
+    """A unique key that two shards break, values that one has cut without strict mode: the target
+    stays as it is, and says so; rows flow. It follows once its rows are corrected."""
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, b INT, s VARCHAR(9))")
     async with estate.merging():
-        await flows(estate, "A1", "{}, 1")
-        await flows(estate, "B1", "{}, 1")
+        await flows(estate, "A1", "{}, 1, 'abcdefgh'")
+        await flows(estate, "B1", "{}, 1, 'abc'")
         for shard in estate.shards:
             estate.ddl(shard, "ADD UNIQUE KEY u (b)")
-            await flows(estate, shard, "{}, 2")
+            await flows(estate, shard, "{}, 2, 'c'")
+        await estate.caught_up()
+        await estate.equal()
+        [lock] = await opened(estate, "B1")
+        assert "Duplicate entry" in lock.reason
+        assert [way.action for way in lock.ways] == ["exec", "skip"]
+        await unlock(estate, "B1", skip=False)
+        with anyio.fail_after(PATIENCE):
+            while not (locks := estate.views()) or locks[0].resolving:
+                await anyio.sleep(LOOK_SECONDS)
+        estate.run("B1", "UPDATE {t} SET b = b + 10")
+    async with estate.merging():
+        await flows(estate, "A1", "{}, 3, 'd'")
+        await estate.caught_up()
+        await opened(estate, "B1")
+        await unlock(estate, "B1", skip=False)
+        await opened(estate)
+        narrower = "ALTER TABLE {t} MODIFY s VARCHAR(3)"
+        for shard, mode in (("A1", ""), ("B1", "STRICT_ALL_TABLES")):
+            text = narrower.format(t=estate.name(shard))
+            estate.server(shard).execute(f"SET sql_mode = '{mode}'", text)
+        await flows(estate, "B1", "{}, 4, 'e'")
+        [lock] = await opened(estate, "B1")
+        assert "'s'" in lock.reason
+        estate.target.execute(f"UPDATE {estate.db}.t SET s = LEFT(s, 3)")
+        await unlock(estate, "B1", skip=False)
         await estate.settled()
+        there = estate.target.execute(f"SHOW INDEX FROM {estate.db}.t")
+        assert "u" in [index[2] for index in there]
 
 
 async def test_ten_steps_while_a_source_stands_still(estate: ShardedEstate) -> None:

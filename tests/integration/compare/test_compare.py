@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,18 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("checksums", [True, False], ids=["checksum", "rows"])
+@pytest.mark.parametrize(
+    ("names", "checksums"),
+    [
+        pytest.param(WAYS, True, id="each way", marks=pytest.mark.slow),
+        pytest.param(("case", "exchanged", "lost"), True, id="checksum"),
+        pytest.param(("case", "exchanged", "lost"), False, id="rows"),
+    ],
+)
 async def test_each_way_to_differ_is_found_and_mended(
-    estate: Estate, compare: Compare, checksums: bool
+    estate: Estate, compare: Compare, names: Iterable[str], checksums: bool
 ) -> None:
+    """`test_compare_matrix` finds them in every run, all at the same time."""
     estate.shard("a", "t1", VALUES, ROWS[0])
     estate.shard("a", "t2", VALUES, ROWS[1])
     options = CompareOptions(checksums=checksums, chunk_rows=2)
@@ -97,7 +105,6 @@ async def test_each_way_to_differ_is_found_and_mended(
     assert (result.differing, result.incomplete, result.rows) == (0, False, 5)
     assert list(result.by_shard.values()) == [3, 2]
     assert b"BEGIN" not in repair
-    names = WAYS if checksums else ("case", "exchanged", "lost")
     wrong = {}
     for name in names:
         statement, counts = WAYS[name]
@@ -140,7 +147,17 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+NOT_OF_THE_MATRIX = {"nullable", "enum", "json", "point"}
+"""`test_compare_matrix` has the others in every run."""
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=[] if shape in NOT_OF_THE_MATRIX else pytest.mark.slow)
+        for shape in SHAPES
+    ],
+)
 async def test_tables_of_every_shape(estate: Estate, compare: Compare, shape: str) -> None:
     columns, rows = SHAPES[shape]
     estate.shard("a", "t1", columns, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import anyio
@@ -29,6 +30,10 @@ async def compared(merging: Merging, spark: SparkContext) -> TargetComparison:
     return result
 
 
+BETWEEN = 0.1
+"""Seconds between two rounds of the clients: several to each look."""
+
+
 class Writers:
     """Clients that change rows of all shards until they are told to end."""
 
@@ -50,6 +55,7 @@ class Writers:
                     f"DELETE FROM x_2 WHERE id={key + 5000}",
                     f"INSERT IGNORE INTO x_2 VALUES ({key + 5001}, {self.rounds}, 'again')",
                 )
+            time.sleep(BETWEEN)
 
 
 async def test_rows_on_their_way_are_no_differences(

@@ -340,6 +340,10 @@ def test_limits_are_read_as_they_are_given() -> None:
             load_limits([wrong])
 
 
+BETWEEN = 0.1
+"""Seconds between two rounds of a client: there are several to each look."""
+
+
 class Writer:
     """A client that changes rows until it is told to end."""
 
@@ -351,7 +355,7 @@ class Writer:
     def write(self) -> None:
         while not self.ended:
             self._merging.do(*self._statements)
-            time.sleep(0.01)
+            time.sleep(BETWEEN)
 
 
 @contextmanager

@@ -205,7 +205,7 @@ class ShardedEstate:
             "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS"
             f" WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{name}'"
         )
-        if isinstance(self.target, MySQLServer):
+        if any(isinstance(it, MySQLServer) for it in (self.target, *self.sources.values())):
             # It shows no width of an integer.
             rows = tuple((name, re.sub(r"int\(\d+\)", "int", str(kind))) for name, kind in rows)
         return {(str(name), str(kind)) for name, kind in rows}

@@ -21,6 +21,7 @@ from replicator.pipeline.plans.planning import (
     PlanCache,
     PlanError,
     UnfitTargetError,
+    fill_field,
     plan_table,
 )
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
@@ -412,3 +413,31 @@ def test_forgotten_plans_are_made_anew() -> None:
     first = planned(plans, 1)
     plans.forget()
     assert planned(plans, 1).rows.columns is not first.rows.columns
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill", "field"),
+    [
+        ("int(11)", "NULL", b"\\N"),
+        ("decimal(6,2)", "'1.5'", b"1.50"),
+        ("varchar(9)", "'it''s'", b"it's"),
+        ("char(9)", "'a '", b"a"),
+        ("enum('it''s','b')", "'it''s'", b"it's"),
+        ("enum('a','b')", "'B'", None),
+        ("set('x','y','z')", "'z,x'", b"x,z"),
+        ("set('x')", "''", b""),
+        ("double", "0", b"0"),
+        ("double", "1e3", None),
+        ("float(7,2)", "1", None),
+        ("date", "'0000-00-00'", b"0000-00-00"),
+        ("date", "'2020-1-2'", None),
+        ("datetime(3)", "'2020-01-02 03:04:05.5'", b"2020-01-02 03:04:05.500"),
+        ("datetime", "'2020-01-02 03:04:05.5'", None),
+        ("time(2)", "'-01:00:00'", b"-01:00:00.00"),
+        ("year(4)", "'0000'", b"0000"),
+        ("varbinary(9)", "'ab'", b"ab"),
+        ("binary(4)", "'ab'", None),
+    ],
+)
+def test_what_the_target_shows_of_a_fill(kind: str, fill: str, field: bytes | None) -> None:
+    assert fill_field("", Column("c", kind, fill=fill)) == field

@@ -21,7 +21,8 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
-from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.sharding.optimistic.shapes import parts_of_step, without_parts
+from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 
@@ -173,6 +174,59 @@ def test_values_that_were_rounded_do_not_come_back() -> None:
     assert bring(found, "B", (B, coarse), converted="c").step
     assert found.state.members["A"].rounded == frozenset()
     assert bring(found, "A", (B, fine), converted="c").step
+
+
+def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
+    """So older rows of others still have their former values there."""
+    found = history_of("A", "B")
+    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(5,2)", "")
+    for member in "AB":
+        bring(found, member, (B, fine, ("d", "int", "")), added="c")
+    bring(found, "A", (B, coarse), converted="c", dropped="d")
+    assert found.state.members["A"].stale == {"d"}
+    found.take(HistoryEntry(EntryKind.LEFT, "B", gone=("B",)))
+    assert not bring(found, "A", (B, coarse, ("e", "int", "")), added="e").converted
+    assert differences_of(found.state).members == {
+        "A": (
+            "has made column c narrower: older rows keep their values",
+            "has dropped column d: older rows keep their values",
+        )
+    }
+    again = (B, coarse, ("e", "int", ""), ("d", "int", ""))
+    assert objection(bring(found, "A", again, added="d")) is Objection.STALE
+    wide = (B, fine, ("e", "int", ""))
+    assert objection(bring(found, "A", wide, converted="c")) is Objection.STALE
+
+
+def test_a_narrower_structure_that_the_target_refuses() -> None:
+    """It is told until the operator leaves it so, it is made, or nobody wants it any more."""
+    found = history_of("A", "B")
+    wide, narrow = ("c", "varchar(9)", ""), ("c", "varchar(3)", "")
+    for member in "AB":
+        bring(found, member, (B, wide, ("d", "int", "")), added="c")
+    bring(found, "A", (B, narrow), converted="c", dropped="d")
+    before, at = found.state.joined(), Place(7, 0)
+    change = (B, narrow)
+    verdict = bring(found, "B", change, converted="c", dropped="d")
+    assert before is not None
+    assert verdict.after is not None
+    parts = parts_of_step(before, verdict.after)
+    step = RefusedStep("B", at, "x", "Data too long", parts)
+    refused = replace(entry_of("B", verdict, ()), refusal=step)
+    found.take(refused)
+    present = without_parts(verdict.after, parts, before)
+    assert present.sense == before.sense
+    found.take(HistoryEntry(EntryKind.SAID, "B", action=Action.EXEC, at=at))
+    assert found.refused_steps == (replace(step, action=Action.EXEC),)
+    found.take(HistoryEntry(EntryKind.REFUSED, "B", refusal=step, at=at))
+    assert found.refused_steps == (step,)
+    for last in (EntryKind.STEPPED, EntryKind.TAKEN):
+        if last is EntryKind.STEPPED:
+            found.take(HistoryEntry(last, "B", at=at))
+        else:
+            found.take(refused)
+            bring(found, "A", (B, wide, ("d", "int", "")), added="d", converted="c")
+        assert not found.refused_steps
 
 
 def test_exec_renames_a_column_that_only_one_shard_has() -> None:

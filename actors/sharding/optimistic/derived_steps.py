@@ -1,0 +1,96 @@
+"""Steps of a target that no statement of a shard makes as it is: derived, or refused before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.default_collations import with_available
+from replicator.downstream.ddl.rehearsal import Rehearsal
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.scratch_names import scratch_table
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.inspection import available_collations, read_table
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.alters import (
+    NoAlterError,
+    alter_table,
+    derived_alter,
+    tried_on_a_copy,
+)
+from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState
+from replicator.sharding.optimistic.column_order import narrowed
+from replicator.sharding.optimistic.history import HistoryEntry, entry_of
+from replicator.sharding.optimistic.shapes import Shape, parts_of_step, shape_of, without_parts
+from replicator.sharding.optimistic.standings import RefusedStep, Standing
+
+
+class DerivedSteps:
+    """The ALTERs that give targets their new structures, tried on an empty copy."""
+
+    def __init__(self, target: Connection, meta: MetaStore) -> None:
+        self._target = target
+        self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
+
+    async def between(
+        self,
+        target: TableName,
+        before: Shape,
+        after: Shape,
+        present: Table,
+        members: Iterable[Table | None],
+        converted: frozenset[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError."""
+        known = [table for table in members if table is not None]
+        actions = derived_alter(before, after, present, known, converted)
+        if not actions:
+            return ()
+        # Texts of shards name the collations of their servers.
+        available = await available_collations(self._target)
+        actions = [with_available(action, available) for action in actions]
+        alter = alter_table(target, actions)
+        tried = alter_table(target, tried_on_a_copy(actions))
+        parsed = [classify(tried, default_schema=target.schema)] if tried else []
+        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
+            raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
+        return (alter,)
+
+    async def narrower(
+        self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
+    ) -> tuple[str, ...]:
+        """The ALTER that a refused step takes by now. Raises NoAlterError."""
+        present, shape = await read_table(self._target, target), state.joined()
+        if present is None or shape is None:
+            return ()
+        # Definitions are those of the member that wants it.
+        first = state.members.get(step.member, Standing(None))
+        members = [first.taken, *(s.taken for s in state.members.values())]
+        before = without_parts(shape, step.parts, shape_of(present))
+        return await self.between(target, before, shape, present, members)
+
+
+def refused_entry(
+    state: TargetState[Member],
+    put: Change[Member],
+    verdict: JoinVerdict[Member],
+    reason: str,
+    context: StatementContext,
+) -> HistoryEntry[Member]:
+    """The answer to a statement that is taken without the step to a narrower target."""
+    assert put.before is not None
+    assert put.after is not None
+    assert verdict.before is not None
+    assert verdict.after is not None
+    parts = parts_of_step(verdict.before, verdict.after)
+    step = RefusedStep(put.member, put.at, put.sql, reason, parts, put.timestamp, context)
+    former = state.members.get(put.member, Standing(None))
+    # Its older rows on the target are as they were.
+    own = shape_of(put.after).columns.keys()
+    rounded = former.rounded & own | narrowed(put.before, put.after, strict=put.strict)
+    stale = (former.stale | shape_of(put.before).columns.keys()) - own
+    standing = replace(verdict.standing, rounded=rounded, stale=stale)
+    return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)
