@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from attrs import define, field
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
@@ -122,18 +123,16 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
     return result
 
 
+@define(eq=False)
 class _ExecutorWatch:
     """Watches whether a job has executors; ends it when it has none and nothing waits for it."""
 
-    def __init__(
-        self, context: SparkContext, starving: Callable[[bool], None], stop: anyio.Event | None
-    ) -> None:
-        self.ended = False
-        """Whether the job has come to its end."""
-        self._context = context
-        self._starving = starving
-        self._stop = stop
-        self._starves = False
+    _context: SparkContext
+    _starving: Callable[[bool], None]
+    _stop: anyio.Event | None
+    ended: bool = field(default=False, init=False)
+    """Whether the job has come to its end."""
+    _starves: bool = field(default=False, init=False)
 
     async def run(self) -> None:
         """Look until the job has ended, or has been ended."""

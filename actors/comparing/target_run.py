@@ -197,15 +197,15 @@ async def compare_target(run: CompareRun, gate: Gate, chunk_rows: int) -> None:
         await _by_digests(run, gate)
 
 
+@define(eq=False)
 class _RangedComparison:
     """The ranges of one target, in the order of its key."""
 
-    def __init__(self, run: CompareRun, gate: Gate, chunk_rows: int) -> None:
-        self._run = run
-        self._gate = gate
-        self._chunk_rows = chunk_rows
-        self._doubts: list[RangeDoubt] = []
-        self._settled_at = time.monotonic()
+    _run: CompareRun
+    _gate: Gate
+    _chunk_rows: int
+    _doubts: list[RangeDoubt] = field(factory=list, init=False)
+    _settled_at: float = field(factory=time.monotonic, init=False)
 
     async def run(self) -> None:
         reached = tuple(bytes.fromhex(part) for part in self._run.unfinished.reached)

@@ -21,6 +21,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import structlog
+from attrs import define
 from prometheus_client.exposition import choose_encoder
 
 from replicator.monitoring.meters import TaskMeters
@@ -59,16 +60,16 @@ class MetricsAddressError(Exception):
     """The address of the metrics can't be listened at."""
 
 
+@define(eq=False)
 class MetricsServer:
     """Answers GET at ``address``: ``/metrics``, ``/healthz``, ``/readyz`` and ``/``.
 
     ``status`` is called on the event loop of `run`.
     """
 
-    def __init__(self, address: tuple[str, int], status: StatusOf, meters: TaskMeters) -> None:
-        self._address = address
-        self._status = status
-        self._meters = meters
+    _address: tuple[str, int]
+    _status: StatusOf
+    _meters: TaskMeters
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED

@@ -9,12 +9,14 @@ import numpy as np
 import structlog
 
 from actors.actor import Actor, Mailbox
-from actors.messages import Drain, GroupMessage, TargetSegment, WriterMessage
+from actors.faults import COPY_AGAIN, REPLACE, DdlEvent, FatalError, of_target
+from actors.messages import Drain, GroupMessage, GroupSaved, TargetSegment, WriterMessage
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
+from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
@@ -78,6 +80,41 @@ class GroupActor(Actor[GroupMessage]):
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.inherit(new, at, old[effect.table])
+
+    def remove_member(self, name: TableName, at: int) -> None:
+        """Remove a member whose table is gone, if it is one."""
+        number = self.registry.number(Member(self.source, name))
+        if number is not None:
+            self.registry.leave(number)
+            self.registry.learn(number, at, GONE)
+
+    def add_moved_member(self, effect: Effect, at: int) -> None:
+        """Add a member that was one of another target, with the structures that it had there."""
+        assert effect.renamed_to is not None
+        new = self.registry.join(Member(self.source, effect.table), effect.target)
+        origin = self.registry.number(Member(self.source, effect.renamed_to))
+        if origin is not None:
+            self.registry.inherit(new, at, origin)
+
+    def counted(self) -> GroupSaved:
+        """What is saved of a group that only counts versions."""
+        registry = self.registry
+        own = (m for m in registry.members_in(self.source) if registry.target_of(m) == self.target)
+        # The version separately: a group may have no members left.
+        members = tuple((member, self.version) for member in own)
+        return GroupSaved(members, GroupState(self.version, ()))
+
+    def several_changes(self, statement: Statement) -> FatalError:
+        """The fault that a statement changes the target in several ways at once."""
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "ddl.several-tables",
+            f"one statement changes the target {target} more than once: {statement.sql[:500]}",
+            COPY_AGAIN,
+            where=f"source {self.source}, target {target}",
+            scope=of_target(target),
+            about=DdlEvent(self.source, statement.position, REPLACE),
+        )
 
     def log_not_executed(
         self,

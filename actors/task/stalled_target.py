@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import structlog
+from attrs import define, field
 from pymysql.err import MySQLError
 
 from actors.backoff import times
@@ -94,6 +95,7 @@ def stall_of(statements: Iterable[Sequence[Any]], names: Iterable[str]) -> Stall
     return min(found, key=lambda one: (one[0], -one[1].seconds))[1] if found else None
 
 
+@define(eq=False)
 class StalledTarget:
     """Looks periodically whether the target at ``address`` gets on with what the task has sent.
 
@@ -102,21 +104,14 @@ class StalledTarget:
     known by then, ``meta``: the names of the meta-schema.
     """
 
-    def __init__(
-        self,
-        address: DatabaseAddress,
-        meta_schema: str,
-        working: Callable[[], bool],
-        targets: Callable[[], Iterable[TableName]],
-    ) -> None:
-        self.trouble = ""
-        self._address = address
-        self._meta_schema = meta_schema
-        self._working = working
-        self._targets = targets
-        self._told = ""
-        self._since: datetime | None = None
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _address: DatabaseAddress
+    _meta_schema: str
+    _working: Callable[[], bool]
+    _targets: Callable[[], Iterable[TableName]]
+    trouble: str = field(default="", init=False)
+    _told: str = field(default="", init=False)
+    _since: datetime | None = field(default=None, init=False)
 
     async def keep_looking(self) -> None:
         """Look every `LOOK_SECONDS`, until cancelled."""

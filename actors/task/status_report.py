@@ -201,20 +201,14 @@ def _state(jobs: str, waiting: Iterable[str]) -> str:
 
 
 def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
-    return tuple(
-        _source(running, source, counts.sources[source])
-        if source in running.units
-        else _stopped(running, source, counts.sources[source])
-        for source in sorted({*running.units, *running.stopped})
-    )
+    every = sorted({*running.units, *running.stopped})
+    return tuple(_source(running, source, counts.sources[source]) for source in every)
 
 
-def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
-    stopped = running.stopped[source]
-    return SourceStatus(
-        source=source,
-        state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
-        saved_position=str(stopped.saved) if stopped.saved else "",
+def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
+    told = _followed if source in running.units else _stopped
+    return replace(
+        told(running, source),
         lag_seconds=_lag(running, source, counts),
         rows=counts.rows,
         bytes=counts.bytes,
@@ -224,9 +218,17 @@ def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceS
     )
 
 
-def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
+def _stopped(running: RunningTask, source: str) -> SourceStatus:
+    stopped = running.stopped[source]
+    return SourceStatus(
+        source=source,
+        state=f"reconnecting: {stopped.away}" if stopped.away else "blocked",
+        saved_position=str(stopped.saved) if stopped.saved else "",
+    )
+
+
+def _followed(running: RunningTask, source: str) -> SourceStatus:
     progress = running.units[source].reader.progress
-    saved = running.writer.checkpoints.saved.get(source, "")
     applied = running.writer.applied(source)
     return SourceStatus(
         source=source,
@@ -235,13 +237,7 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         gtid=progress.position.gtid if progress.position else "",
         prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
         applied_position=str(applied.binlog) if applied else "",
-        saved_position=saved,
-        lag_seconds=_lag(running, source, counts),
-        rows=counts.rows,
-        bytes=counts.bytes,
-        reconnects=counts.reconnects,
-        distance=binlog_distance(running, source),
-        transactions=counts.applied.number,
+        saved_position=running.writer.checkpoints.saved.get(source, ""),
     )
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import anyio
 import structlog
+from attrs import define
 
 from actors.counts import TaskCounts
 from actors.task.generation import Generation
@@ -73,15 +74,15 @@ def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:
     return Until(moment=moment)
 
 
+@define(eq=False)
 class EndOfTask:
     """Waits until everything up to the end is applied, including held rows of locks and blocked
     targets."""
 
-    def __init__(self, until: Until, setups: Sequence[SourceSetup], counts: TaskCounts) -> None:
-        self._until = until
-        self._setups = setups
-        self._counts = counts
-        self._log = structlog.get_logger()
+    _log = structlog.get_logger()
+    _until: Until
+    _setups: Sequence[SourceSetup]
+    _counts: TaskCounts
 
     async def reached(self, generation: Callable[[], Generation | None]) -> None:
         """Return when it is. ``generation`` gives the run of the moment, None before the first."""

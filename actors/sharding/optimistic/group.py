@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, REPLACE, SKIP, DdlEvent, FatalError, of_target
-from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
+from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
+from actors.messages import DdlItem, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from replicator.binlog.segments.row_events import RowEvents
@@ -18,8 +18,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.kernels.compiled import Truths
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.registry.registry import GONE, SchemaRegistry
-from replicator.sharding.items import GroupState
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.optimistic.answers import Release
 from replicator.sharding.optimistic.history import begin_of, renamed_release
 from replicator.watermark import Place, Watermark
@@ -70,7 +69,7 @@ class OptimisticGroup(GroupActor):
             statement=None,
             version=self.version,
             ddl=ddl,
-            saved=self._saved() if message.effects else None,
+            saved=self.counted() if message.effects else None,
             renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
         )
 
@@ -110,7 +109,7 @@ class OptimisticGroup(GroupActor):
         if going:
             items += self._leave(going, statement)
         if len(items) > 1 and not _replaces(items):
-            raise self._several(statement)
+            raise self.several_changes(statement)
         if not items:
             return None
         item = items[-1]
@@ -139,7 +138,7 @@ class OptimisticGroup(GroupActor):
                 flowing |= not waits
                 held |= {old, new}
         if waiting and flowing:
-            raise self._several(statement)
+            raise self.several_changes(statement)
         if waiting:
             self._held |= held
             self._renamed |= held
@@ -154,7 +153,7 @@ class OptimisticGroup(GroupActor):
                     # The rows that it replaces stay on the target, which others share.
                     self.log_not_executed(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
-                self._inherit(effect, statement.transaction)
+                self.add_moved_member(effect, statement.transaction)
             case EffectKind.MOVE_IN:
                 raise self._moved(effect, statement)
             case _:
@@ -167,10 +166,7 @@ class OptimisticGroup(GroupActor):
 
     def _leave(self, going: list[Effect], statement: Statement) -> list[DdlItem]:
         for effect in going:
-            number = self.registry.number(Member(self.source, effect.table))
-            if number is not None:
-                self.registry.leave(number)
-                self.registry.learn(number, statement.transaction, GONE)
+            self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
             self.log_not_executed(effect, statement)
         return [self._item(replace(going[0], instead=()), statement)]
@@ -185,18 +181,6 @@ class OptimisticGroup(GroupActor):
             )
         return self._item(replace(renames[0], instead=()), statement)
 
-    def _inherit(self, effect: Effect, at: int) -> None:
-        assert effect.renamed_to is not None
-        new = self.registry.join(Member(self.source, effect.table), effect.target)
-        origin = self.registry.number(Member(self.source, effect.renamed_to))
-        if origin is not None:
-            self.registry.inherit(new, at, origin)
-
-    def _saved(self) -> GroupSaved:
-        own = self.registry.members_in(self.source)
-        members = tuple((m, self.version) for m in own if self.registry.target_of(m) == self.target)
-        return GroupSaved(members, GroupState(self.version, ()))
-
     def _moved(self, effect: Effect, statement: Statement) -> FatalError:
         return FatalError(
             "ddl.move-in",
@@ -207,17 +191,6 @@ class OptimisticGroup(GroupActor):
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(self.registry.target_name(self.target)),
             about=DdlEvent(self.source, statement.position, SKIP),
-        )
-
-    def _several(self, statement: Statement) -> FatalError:
-        target = self.registry.target_name(self.target)
-        return FatalError(
-            "ddl.several-tables",
-            f"one statement changes the target {target} more than once: {statement.sql[:500]}",
-            COPY_AGAIN,
-            where=f"source {self.source}, target {target}",
-            scope=of_target(target),
-            about=DdlEvent(self.source, statement.position, REPLACE),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -21,6 +21,7 @@ from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_val
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
+from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableRole
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
@@ -35,6 +36,7 @@ from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
     converted_again,
+    followed_column,
     former_values,
     touched_parts,
 )
@@ -251,13 +253,30 @@ class PessimisticGroup(GroupActor):
         else:
             there, later = self._structure_of_others(recorded.version, item), None
             difference = None
+        added = [c.name for c in change.after.columns if column_part(c.name) in touched.added]
         if difference is None and there is not None:
-            added = (c.name for c in change.after.columns if column_part(c.name) in touched.added)
             difference = other_values(change.after, there, added)
         if difference is None and later is not None:
-            difference = other_values(change.after, later, anew)
+            # Rows of the shard that came without a column got the default of the target then.
+            names = self._names_since(recorded.version, now, added)
+            difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
+
+    def _names_since(self, version: int, now: int, columns: Iterable[str]) -> dict[str, str]:
+        """The names that columns which item ``version`` added have in the target by now.
+
+        Without those that it has dropped since, or whose names it has exchanged for others'.
+        """
+        item = self.group.resolved(version)
+        later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
+        statements = [
+            classify(done.text.replace("<table>", "`t`", 1), default_schema="s")
+            for done in later
+            if done is not None and not done.skipped and item and done.target == item.target
+        ]
+        found = {name: followed_column(name, statements) for name in columns}
+        return {name: other for name, other in found.items() if other is not None}
 
     async def _target_at(self, version: int) -> Table | None:
         """The target's structure at a version; if its statement is not executed yet, that of the

@@ -48,6 +48,7 @@ from replicator.schema.effects.touched_parts import (
     columns_of,
     computed_anew,
     converted_again,
+    name_of_column,
     touched_parts,
 )
 from replicator.schema.registry.registry import SchemaRegistry
@@ -218,20 +219,20 @@ def _refuse_other_values(
         return
     number = FIRST if verdict.same is None else verdict.same
     touched = touched_parts(item.effect.statement, change)
-    added = [
-        column.name
+    added = {
+        column.name: name_of_column(now)
         for column in change.after.columns
         if (part := column_part(column.name)) in touched.added - touched.named
-        and not context.history.replaced(part, number)
+        and (now := context.history.followed(part, number)) is not None
         # With IF NOT EXISTS, one that the shard has already stays as it is.
         and (
             part in touched.dropped | touched.renamed
             or change.before is None
             or change.before.column(column.name) is None
         )
-    ]
+    }
     anew = computed_anew(change, touched)
-    difference = other_values(change.after, context.present, [*added, *anew])
+    difference = other_values(change.after, context.present, [*added, *anew], added)
     if difference is None and verdict.reading is Reading.APPLIED:
         strict = bool((item.statement.context.sql_mode or 0) & STRICT)
         difference = converted_again(change, context.present, touched, strict=strict)

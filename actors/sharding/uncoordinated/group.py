@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, REPLACE, SKIP, DdlEvent, FatalError, of_target
-from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
+from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
+from actors.messages import DdlItem, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.registry.registry import GONE, SchemaRegistry
-from replicator.sharding.items import GroupState
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 _MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
@@ -64,10 +63,10 @@ class UncoordinatedGroup(GroupActor):
             if item is not None and (ddl is None or _goes_along(ddl)):
                 ddl = item
             elif item is not None and not _goes_along(item):
-                raise self._ambiguous(effect, statement)
+                raise self.several_changes(statement)
         if renames and statement is not None:
             if ddl is not None:
-                raise self._ambiguous(renames[0], statement)
+                raise self.several_changes(statement)
             # Executes nothing: the history of the target follows its members by name.
             effect = replace(renames[0], instead=())
             ddl = DdlItem(self.source, self.target, self.version, effect, statement)
@@ -78,7 +77,7 @@ class UncoordinatedGroup(GroupActor):
             statement=None,
             version=version,
             ddl=ddl,
-            saved=self._saved() if message.effects else None,
+            saved=self.counted() if message.effects else None,
             renamed=bool(renames),
         )
 
@@ -155,41 +154,14 @@ class UncoordinatedGroup(GroupActor):
         )
 
     def _move_members(self, effect: Effect, at: int) -> None:
-        registry = self.registry
-        member = Member(self.source, effect.table)
         if not effect.table.table:
             return
         if effect.kind in (EffectKind.DROP, EffectKind.MOVE_OUT):
-            number = registry.number(member)
-            if number is not None:
-                registry.leave(number)
-                registry.learn(number, at, GONE)
+            self.remove_member(effect.table, at)
         elif effect.kind is EffectKind.MOVE_IN:
-            assert effect.renamed_to is not None
-            new = registry.join(member, effect.target)
-            origin = registry.number(Member(self.source, effect.renamed_to))
-            if origin is not None:
-                registry.inherit(new, at, origin)
+            self.add_moved_member(effect, at)
         elif effect.kind is EffectKind.CREATE:
-            registry.join(member, effect.target)
-
-    def _saved(self) -> GroupSaved:
-        own = self.registry.members_in(self.source)
-        target_of = self.registry.target_of
-        members = tuple((m, self.version) for m in own if target_of(m) == self.target)
-        # The version separately: a group may have no members left.
-        return GroupSaved(members, GroupState(self.version, ()))
-
-    def _ambiguous(self, effect: Effect, statement: Statement) -> FatalError:
-        return FatalError(
-            "ddl.several-tables",
-            f"one statement changes the target {effect.target} more than once:"
-            f" {statement.sql[:500]}",
-            COPY_AGAIN,
-            where=f"source {self.source}, target {effect.target}",
-            scope=of_target(effect.target),
-            about=DdlEvent(self.source, statement.position, REPLACE),
-        )
+            self.registry.join(Member(self.source, effect.table), effect.target)
 
 
 def _goes_along(item: DdlItem) -> bool:

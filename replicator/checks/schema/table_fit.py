@@ -13,7 +13,6 @@ from typing import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.schema.effects.column_values import other_formula
 from replicator.schema.structure.column_rules import (
     RuleMisfit,
     as_mapped,
@@ -100,22 +99,7 @@ def member_differences(
                 as_mapped(column, its) if folded(column.name) == mapped else column, its, target
             )
         ]
-    found += _other_formulas(member, target, table)
     found += _unfilled(member, as_shards_have_it(target, rules.extracted_names, None), table)
-    return found
-
-
-def _other_formulas(member: Table, target: Table, table: str) -> list[Difference]:
-    """Columns that both compute, each in its way."""
-    found = []
-    for column in member.columns:
-        its = target.column(column.name)
-        if its is None or not (column.generated and its.generated):
-            continue
-        text = other_formula(member, target, column.name)
-        if text is not None:
-            way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
-            found.append(Difference("failed", text, way_out))
     return found
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from replicator.mysql.names import TableName, folded, quote
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.effects.column_values import value_columns
+from replicator.schema.effects.column_values import other_formula, value_columns
+from replicator.schema.effects.formula_inputs import session_dependence, tells_apart
 from replicator.schema.structure.column_rules import RuleMisfit
 from replicator.schema.structure.structure import Column, Table
 
@@ -42,6 +43,14 @@ def _other_inputs(
     member: Table, target: Table, column: Column, rules: MemberColumns
 ) -> Iterator[RuleMisfit]:
     """What keeps a column that both compute from coming to the same."""
+    masked = None if rules.mapped is None else OWN_VALUE
+    formulas = other_formula(member, target, column.name, unmasked=masked)
+    if formulas is not None:
+        yield RuleMisfit(
+            f"the shard and the target compute {quote(column.name)} otherwise: {formulas}",
+            f"{_plain(target, column)} (it takes the values that the shards compute then)",
+        )
+        return
     for name in ruled_inputs(target, column.name, rules):
         yield RuleMisfit(
             f"the target computes {quote(column.name)} from {quote(name)}, which holds other values"
@@ -49,26 +58,45 @@ def _other_inputs(
             f"{_plain(target, column)} (it takes the values that the shards compute then)",
         )
         return
+    dependence = session_dependence(member, column.name)
+    if dependence is not None:
+        yield RuleMisfit(
+            f"the shard and the target compute {quote(column.name)}, and its values depend on"
+            f" {dependence}: the target may come to other values",
+            f"{_plain(target, column)} (it takes the values that the shards compute then)",
+        )
+        return
     for name in _inputs(target, column.name):
         own, its = member.column(name), target.column(name)
-        if own is not None and its is not None and _computes_otherwise(own, its):
+        if own is None or its is None or own.generated or its.generated:
+            continue
+        if _computes_otherwise(own, its) or tells_apart(target, column.name, own, its):
             yield RuleMisfit(
-                f"both compute {quote(column.name)} from {quote(name)}, which is {own.type} in the"
-                f" shard and {its.type} in the target: they may come to other values",
+                f"both compute {quote(column.name)} from {quote(name)}, which is"
+                f" {_described(own, its)} in the shard and {_described(its, own)} in the target:"
+                " they may come to other values",
                 f"{_plain(target, column)} (it takes the values that the shards compute then)",
             )
             return
 
 
 def _computes_otherwise(own: Column, its: Column) -> bool:
-    if own.generated or its.generated:
-        return False
     kinds = {own.base_type, its.base_type}
     if own.sql_type.family == its.sql_type.family == "integer":
         return own.unsigned != its.unsigned and its.base_type != "bigint"
     if len(kinds) > 1:
         return True
     return own.base_type in _INEXACT and own.type.lower() != its.type.lower()
+
+
+def _described(column: Column, other: Column) -> str:
+    """A column's type, with what else of it differs from the other one."""
+    words = [column.type]
+    if column.charset != other.charset:
+        words.append(f"CHARACTER SET {column.charset}")
+    if column.collation != other.collation:
+        words.append(f"COLLATE {column.collation}")
+    return " ".join(words)
 
 
 def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, ...]:

@@ -12,14 +12,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import folded
 from replicator.schema.effects.column_values import items_of, text_of, with_items
+from replicator.schema.effects.expression_forms import expression_form, expression_tree
 from replicator.schema.structure.structure import Table
 
 _JSON = "json_valid "
-_INTRODUCERS = frozenset({"_utf8mb4", "_utf8mb3", "_utf8"})
-"""Charsets of texts, as servers add them to a text in the charset of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,43 +136,10 @@ def json_column(form: str) -> str:
     return form.removeprefix(_JSON) if form.startswith(_JSON) else ""
 
 
-@lru_cache(maxsize=4096)
 def form_of(expression: str) -> str:
-    """What the expression of a CHECK is compared by.
-
-    Equal forms have the same meaning; an expression that can't be parsed has its words as its form.
-    """
-    # Late: nothing waits for the parser where no table has a CHECK.
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        tree = sqlglot.parse_one(expression, read="mysql")
-    except SqlglotError:
-        return " ".join(token.text for token in tokenise(expression))
-    form = _form(tree)
-    match form:
+    """What the expression of a CHECK is compared by."""
+    match expression_tree(expression):
         case ["anonymous", ("expressions", [["column", ("this", str(column))]]), ("this", name)]:
-            if str(name).lower() == _JSON.strip():
+            if name == _JSON.strip():
                 return f"{_JSON}{column}"
-    return repr(form)
-
-
-def _form(node: object) -> object:
-    """A tree as lists, in which brackets and the charsets of texts are left out."""
-    from sqlglot import expressions
-
-    if isinstance(node, list):
-        return [_form(one) for one in node]
-    if isinstance(node, expressions.Paren):
-        return _form(node.this)
-    if isinstance(node, expressions.Introducer) and str(node.this).lower() in _INTRODUCERS:
-        return _form(node.expression)
-    if isinstance(node, expressions.Identifier):
-        return folded(node.name)
-    if not isinstance(node, expressions.Expression):
-        return node
-    parts = {name: part for name, part in node.args.items() if part not in (None, False, [])}
-    negated = parts.pop("negate", False)
-    found = [node.key, *((name, _form(part)) for name, part in sorted(parts.items()))]
-    return ["not", ("this", found)] if negated else found
+    return expression_form(expression)

@@ -5,6 +5,7 @@ Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wro
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -13,22 +14,23 @@ from itertools import pairwise
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded
+from replicator.schema.effects.expression_forms import expression_form
 from replicator.schema.structure.structure import Column, Table
 
 _BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
-_ARITHMETIC = frozenset("+-*/")
-_ADDED = frozenset({"0", "1"})
-"""Numbers that servers also write for NOT, TRUE and FALSE."""
 _ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
 
 
-def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | None:
+def other_values(
+    shard: Table, target: Table, columns: Iterable[str], renamed: Mapping[str, str] | None = None
+) -> str | None:
     """How a column's values for older rows differ between a shard and its target; None if not.
 
-    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
+    Looks at those of ``columns`` that both have; ``renamed``: the names that some have in the
+    target. ``shard`` is as the target's server writes it.
     """
     for name in columns:
-        own, there = shard.column(name), target.column(name)
+        own, there = shard.column(name), target.column((renamed or {}).get(name, name))
         if own is None or there is None:
             continue
         values = _values(shard, own.name), _values(target, there.name)
@@ -40,7 +42,8 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | N
             )
         else:
             continue
-        return f"{own.name} has {mine} in the shard and {theirs} in the target"
+        behind = "" if folded(own.name) == folded(there.name) else f", where it is {there.name}"
+        return f"{own.name} has {mine} in the shard and {theirs} in the target{behind}"
     return None
 
 
@@ -153,36 +156,46 @@ def _text(token: Token) -> str:
     return token.keyword or token.text
 
 
-def other_formula(shard: Table, target: Table, column: str) -> str | None:
-    """How a column that both compute is certainly not computed alike; None where it may be.
+def other_formula(
+    shard: Table, target: Table, column: str, *, unmasked: int | None = None
+) -> str | None:
+    """How a column that both compute is not computed alike, whichever servers wrote it; or None.
 
-    Servers write one formula in several ways: with more brackets, a text with its charset, other
-    names of functions, NOT as a comparison with 0. So what is compared is the columns, the numbers
-    and texts in it, and the signs of arithmetic.
+    With ``unmasked``, the target may use only these bits of a column (`` `a` & 255``).
     """
-    ours, theirs = (_atoms(_clause(table, column), table) for table in (shard, target))
-    if ours == theirs:
+    ours = formula_form(shard, column)
+    if ours == formula_form(target, column):
+        return None
+    if unmasked is not None and ours == formula_form(target, column, unmasked=unmasked):
         return None
     mine, its = value_clause(shard, column), value_clause(target, column)
     return f"{column} is {mine} in the shard and {its} in the target"
 
 
-def formula_atoms(table: Table, column: str) -> str:
-    """What a formula is compared by where servers write it in several ways: see `other_formula`."""
-    return " ".join(_atoms(_clause(table, column), table))
+def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> str:
+    """What the formula of a column is compared by where several servers write it; ``unmasked``:
+    without the mask of these bits."""
+    words = formula(table, column)
+    if not words:
+        return ""
+    text = table.create_sql[words[0].start : words[-1].end]
+    if unmasked is not None:
+        text = re.sub(rf"(?<=`) & {unmasked}\b", "", text)
+    return expression_form(text)
+
+
+def formula(table: Table, column: str) -> Sequence[Token]:
+    """The words of a generated column's formula, with its brackets; empty for other columns."""
+    clause = _clause(table, column)
+    begin = next((n for n, token in enumerate(clause) if token.keyword == "AS"), len(clause)) + 1
+    depth = 0
+    for place in range(begin, len(clause)):
+        depth += (clause[place].text == "(") - (clause[place].text == ")")
+        if depth == 0:
+            return clause[begin : place + 1]
+    return ()
 
 
 def value_text(table: Table, column: str) -> str:
     """The default or the formula of a column in one way of writing; empty where there is none."""
     return _values(table, column)
-
-
-def _atoms(clause: Sequence[Token], table: Table) -> list[str]:
-    names = {folded(column.name) for column in table.columns}
-    used = {folded(token.name) for token in clause if token.kind is TokenKind.QUOTED}
-    written = (
-        token.text
-        for token in clause
-        if token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _ARITHMETIC
-    )
-    return [*sorted(used & names), *sorted(text for text in written if text not in _ADDED)]

@@ -61,6 +61,11 @@ def column_part(name: str) -> str:
     return f"column {folded(name)}"
 
 
+def name_of_column(part: str) -> str:
+    """The folded name of a column that is a part."""
+    return part.removeprefix("column ")
+
+
 def index_part(name: str) -> str:
     """An index as a part."""
     return f"index {folded(name)}"
@@ -96,6 +101,24 @@ def touched_parts(statement: ParsedStatement, change: MemberChange) -> Touched:
         _compare(change.before, change.after, found)
     found.converted -= found.dropped | found.renamed | found.added
     return found
+
+
+def followed_column(name: str, statements: Iterable[ParsedStatement]) -> str | None:
+    """The folded name that a column has behind these ALTER TABLEs.
+
+    None where it was dropped, or several columns exchanged their names.
+    """
+    part = column_part(name)
+    for statement in statements:
+        if statement.kind is StatementKind.ALTER_TABLE:
+            touched = touched_parts(statement, MemberChange(None, None))
+            if part in touched.renamed | touched.named and len(touched.renamed) > 1:
+                return None
+            if part in touched.renamed:
+                [part] = touched.named
+            elif part in touched.dropped:
+                return None
+    return name_of_column(part)
 
 
 def _read(action: Sequence[Token], found: Touched) -> None:

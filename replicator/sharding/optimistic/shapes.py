@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
-from replicator.schema.effects.column_values import formula_atoms, items_of, text_of
+from replicator.schema.effects.column_values import formula_form, items_of, text_of
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses
 
@@ -35,7 +35,7 @@ class NoJoinError(Exception):
 
 @dataclass(frozen=True)
 class ShapeColumn:
-    """A column of a shape. ``formula``: of a generated one, as its server writes it."""
+    """A column of a shape. ``formula``: what that of a generated one is compared by."""
 
     column: Column
     formula: str = ""
@@ -96,7 +96,7 @@ def shape_of(table: Table) -> Shape:
     """The shape of a table."""
     columns = {
         folded(column.name): ShapeColumn(
-            column, formula_atoms(table, column.name) if column.generated else ""
+            column, formula_form(table, column.name) if column.generated else ""
         )
         for column in table.columns
     }

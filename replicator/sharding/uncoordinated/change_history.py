@@ -193,12 +193,20 @@ class ChangeHistory(Generic[Name]):
                 found.append(Former(part, later[0], exchanged))
         return found
 
-    def replaced(self, part: str, number: int) -> bool:
-        """Whether a change behind this one dropped a part, or gave it or its name to another."""
-        return any(
-            n > number and part in entry.dropped | entry.exchanged
-            for n, entry in self._changes.items()
-        )
+    def followed(self, part: str, number: int) -> str | None:
+        """Which part has by now what this one had behind the change with this number.
+
+        None where it was dropped, or several parts exchanged their names.
+        """
+        for n, entry in sorted(self._changes.items()):
+            if n > number and part in entry.exchanged:
+                others = entry.exchanged - {part}
+                if len(others) > 1:
+                    return None
+                [part] = others
+            elif n > number and part in entry.dropped:
+                return None
+        return part
 
     def have_all(self, members: Iterable[Name]) -> bool:
         """Whether these members have brought all that the target has had."""

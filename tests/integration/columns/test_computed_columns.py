@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import anyio
@@ -47,6 +48,26 @@ async def test_a_target_that_computes_what_the_shards_store_is_refused(
     async with merging.running() as generation:
         await merging.copied(generation)
         await merging.check(generation)
+
+
+@pytest.mark.not_on_tidb("it makes no stored column a plain one")
+async def test_a_stored_column_that_depends_on_the_session_that_wrote_it(
+    merging_from: Callable[..., Merging], newer: DatabaseServer
+) -> None:
+    merging = merging_from(newer)
+    merging.create("t", "(id INT PRIMARY KEY, at TIMESTAMP NULL, hour INT AS (HOUR(at)) STORED)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do(
+        "SET time_zone = '+05:00'", "INSERT INTO t_1 (id, at) VALUES (1, '2020-01-02 03:04:05')"
+    )
+    found = await merging.fault()
+    assert "its values depend on the time zone of the session" in found.message
+    [statement] = re.findall(r"ALTER TABLE [^;]+;", found.message)
+    merging.on(merging.target, statement)
+    async with merging.running() as generation:
+        await merging.check(generation)
+    assert merging.on(merging.target, "SELECT hour FROM t") == ((3,),)
 
 
 @pytest.mark.not_on_tidb("it makes no plain column a generated one")

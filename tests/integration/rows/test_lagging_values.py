@@ -102,6 +102,34 @@ async def test_a_default_that_a_shard_rounds_to_a_float_first(
         await merging.check(generation)
 
 
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_default_that_the_target_has_changed_with_the_name(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
+    changes = "ADD c INT DEFAULT 5", "CHANGE c d INT DEFAULT 6"
+    async with merging.running() as generation:
+        for text in changes:
+            merging.do(f"ALTER TABLE t_1 {text}")
+            await merging.caught_up(generation)
+            if mode:
+                await unlocked(merging, generation)
+        merging.do("INSERT INTO t_2 VALUES (2)")
+        await merging.caught_up(generation)
+    merging.do(*(f"ALTER TABLE t_2 {text}" for text in changes), "INSERT INTO t_2 (id) VALUES (3)")
+    found = await merging.fault()
+    assert found.event == "ddl.other-values"
+    assert (
+        "c has DEFAULT 5 in the shard and DEFAULT 6 in the target, where it is d" in found.message
+    )
+    merging.on(merging.target, "UPDATE t SET d = 5 WHERE id = 2")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await merging.check(generation)
+
+
 NOT_NULL = {
     "number": "INT",
     "unsigned": "BIGINT UNSIGNED",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser import tokens
+from replicator.ddl.parser.classify import classify
 from replicator.schema.effects import column_values
 from replicator.schema.effects.column_values import other_values, value_clause
+from replicator.schema.effects.touched_parts import followed_column
 from replicator.schema.structure.structure import Column, Table
 
 
@@ -70,3 +72,21 @@ def test_the_text_of_a_wide_table_is_taken_apart_once(monkeypatch: pytest.Monkey
     clauses = [value_clause(table, name.upper()) for name in names]
     assert clauses == [f"DEFAULT {number}" for number in range(200)]
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("actions", "name"),
+    [
+        (
+            ("CHANGE c `e f` INT DEFAULT 6", "RENAME COLUMN `E f` TO g", "ALTER g SET DEFAULT 1"),
+            "g",
+        ),
+        (("RENAME COLUMN c TO d, RENAME COLUMN d TO c",), None),
+        (("CHANGE a b INT, CHANGE b a INT",), "c"),
+        (("DROP c, ADD c INT",), None),
+        (("MODIFY c BIGINT", "ADD UNIQUE KEY (c)", "DROP KEY c"), "c"),
+    ],
+)
+def test_the_name_of_a_column_behind_statements(actions: tuple[str, ...], name: str | None) -> None:
+    statements = [classify(f"ALTER TABLE t {action}", default_schema="s") for action in actions]
+    assert followed_column("C", statements) == name

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicator.mysql.names import Member
-from replicator.sharding.uncoordinated.change_history import Reading
+from replicator.sharding.uncoordinated.change_history import ChangeHistory, Entry, Reading
 from tests.support.tasks.followed_changes import Columns, Followed, altered
 
 FIRST = "a int, b int, c int"
@@ -44,6 +44,20 @@ def test_a_change_is_made_once(changes: tuple[str, ...]) -> None:
     after = followed.target
     assert walk(followed, two, *changes) == [Reading.APPLIED] * len(changes)
     assert followed.target == after
+
+
+def test_what_has_become_of_a_column() -> None:
+    changes: dict[int, Entry[str]] = {
+        1: Entry("a", changed=True, touches=frozenset({"c"})),
+        2: Entry("a", changed=True, exchanged=frozenset({"c", "d"})),
+        3: Entry("a", changed=True, exchanged=frozenset({"c", "e"})),
+        4: Entry("a", changed=True, dropped=frozenset({"d"})),
+        5: Entry("a", changed=True, exchanged=frozenset({"a", "b", "f"})),
+    }
+    history = ChangeHistory((number, changes[number]) for number in (1, 2, 3))
+    assert [history.followed("c", number) for number in (1, 2, 3)] == ["d", "e", "c"]
+    history = ChangeHistory(changes.items())
+    assert [history.followed(part, 1) for part in "cdeaz"] == [None, "e", "c", None, "z"]
 
 
 def test_changes_of_different_columns_commute() -> None:
