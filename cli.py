@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running 
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, ParamSpec
@@ -20,6 +21,7 @@ from actors.control.exit_codes import (
     COMPARE_CODES,
     DEMO_CODES,
     ENCRYPT_CODES,
+    INCOMPLETE,
     REMOVE_CODES,
     REPORT_CODES,
     RUN_CODES,
@@ -41,8 +43,11 @@ from replicator.terminal.consoles import complain, err, out
 P = ParamSpec("P")
 
 
-def with_messages(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn errors that the user can fix into a message and an exit code."""
+def with_messages(command: Callable[P, None], *, unable: int | None = None) -> Callable[P, None]:
+    """Turn errors that the user can fix into a message and an exit code.
+
+    ``unable``: the code where the command could not do its work, whatever the reason.
+    """
 
     @wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -56,17 +61,20 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
             complain(error.format_message())
             raise typer.Exit(WRONG_USAGE) from None
         except KeyboardInterrupt:
-            raise typer.Exit(0) from None
+            raise typer.Exit(unable or 0) from None
         except Exception as error:
             cause = innermost(error)
             code = exit_code(cause)
             if code is None:
-                raise
+                if unable is None:
+                    raise
+                traceback.print_exception(error)
+                raise typer.Exit(unable) from None
             remedies = getattr(cause, "remedies", ())
             # The text of a fault already has its remedies.
             message = getattr(cause, "message", "") if remedies else str(cause)
             complain(message, where=getattr(cause, "where", ""), remedies=remedies)
-            raise typer.Exit(code) from None
+            raise typer.Exit(unable or code) from None
 
     return run_command
 
@@ -100,7 +108,7 @@ app = typer.Typer(
 app.callback()(options)
 app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
-app.command(epilog=COMPARE_CODES)(with_messages(compare))
+app.command(epilog=COMPARE_CODES)(with_messages(compare, unable=INCOMPLETE))
 app.command(epilog=STATUS_CODES)(with_messages(status))
 for _command in (pause, resume, stop, recopy, show_ddl_locks, unlock_ddl_lock, validation):
     app.command(epilog=ASKING_CODES)(with_messages(_command))

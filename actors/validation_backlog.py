@@ -12,6 +12,13 @@ from itertools import chain
 from replicator.downstream.meta.validation_keys import SavedKeys
 from replicator.mysql.names import Member, TableName
 
+LOOKS = 3
+"""So often a row is seen to differ in the same way before it is an error."""
+
+BUSY_LOOKS = 12
+"""So often, where it is applied again and again meanwhile: a value that goes away and comes back
+differs in the same way by chance, at one of four looks."""
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingKeys:
@@ -37,9 +44,10 @@ class WaitingKeys:
 @dataclass(slots=True)
 class SuspectRow:
     """A row that differs, until it is known whether a change of it is still to be applied.
-    ``digest``: how it differs; ``looks``: how often it was seen like this; ``since``: the first
-    time; ``due``: when to compare it again, both by the monotonic clock. ``ends``: by source, where
-    its binlog ended at the last look, as file and offset.
+    ``digest``: how it differs; ``looks``: how often it was seen like this, ``quiet`` of them since
+    it was applied last; ``since``: the first time; ``due``: when to compare it again, both by the
+    monotonic clock. ``ends``: by source, where its binlog ended at the last look, as file and
+    offset.
     """
 
     digest: bytes
@@ -47,6 +55,12 @@ class SuspectRow:
     due: float
     ends: Mapping[str, tuple[str, int]]
     looks: int = 1
+    quiet: int = 1
+
+    @property
+    def suffices(self) -> bool:
+        """Whether no change on its way explains it."""
+        return self.quiet >= LOOKS or self.looks >= BUSY_LOOKS
 
 
 @dataclass(slots=True)
@@ -72,6 +86,7 @@ class ValidationBacklog:
     left_out: dict[TableName, str] = field(default_factory=dict)
     resumed: bool = False
     _count: int = 0
+    _applied: list[WaitingKeys] = field(default_factory=list)
 
     @property
     def waiting_count(self) -> int:
@@ -87,6 +102,7 @@ class ValidationBacklog:
     def add(self, keys: WaitingKeys) -> None:
         """Add keys for their first comparison; if there are too many, the oldest are skipped."""
         self.waiting.append(keys)
+        self._applied.append(keys)
         self._count += keys.count
         while self._count > self.most:
             self.skipped += self._pop(self.due or self.waiting).count
@@ -112,6 +128,39 @@ class ValidationBacklog:
         back, self.looking = list(keys), []
         self.due.extend(reversed(back))
         self._count += sum(one.count for one in back)
+
+    def applied_again(self, differing: Iterable[TableName] = ()) -> dict[TableName, set[bytes]]:
+        """The keys that were applied since this was called last, of the targets ``differing`` and
+        those of rows that differ, which begin to be quiet anew."""
+        targets = {target for target, _ in self.suspects} | set(differing)
+        found: dict[TableName, set[bytes]] = {}
+        for keys in self._applied:
+            if keys.target in targets:
+                found.setdefault(keys.target, set()).update(keys.lines.split(b"\n"))
+        self._applied.clear()
+        for (target, key), suspect in self.suspects.items():
+            if key in found.get(target, ()):
+                suspect.quiet = 0
+        return found
+
+    def differs(
+        self, place: tuple[TableName, bytes], seen: SuspectRow, *, again: bool, applied: bool
+    ) -> SuspectRow:
+        """Take in how a row differs at a look; all that is known of it then.
+
+        ``again``: the target had all by then that the shards had at the look before, else the look
+        tells nothing more of a row that differed already. ``applied``: since the look began, it
+        was.
+        """
+        before = self.suspects.get(place)
+        if before is None or before.digest != seen.digest:
+            before = self.suspects[place] = seen
+        elif again:
+            before.looks, before.quiet = before.looks + 1, before.quiet + 1
+            before.due, before.ends = seen.due, seen.ends
+        if applied:
+            before.quiet = 0
+        return before
 
     def unfinished(self) -> Iterator[SavedKeys]:
         """All that is still to be compared, by target and shard."""

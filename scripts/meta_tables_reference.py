@@ -48,8 +48,9 @@ MEANINGS: Mapping[str, str] = {
     " clock)",
     "checkpoint": "per source: the position from which a restart reads (file, offset, GTID set),"
     " the identity of the server, an *anchor event* that identifies the binlog, the positions of"
-    " prepared XA transactions, the number of buckets, the `shard-mode`, and the number of open"
-    " schema changes",
+    " prepared XA transactions, the number of buckets, the `shard-mode`, the number of open"
+    " schema changes, and the position up to which everything is applied that does not wait for"
+    " these (`applied`)",
     "member": "per shard, at the saved position: its target, version and structure, the position"
     " since which they hold, and the origin of the structure (`provenance`), with the reason if"
     " the task inferred it (`doubt`)",
@@ -89,6 +90,8 @@ MEANINGS: Mapping[str, str] = {
     " difference and columns, shard, time, and the operator's answer",
     "unvalidated": "keys of applied rows that are still to be compared, by target and shard, as"
     " of the last checkpoint; without a shard those of rows that differed",
+    "held": "per target with an open schema change or a fault, as of the last checkpoint: the"
+    " shards whose rows wait, or (`all_of`) those whose rows do not",
 }
 """By the suffix of the table: what it holds."""
 

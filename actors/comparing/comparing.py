@@ -31,7 +31,6 @@ from actors.comparing.target_run import (
     ComparisonView,
     binlog_ends_of,
     compare_target,
-    sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
 from actors.task.startup.check_scope import task_to_check
@@ -43,7 +42,7 @@ from replicator.checks.schema.structures import read_shards
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import error_text
+from replicator.mysql.errors import DatabaseUnavailableError, error_text
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
@@ -142,8 +141,13 @@ class TargetComparer:
         fills = self._fills.get(name)
         if fills is not None:
             target = filled(target, fills.certain)
+        held = await self._progress.held(name)
         shards = [
-            compared_shard(s.member, s.table, s.rules, filters[s.member.source]) for s in members
+            replace(
+                compared_shard(s.member, s.table, s.rules, filters[s.member.source]),
+                open=held.alone and held.holds(str(s.member)),
+            )
+            for s in members
         ]
         joins = found.joins_structures
         return plan_comparison(target, shards, self._options.where, joins=joins)
@@ -195,6 +199,19 @@ class TargetComparer:
     async def _compare(
         self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
     ) -> TargetComparison:
+        try:
+            return await self._compare_as_planned(found, name, members)
+        except DatabaseUnavailableError as error:
+            # The other targets may have all of their servers.
+            kept = self._kept.current
+            of_this = kept is not None and kept.result.target == name
+            result = kept.result if kept is not None and of_this else TargetComparison(name)
+            result.failure = result.failure or str(error)
+            return result
+
+    async def _compare_as_planned(
+        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+    ) -> TargetComparison:
         result = TargetComparison(name)
         saved = await self._progress.saved()
         if saved is not None and saved.copy is not None and not saved.copy.done:
@@ -229,7 +246,10 @@ class TargetComparer:
         self, comparison: ComparisonPlan, unfinished: UnfinishedTarget
     ) -> TargetComparison:
         result = unfinished.result
-        held = await self._progress.held(result.target, sources_of(comparison))
+        held = await self._progress.held(result.target)
+        if held.some:
+            # What lacks a column may be behind the change that waits.
+            result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
         result.structure = [] if held.some else list(comparison.structure)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None

@@ -52,7 +52,6 @@ class Settling:
     """Decides the doubts about one target."""
 
     _target: TableName
-    _sources: frozenset[str]
     _progress: TaskProgress
     _look: Callable[[Sequence[Doubt], bool], Awaitable[list[LookedAgain]]]
     """Looks at doubts once more; told whether all is applied that was there at the look before."""
@@ -71,7 +70,7 @@ class Settling:
             applied = await self._progress.applied(doubt.ends for _, doubt in doubts)
             unapplied = 0 if applied else unapplied + 1
             doubts = await self._further_look(doubts, applied=applied)
-        held = await self._progress.held(self._target, self._sources) if doubts else None
+        held = await self._progress.held(self._target) if doubts else None
         left = self.held if held is not None and held.some else self.unsettled
         for number, doubt in doubts:
             left[number] = left.get(number, 0) + doubt.rows
@@ -79,7 +78,7 @@ class Settling:
     async def _further_look(
         self, doubts: Sequence[RangeDoubt], *, applied: bool
     ) -> list[RangeDoubt]:
-        held = await self._progress.held(self._target, self._sources)
+        held = await self._progress.held(self._target)
         answers = await self._look([doubt for _, doubt in doubts], applied)
         left: list[RangeDoubt] = []
         for (number, _), answer in zip(doubts, answers, strict=True):
@@ -290,8 +289,7 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
         result.ranges[number].differing += sum(d.times for d in differences)
         await run.rows.take(differences)
 
-    sources = sources_of(run.comparison)
-    settling = Settling(result.target, sources, run.progress, run.jobs.look_again, take)
+    settling = Settling(result.target, run.progress, run.jobs.look_again, take)
     await settling.settle(doubts)
     for number, rows in settling.held.items():
         result.ranges[number].held += rows
@@ -312,7 +310,7 @@ async def _by_digests(run: CompareRun, gate: Gate) -> None:
     for reading in range(READINGS):
         applied = ends is not None and await run.progress.applied([ends])
         await gate()
-        held = await run.progress.held(result.target, sources_of(run.comparison))
+        held = await run.progress.held(result.target)
         looked = await submit(jobs.spark, digests.look, starving=lambda _: None)
         result.rows = looked.rows[0]
         result.ranges[:] = [ComparedRange(result.rows)]

@@ -35,19 +35,9 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.server.privileges import held_privileges
 from replicator.schema.structure.inspection import SYSTEM_SCHEMAS
 
-_TRIGGER_PRIVILEGES = (
-    "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
-    " AND GRANTEE = {me} UNION ALL "
-    "SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
-    " AND GRANTEE = {me} AND %s LIKE TABLE_SCHEMA UNION ALL "
-    "SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
-    " AND GRANTEE = {me} AND TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-).format(
-    me="(SELECT CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''',"
-    " SUBSTRING_INDEX(CURRENT_USER(), '@', -1), ''''))"
-)
 _TABLE = (
     "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
@@ -190,7 +180,7 @@ class SideEffects:
     async def _present(self, name: TableName, parsed: ParsedStatement) -> str:
         """What the source has now that the statement may have written by."""
         fetch, parts = self._connection.fetch, (name.schema, name.table)
-        if not await fetch(_TRIGGER_PRIVILEGES, (name.schema, *parts)):
+        if "TRIGGER" not in await held_privileges(self._connection, *parts):
             return (
                 f"the source does not show the triggers of {name} to this account: GRANT SELECT,"
                 f" TRIGGER ON {quote(name.schema)}.* would let it"

@@ -382,6 +382,7 @@ class StatementReader:
         ]
         if action is OverrideAction.SKIP:
             found = [(one, self._filter.answered(parsed, effects)) for one, effects in found]
+            found = [(one, tuple(map(self._answered, effects))) for one, effects in found]
         if action is OverrideAction.SKIP and not any(effects for _, effects in found):
             self._doubt_renamed(statement, parsed)
         self._log.warning(
@@ -392,6 +393,16 @@ class StatementReader:
             given=override.statements,
         )
         return found
+
+    def _answered(self, effect: Effect) -> Effect:
+        """A skipped effect; no shard waits for another to lose the keys that tie its target."""
+        if effect.kind is not EffectKind.ALTER:
+            return effect
+        try:
+            self._refuse_cascades(effect.statement, (effect,))
+        except DdlError:
+            return replace(effect, filtered=True, answered=True)
+        return effect
 
     def _doubt_renamed(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Take the structures of tables whose RENAME is not followed for a guess from here on."""

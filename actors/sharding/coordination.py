@@ -18,6 +18,7 @@ from actors.writing.segment_tracker import SourceState
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
+from replicator.downstream.meta.held_shards import WaitingChange
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
@@ -96,6 +97,19 @@ class OpenLock:
     tied: tuple[TableName, ...] = ()
     reason: str = ""
     ways: tuple[LockRemedy, ...] = ()
+
+    @property
+    def shard(self) -> str:
+        """Where it is open for a ``reason``, the shard whose statement it is; else empty."""
+        view = self.view
+        return str(Member(view.owner, view.item.member)) if self.reason and view.owner else ""
+
+    @property
+    def waiting(self) -> WaitingChange:
+        """What decides whose rows wait."""
+        lacking = () if self.view.resolving else self.view.missing.items()
+        names = (str(Member(source, name)) for source, found in lacking for name in found)
+        return WaitingChange(self.view.version, frozenset(names), self.shard)
 
 
 class Coordination(ABC):

@@ -9,6 +9,7 @@ import gc
 import os
 import shlex
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -415,6 +416,15 @@ def _run(
         from actors.task.resources.spark import TaskSpark
 
         spark = TaskSpark(task, java)
+        if java is not None and sys.platform == "linux":
+            # What is loaded before the fork is there once, so all that workers need as well.
+            import replicator.pipeline.apply.batch  # noqa: F401
+            from replicator.pipeline import worker_daemon
+            from replicator.pipeline.spark.worker_fork import start_worker_fork
+
+            # Without the fork, workers load all of it themselves.
+            with suppress(OSError):
+                start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
         spark.begin()
         from actors.task.foreground import run_in_foreground
 

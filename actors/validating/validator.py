@@ -69,9 +69,6 @@ LONGEST_ROUND = 2.0
 PLAN_SECONDS = 30.0
 """For so long a plan is used; then the structures of shards and target are read again."""
 
-LOOKS = 3
-"""So often a row is seen to differ in the same way before it is an error."""
-
 FAILURES = 5
 """So often keys are tried that can't be looked at."""
 
@@ -227,6 +224,7 @@ class RowValidator:
         now = time.monotonic()
         skipped = self._backlog.skipped
         taken = self._backlog.take(now - self._settings.first_look, self._most)
+        self._backlog.applied_again()
         suspects = self._due(now, applied)
         left: list[WaitingKeys] = list(taken)
         try:
@@ -328,6 +326,8 @@ class RowValidator:
         """Take in what was found; the targets whose keys could not be looked at."""
         failed: set[TableName] = set()
         errors: list[DifferingRow] = []
+        pairs = zip(round_.targets, answers, strict=True)
+        again_applied = self._backlog.applied_again(t for t, a in pairs if a.differences)
         for request, target, again, answer in zip(
             round_.requests, round_.targets, round_.suspected, answers, strict=True
         ):
@@ -347,26 +347,31 @@ class RowValidator:
             comparison = round_.plans[request.plan]
             errors += [
                 self._error(comparison, target, difference)
-                for difference in found.values()
-                if self._is_error(target, difference, answer)
+                for key, difference in found.items()
+                if self._is_error(
+                    target, difference, answer, again, key in again_applied.get(target, ())
+                )
             ]
         if errors:
             await self._tell(errors)
         return failed
 
-    def _is_error(self, target: TableName, found: RowDifference, answer: KeyAnswer) -> bool:
-        """Whether a row has differed long enough; else it is looked at again."""
+    def _is_error(
+        self,
+        target: TableName,
+        found: RowDifference,
+        answer: KeyAnswer,
+        again: bool,
+        applied: bool,
+    ) -> bool:
+        """Whether a row has differed long enough; else it is looked at again. ``again`` and
+        ``applied`` as for `ValidationBacklog.differs`."""
         now = time.monotonic()
-        place = target, found.key
-        before = self._backlog.suspects.get(place)
         ends = {source: (file, offset) for source, file, offset in answer.ends}
-        due = now + self._settings.next_look
-        if before is None or before.digest != found.digest:
-            self._backlog.suspects[place] = SuspectRow(found.digest, now, due, ends)
-            return False
-        before.looks += 1
-        before.due, before.ends = due, ends
-        return before.looks >= LOOKS and now - before.since >= self._settings.error_delay
+        seen = SuspectRow(found.digest, now, now + self._settings.next_look, ends)
+        place = target, found.key
+        known = self._backlog.differs(place, seen, again=again, applied=applied)
+        return known.suffices and now - known.since >= self._settings.error_delay
 
     def _error(
         self, comparison: ComparisonPlan, target: TableName, found: RowDifference

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from attrs import define, field
 
@@ -12,7 +13,9 @@ from actors.messages import GroupSaved
 from actors.writing.segment_tracker import SegmentTracker
 from replicator.binlog.positions.position import SourcePosition
 from replicator.downstream.meta.checkpoint import AlsoSaved, Checkpoint, MetaStore
+from replicator.downstream.meta.held_shards import HELD_TABLE, HeldShards, replace_held
 from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
+from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.schema.registry.registry import SchemaRegistry
@@ -25,7 +28,7 @@ class CheckpointSaver:
 
     ``servers``: the server that each source is read from. ``saved`` is the position of each source
     as it is shown, ``saved_at`` when that was, by the monotonic clock. ``also``: what is saved
-    with each checkpoint besides.
+    with each checkpoint besides; ``held`` tells the shards whose rows wait.
     """
 
     _registry: SchemaRegistry
@@ -34,6 +37,8 @@ class CheckpointSaver:
     _servers: Mapping[str, ServerIdentity]
     watermarks: BucketWatermarks
     also: AlsoSaved | None = field(default=None, init=False)
+    held: Callable[[], Mapping[TableName, HeldShards]] = field(default=dict, init=False)
+    _held: Mapping[TableName, HeldShards] | None = field(default=None, init=False)
     saved: dict[str, str] = field(factory=dict, init=False)
     saved_at: float = field(factory=time.monotonic, init=False)
     _groups: dict[str, Mapping[int, GroupSaved]] = field(factory=dict, init=False)
@@ -51,25 +56,35 @@ class CheckpointSaver:
             for source, state in states.items()
             if state.position is not None
         }
-        moved = self.watermarks.moved
+        moved, held = self.watermarks.moved, self.held()
         await self._meta.save(
             checkpoints.values(),
             members=frozenset(changed),
             former=self._newest,
             left=moved,
-            also=self.also,
+            also=partial(self._save_more, held),
         )
         self.watermarks.verified(moved)
+        self._held = held
         self._groups |= {source: states[source].groups for source in checkpoints}
         self._newest |= checkpoints
         self.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
         self.saved_at = time.monotonic()
+
+    async def _save_more(
+        self, held: Mapping[TableName, HeldShards], transaction: Transaction
+    ) -> None:
+        if held != self._held:
+            await replace_held(transaction, self._meta.table(HELD_TABLE), held)
+        if self.also is not None:
+            await self.also(transaction)
 
     def _checkpoint(
         self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
     ) -> Checkpoint:
         name_of = self._registry.target_name
         former = self._newest.get(source)
+        applied = self._trackers[source].reached.position
         if former is not None and groups is self._groups[source]:
             members, states = former.members, former.groups
         else:
@@ -94,6 +109,7 @@ class CheckpointSaver:
             members=members,
             groups=states,
             open_items=self._trackers[source].open_items,
+            applied=str(applied.binlog) if applied else "",
             low_watermarks=tuple(
                 (name_of(target), watermark)
                 for target, watermark in self._trackers[source].low_watermarks.items()

@@ -2,6 +2,9 @@
 
 Spark ends workers that were idle for a minute; a new one is then ready at once. Named by
 ``spark.python.daemon.module``.
+
+On the host of a task it is a fork of the task, which has most of them already
+(`replicator.pipeline.spark.worker_fork`).
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ import contextlib
 import gc
 import os
 import sys
+
+from replicator.pipeline.spark.worker_fork import join_worker_fork
 
 
 def without_packed(paths: list[str], spark: str) -> list[str]:
@@ -64,5 +69,6 @@ if __name__ == "__main__":
     # Among modules that are being loaded there is none, and looking takes a sixth of that time.
     gc.disable()
     sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
+    join_worker_fork()
     load()
     manage()

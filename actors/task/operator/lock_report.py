@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
@@ -81,10 +81,10 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        remedies=(*_blocked(running), *_ways(task, lock)),
+        remedies=(*_blocked(running), *_ways(task, lock, _left_alone(running, view))),
         reason=lock.reason,
         tied=tuple(map(str, lock.tied)),
-        shard=str(Member(view.owner, view.item.member)) if lock.reason and view.owner else "",
+        shard=lock.shard,
     )
 
 
@@ -160,7 +160,27 @@ def _way(unlock: str, way: LockRemedy) -> str:
     return f"`{unlock} {shard} --action {way.action}`: {way.text}"
 
 
-def _ways(task: str, lock: OpenLock) -> Iterator[str]:
+def _by_source(names: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{source}: {some_of(of)}" for source, of in names.items() if of)
+
+
+def _left_alone(
+    running: RunningTask, view: LockView[TableName, ShardStatement]
+) -> dict[str, list[str]]:
+    """By source, the missing shards of other targets: no shard is left of the lock's target that
+    foreign keys connect with them, and that could run its statement."""
+    registry, found = running.registry, dict[str, list[str]]()
+    for source, names in view.missing.items():
+        for name in names:
+            number = registry.number(Member(source, name))
+            if number is not None:
+                target = registry.target_name(registry.target_of(number))
+                if target != view.target:
+                    found.setdefault(source, []).append(str(name))
+    return found
+
+
+def _ways(task: str, lock: OpenLock, alone: Mapping[str, Sequence[str]]) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
     conflict = view.conflict
@@ -178,9 +198,19 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
             f"the conflict is on item {conflict.version}: it can be unlocked when the items before"
             " it are resolved"
         )
-    lacking = [f"{s}: {some_of([*map(str, names)])}" for s, names in view.missing.items()]
-    if lacking:
-        yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
+    if view.missing:
+        lacking = {
+            source: [name for name in map(str, names) if name not in alone.get(source, ())]
+            for source, names in view.missing.items()
+        }
+        if shown := _by_source(lacking):
+            yield f"run the statement on the other shards ({shown}): that resolves it"
+        if shown := _by_source(alone):
+            yield (
+                f"{shown} can't run it: the shard of {view.target} that foreign keys connect with"
+                " it was dropped. DROP it as well, if it is to go; if not, only an unlock resolves"
+                " the lock, and changes none of its rows"
+            )
         yield (
             f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"
             " and their rows are matched by column name"

@@ -66,6 +66,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
+from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
@@ -292,6 +293,7 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
+    writer.checkpoints.held = partial(_held_shards, coordination, registry, units)
     # Last: the operator's later overrides are added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -348,6 +350,22 @@ def _tools(
 def _held_by(coordination: Coordination, target: TableName) -> str:
     locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
     return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
+
+
+def _held_shards(
+    coordination: Coordination, registry: SchemaRegistry, units: Mapping[str, SourceUnit]
+) -> dict[TableName, HeldShards]:
+    """By target, the shards whose rows wait behind locks, or all where the target is blocked."""
+    # A group knows of its item before the lock does.
+    numbers = {number for source in units for number in coordination.open_targets(source)}
+    changes: dict[TableName, list[WaitingChange]] = {}
+    for lock in coordination.open_locks():
+        for target in (lock.view.target, *lock.tied):
+            changes.setdefault(target, []).append(lock.waiting)
+    held = {registry.target_name(number): ALL_HELD for number in numbers}
+    held |= {target: held_by(found) for target, found in changes.items()}
+    blocked = (target for unit in units.values() for target in unit.reader.held.targets)
+    return held | dict.fromkeys(blocked, ALL_HELD)
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:

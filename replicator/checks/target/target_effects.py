@@ -29,6 +29,7 @@ from replicator.mysql.errors import (
     error_text,
 )
 from replicator.mysql.names import TableName, folded, quote
+from replicator.mysql.server.privileges import ANY_TABLE, held_privileges
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import list_tables
 
@@ -46,11 +47,6 @@ SELECT TABLE_NAME, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_N
 FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND (DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')
  OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')) ORDER BY 1, 2
-"""
-_PRIVILEGES_SQL = """
-SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
-UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE %s LIKE TABLE_SCHEMA
-UNION SELECT PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES WHERE TABLE_SCHEMA = %s
 """
 _RUNS_OTHERS = re.compile(r"\b(?:call|execute)\b", re.IGNORECASE)
 """An event with one of these runs statements that its text does not show."""
@@ -126,15 +122,15 @@ async def _targets_of(source: SourceToCheck) -> set[TableName]:
 
 async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
     """A server shows triggers and events only to accounts with these privileges."""
-    rows = await connection.fetch(_PRIVILEGES_SQL, (schema, schema))
+    held = await held_privileges(connection, schema, ANY_TABLE)
     account = await account_of(connection)
     unseen = f"of {schema}: they can change rows of the targets unnoticed"
     results = []
-    if ("TRIGGER",) not in rows:
+    if "TRIGGER" not in held:
         grant = account.grant("TRIGGER", schema)
         finding = f"the account may not see triggers {unseen}"
         results.append(_PLACE.warning("target_triggers", finding, grant))
-    if ("EVENT",) not in rows:
+    if "EVENT" not in held:
         grant = account.grant("EVENT", schema)
         finding = f"the account can't see events {unseen}"
         results.append(_PLACE.warning("target_events", finding, grant))

@@ -8,6 +8,7 @@ import structlog
 
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName, quote
+from replicator.mysql.server.privileges import held_privileges
 
 _SAME = "({0} = %s OR (@@lower_case_table_names <> 0 AND LOWER({0}) = LOWER(%s)))"
 """TiDB compares names without case, but not in these columns."""
@@ -22,11 +23,6 @@ _CONTENTS = {
 
 _HIDDEN = {"routines": "EXECUTE", "events of the scheduler": "EVENT"}
 """What an account sees by these rights only, and DROP DATABASE takes along without them."""
-
-_RIGHTS = """
-SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES UNION
-SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE %s LIKE TABLE_SCHEMA
-"""
 
 _REFERRING = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
@@ -83,6 +79,6 @@ async def _left(session: Connection, schema: str) -> list[str]:
     if "TiDB" in str(version):
         # It has neither.
         return found
-    rights = {str(row[0]) for row in await session.fetch(_RIGHTS, (schema,))}
+    rights = await held_privileges(session, schema)
     unseen = [f"{what}, if any ({right})" for what, right in _HIDDEN.items() if right not in rights]
     return found + unseen

@@ -22,6 +22,7 @@ from replicator.downstream.meta.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
 from replicator.downstream.meta.failover_positions import FAILOVER_TABLE
+from replicator.downstream.meta.held_shards import HELD_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
@@ -57,6 +58,7 @@ META_TABLES = (
     RULES_TABLE,
     VALIDATION_ERROR_TABLE,
     VALIDATION_KEY_TABLE,
+    HELD_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

@@ -101,6 +101,7 @@ CHECKPOINT_TABLE = MetaTable(
     " anchor_created BIGINT UNSIGNED, anchor_fingerprint BIGINT UNSIGNED,"
     " prepared LONGTEXT NOT NULL,"
     " key_buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+    " applied VARCHAR(280) NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
 )
 MEMBER_TABLE = MetaTable(
@@ -137,7 +138,8 @@ class Checkpoint:
     read, of the last event group that anything on the target is of, which may stand behind it.
     ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
     ``low_gtids``, written and never read: by target, the GTID sets executed where low watermarks
-    stand that have moved.
+    stand that have moved. ``applied``, too: up to where all is applied that does not wait,
+    ``file:offset``.
     """
 
     source: str
@@ -149,6 +151,7 @@ class Checkpoint:
     low_watermarks: tuple[tuple[TableName, Watermark], ...]
     groups: tuple[tuple[TableName, str], ...] = ()
     open_items: int = 0
+    applied: str = ""
     shard_mode: str = ""
     anchor: AnchorEvent | None = None
     prepared: tuple[str, ...] = ()
@@ -409,9 +412,9 @@ class MetaStore:
         await transaction.fetch(
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
             " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
-            " key_buckets, shard_mode, open_items, anchor_file, anchor_offset,"
+            " key_buckets, shard_mode, open_items, applied, anchor_file, anchor_offset,"
             " anchor_created, anchor_fingerprint, prepared)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
@@ -423,6 +426,7 @@ class MetaStore:
                 self.buckets,
                 self.shard_mode,
                 checkpoint.open_items,
+                checkpoint.applied,
                 *(astuple(checkpoint.anchor) if checkpoint.anchor else (None,) * 4),
                 "\n".join(checkpoint.prepared),
             ),

@@ -16,6 +16,7 @@ from replicator.downstream.meta.checkpoint import (
 )
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import Member, TableName
 
@@ -125,6 +126,8 @@ class DecisionStore:
             await transaction.fetch(
                 f"UPDATE {table(CHECKPOINT_TABLE)} SET shard_mode = %s", (self._meta.shard_mode,)
             )
+            reach(Failpoint.MODE_OPEN)
+        reach(Failpoint.MODE_CHANGED)
 
     async def pass_over(self, target: TableName, version: int) -> None:
         """An item that is not to be executed is done."""

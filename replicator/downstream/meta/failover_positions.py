@@ -244,7 +244,7 @@ async def move_checkpoint(
         " server_id = %s, server_uuid = %s, folds_names = %s, anchor_file = %s,"
         " anchor_offset = %s, anchor_created = %s, anchor_fingerprint = %s,"
         # What is prepared is searched for in the new binlog when it is committed.
-        " prepared = ''"
+        " prepared = '', applied = ''"
         " WHERE source = %s",
         (
             *place,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from pymysql.err import MySQLError
 from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import COPY_TABLE
+from replicator.downstream.meta.held_shards import HELD_TABLE, HeldShards, read_held
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
@@ -20,12 +22,14 @@ class SavedSource:
     """The checkpoint of a source.
 
     ``position`` is ``file:offset``; ``open_items`` are its schema changes that wait for others.
+    ``applied``: up to where all was applied that did not wait, in the same form.
     """
 
     source: str
     position: str
     gtid: str
     open_items: int
+    applied: str
     saved_at: datetime
 
 
@@ -47,11 +51,13 @@ class SavedCopy:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """All of it. ``members``: by target, how many shards it has. ``copy``: None without one."""
+    """All of it. ``members``: by target, how many shards it has. ``copy``: None without one.
+    ``held``: by target, the shards whose rows waited."""
 
     sources: tuple[SavedSource, ...]
     members: tuple[tuple[TableName, int], ...]
     copy: SavedCopy | None
+    held: Mapping[TableName, HeldShards]
 
 
 async def read_saved(connection: Connection, schema: str, task: str) -> SavedState | None:
@@ -61,9 +67,11 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
     """
     try:
         sources = await connection.fetch(
-            "SELECT source, binlog_file, binlog_offset, gtid, open_items, UNIX_TIMESTAMP(saved_at)"
+            "SELECT source, binlog_file, binlog_offset, gtid, open_items, applied,"
+            " UNIX_TIMESTAMP(saved_at)"
             f" FROM {CHECKPOINT_TABLE.qualified(schema, task)} ORDER BY source"
         )
+        held = await read_held(connection, HELD_TABLE.qualified(schema, task))
         members = await connection.fetch(
             "SELECT target_schema, target_table, COUNT(*)"
             f" FROM {MEMBER_TABLE.qualified(schema, task)} GROUP BY 1, 2 ORDER BY 1, 2"
@@ -91,10 +99,16 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
     return SavedState(
         tuple(
             SavedSource(
-                source, f"{file}:{offset}", gtid, int(items), datetime.fromtimestamp(int(at), UTC)
+                source,
+                f"{file}:{offset}",
+                gtid,
+                int(items),
+                applied,
+                datetime.fromtimestamp(int(at), UTC),
             )
-            for source, file, offset, gtid, items, at in sources
+            for source, file, offset, gtid, items, applied, at in sources
         ),
         tuple((TableName(schema, table), int(count)) for schema, table, count in members),
         SavedCopy(bool(done), *map(int, (*chunks[0], *deferred[0]))) if begun else None,
+        held,
     )

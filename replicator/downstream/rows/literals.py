@@ -121,7 +121,7 @@ def _exact(column: TargetColumn, field: bytes, value: bytes) -> bytes:
         if kind is Literal.DOUBLE:
             return value if b"e" in value.lower() else value + b"e0"
     if kind is Literal.JSON:
-        return b"CAST(" + _value(field, column) + b" AS JSON)"
+        return b"CAST(CONVERT(x'" + value.hex().encode() + b"' USING utf8mb4) AS JSON)"
     return _value(field, column)
 
 

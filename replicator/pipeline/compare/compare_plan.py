@@ -20,6 +20,7 @@ from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.compare.compare_structures import (
     ComparedShard,
+    default_text,
     joint_differences,
     structure_differences,
 )
@@ -44,6 +45,8 @@ from replicator.pipeline.plans.planning import fill_field, target_column
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
 from replicator.rows.values.fields import escape
+from replicator.schema.structure.column_rules import as_mapped
+from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 _FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
@@ -153,15 +156,18 @@ def plan_comparison(
 
     Columns are matched by name. ``joins``: shards may differ, as long as the target takes the rows
     of all; what rows of shards without a column have in it, its fill tells. Raises
-    `replicator.pipeline.plans.planning.PlanError` where the target can't hold the values of a
-    shard.
+    `replicator.pipeline.plans.planning.PlanError` where a shard can't be read like the target.
     """
     fills = _fill_fields(target, shards) if joins else {}
     left_out = _left_out(target, shards, fills.keys(), joins=joins)
+    compared = frozenset(folded(c.name) for c in target.columns) - {
+        folded(out.column) for out in left_out
+    }
     names = [c for c in target.columns if c.name not in {out.column for out in left_out}]
     itself = _copy_of("", target, target, MemberColumns(), "")
     copies = [
-        _copy_of(s.member.source, _common(s, target), target, s.rules, s.condition) for s in shards
+        _copy_of(s.member.source, _common(s, target, compared), target, s.rules, s.condition)
+        for s in shards
     ]
     known = frozenset(folded(column.name) for column in names)
     cut = shared_order(target, target.row_key, shards, known) if target.row_key else ()
@@ -214,11 +220,33 @@ def _copy_of(
     return plan_copy(source, structure, structure.fingerprint, target, 0, rules, condition)
 
 
-def _common(shard: ComparedShard, target: Table) -> Table:
-    """The shard's structure without the columns that the target has not (yet)."""
-    there = {folded(column.name) for column in target.columns}
-    kept = tuple(c for c in shard.structure.columns if folded(c.name) in there)
-    return replace(shard.structure, columns=kept)
+def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> Table:
+    """The shard's structure without the columns that are not ``compared`` (by folded name)."""
+    kept = []
+    for its in shard.structure.columns:
+        column = target.column(its.name) if folded(its.name) in compared else None
+        if column is not None:
+            # A NULL that the target does not take can be compared all the same.
+            kept.append(replace(its, nullable=its.nullable and column.nullable))
+    return replace(shard.structure, columns=tuple(kept))
+
+
+def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
+    """Whether older rows may have what an open statement has added to the shard alone."""
+    its = shard.structure.column(column.name)
+    if its is None or not shard.open or column.generated:
+        return False
+    return default_text(shard.structure, its) != default_text(target, column)
+
+
+def _unfit(shard: ComparedShard, column: Column) -> bool:
+    """Whether a column of the target can't hold all values of the shard's."""
+    its, mapped = shard.structure.column(column.name), shard.rules.mapped
+    if its is None or column.generated:
+        return False
+    if mapped is not None and folded(mapped.name) == folded(column.name):
+        its = as_mapped(its, column)
+    return any(rule(its, column).fit is Fit.NONE for rule in (conversion, charset_conversion))
 
 
 def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, bytes]:
@@ -227,7 +255,8 @@ def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, by
     for column in target.columns:
         having = [_has(shard, column) for shard in shards]
         field = fill_field("", column) if column.fill else None
-        if field is not None and any(having) and not all(having):
+        opened = any(shard.open and not has for shard, has in zip(shards, having, strict=True))
+        if field is not None and any(having) and not all(having) and not opened:
             found[folded(column.name)] = field
     return found
 
@@ -246,6 +275,13 @@ def _left_out(
             found.append(ColumnLeftOut(column.name, why, harmless=joins))
         elif column.generated and not all(_same(shard, column) for shard in shards):
             found.append(ColumnLeftOut(column.name, "the target computes it as another type"))
+        elif opened := [shard for shard in shards if _other_values(shard, target, column)]:
+            why = f"a statement of {opened[0].member} that is open gives it other values"
+            found.append(ColumnLeftOut(column.name, why, harmless=True))
+        elif unfit := [shard for shard in shards if _unfit(shard, column)]:
+            more = f" (and {len(unfit) - 1} more)" if len(unfit) > 1 else ""
+            why = f"the target's type does not hold all values of {unfit[0].member}{more}"
+            found.append(ColumnLeftOut(column.name, why))
     known = {folded(column.name) for column in target.columns}
     for shard in shards:
         for its in shard.structure.columns:

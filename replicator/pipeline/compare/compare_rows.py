@@ -105,9 +105,11 @@ class Sessions:
 
     servers: CompareServers
     _streams: dict[str, SourceStream] = field(default_factory=dict)
+    _last: str = ""
 
     def to(self, source: str) -> SourceStream:
         """The connection to a source, or (empty) the target. Raises the driver's error."""
+        self._last = source
         if source not in self._streams:
             self._streams[source] = (
                 SourceStream(self.servers.sources[source])
@@ -115,6 +117,12 @@ class Sessions:
                 else SourceStream(self.servers.target, settings=TARGET_SETTINGS)
             )
         return self._streams[source]
+
+    def failure(self, error: MySQLError) -> str:
+        """What the server says that was asked last, and which one it is. Drops all connections."""
+        self.close()
+        where = f"source {self._last}" if self._last else "the target"
+        return f"{where}: {error_text(error)}"
 
     def close(self) -> None:
         """Drop all connections."""
@@ -148,8 +156,7 @@ def look_at(
             return Looked(cuts=cuts)
         return _looked(comparison, look, sessions, checksums=checksums, most=0)
     except MySQLError as error:
-        sessions.close()
-        return Looked(failure=error_text(error))
+        return Looked(failure=sessions.failure(error))
 
 
 def _looked(
@@ -200,8 +207,7 @@ def look_again(
             return LookedAgain(left=parts)
         return _looked_again(comparison, doubt, sessions, applied=applied, limited=False)
     except MySQLError as error:
-        sessions.close()
-        return LookedAgain(failure=error_text(error))
+        return LookedAgain(failure=sessions.failure(error))
 
 
 def _looked_again(

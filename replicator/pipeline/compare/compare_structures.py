@@ -32,12 +32,14 @@ _ALIKE = ({"json", "longtext"},)
 
 @dataclass(frozen=True, slots=True)
 class ComparedShard:
-    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL."""
+    """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL.
+    ``open``: a statement of it waits for an answer (`shard-mode: optimistic`)."""
 
     member: Member
     structure: Table
     rules: MemberColumns
     condition: str = ""
+    open: bool = False
 
 
 def compared_shard(
@@ -89,18 +91,24 @@ def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
             yield f"column {column.name} is {ours} on the target, {theirs} in the shard"
 
 
+def default_text(table: Table, column: Column) -> str:
+    """The default of a column, in one form for all servers; empty for none and for NULL."""
+    clause = "" if column.generated else value_clause(table, column.name)
+    text = re.sub(r"^DEFAULT\b|[\s'()]", "", clause, flags=re.IGNORECASE)
+    return "" if text.upper() == "NULL" else text
+
+
 def _shown(table: Table, column: Column) -> str:
     # Newer servers leave out the display width of integers, and write defaults in their own way.
     kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
     charset = "utf8mb3" if column.charset == "utf8" else column.charset
-    clause = "" if column.generated else value_clause(table, column.name)
-    default = re.sub(r"^DEFAULT\b|[\s'()]", "", clause, flags=re.IGNORECASE)
+    default = default_text(table, column)
     parts = [
         kind,
         f"CHARACTER SET {charset}" if charset else "",
         "" if column.nullable else "NOT NULL",
         "generated" if column.generated else "",
-        f"DEFAULT '{default}'" if default and default.upper() != "NULL" else "",
+        f"DEFAULT '{default}'" if default else "",
     ]
     return " ".join(filter(None, parts))
 

@@ -9,7 +9,8 @@ from replicator.mysql.names import TableName
 
 @dataclass(frozen=True, slots=True)
 class ColumnLeftOut:
-    """A column that is not compared, and why. ``harmless``: no row of a shard has a value of it."""
+    """A column that is not compared, and why. ``harmless``: no row of a shard has a value of it, or
+    a schema change waits that may explain it."""
 
     column: str
     why: str
@@ -90,7 +91,7 @@ class TargetComparison:
     @property
     def incomplete(self) -> bool:
         """Whether a part of it could not be compared."""
-        lacking = any(not out.harmless for out in self.left_out) and not self.held
+        lacking = any(not out.harmless for out in self.left_out)
         return bool(self.failure) or bool(self.unsettled) or lacking
 
     @property

@@ -141,5 +141,6 @@ def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:
 
 
 def _in_hex(column: TargetColumn, field: bytes) -> bytes:
-    introducer = b"_utf8mb4" if needs_introducer(column) else b""
-    return b"%sx'%s'" % (introducer, (field_value(field) or b"").hex().encode())
+    value = b"x'%s'" % (field_value(field) or b"").hex().encode()
+    # TiDB takes no introducer before it where it becomes a JSON.
+    return b"CONVERT(%s USING utf8mb4)" % value if needs_introducer(column) else value

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from replicator.pipeline.spark.java import SPARK, driver_memory, driver_options, find_java_home
-from replicator.pipeline.spark.spark_folder import make_folder
+from replicator.pipeline.spark.spark_folder import first_folder, make_folder
+from replicator.pipeline.spark.worker_fork import WORKER_FORK
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 """Ends at the end of its input, and so with this process."""
@@ -194,6 +195,7 @@ def _environment(connection_info: Path) -> dict[str, str]:
         "SPARK_CONNECT_MODE": "0",
         "PYTHONHASHSEED": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_info),
+        WORKER_FORK: first_folder(),
         # Else Spark has Hadoop log in to learn the name, and asks the network for the host's.
         "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
         "SPARK_LOCAL_IP": "127.0.0.1",

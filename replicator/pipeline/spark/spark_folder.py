@@ -36,6 +36,11 @@ def make_folder() -> str:
     return folder
 
 
+def first_folder() -> str:
+    """The folder that this process has made first; there must be one."""
+    return _made[0]
+
+
 def newest_folder() -> str:
     """The folder that this process has made last; its first one, where it has none."""
     return _made[-1] if _made else make_folder()

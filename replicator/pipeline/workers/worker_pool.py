@@ -5,7 +5,9 @@ Here Spark places the tasks, watches them, and runs one anew that was lost, but 
 goes straight between this process and theirs (`replicator.pipeline.workers.worker`).
 
 A worker pool holds the slots of all cores, so other jobs end it first (`release_slots`); it is
-begun again when it is asked for (`worker_pool`). Where others go on for long beside it, it is
+begun again when it is asked for (`worker_pool`). On this host a pool that nobody has asked for
+IDLE_SECONDS ends as well: Spark then ends its Python processes, which keep the memory of their
+busiest time. Where others go on for long beside it, it is
 begun with fewer slots (`reserve_slots`, `share_slots`). When a task is lost that has a request,
 the whole job ends, and whoever made the requests makes them again.
 """
@@ -177,6 +179,10 @@ LIVING = "tasks that apply batches"
 GATHER_SECONDS = 5.0
 """How long a job that has begun is waited for to be complete, where some of its tasks are there."""
 
+IDLE_SECONDS = 60.0
+"""How long a pool of this host stays without requests. The next request takes a tenth of a second
+more then."""
+
 END_SECONDS = 1.0
 """How long tasks may take to end that were let go; then Spark ends them."""
 
@@ -214,9 +220,16 @@ class WorkerPool:
         run = partial(self._run, work)
         self._spark = threading.Thread(target=run, daemon=True, name=self._name)
         self._spark.start()
+        self._wanted = time.monotonic()
+        if self._local:
+            threading.Thread(target=self._end_idle, daemon=True, name=f"{self._name}-idle").start()
 
     def serves(self) -> bool:
-        """Whether it goes on, and has tasks for all that Spark has to offer now."""
+        """Whether it goes on, and has tasks for all that Spark has to offer now.
+
+        If so it goes on for IDLE_SECONDS at least, on this host.
+        """
+        self._wanted = time.monotonic()
         return not self._over and (self._local or self._context.defaultParallelism <= self._offered)
 
     def await_tasks(self) -> None:
@@ -253,6 +266,25 @@ class WorkerPool:
         """Let the tasks go, when they have answered, and wait until they have ended."""
         with self._one_at_a_time:
             self._end(cancel=False)
+
+    def _end_idle(self) -> None:
+        """End the pool when nobody has wanted it for long; a thread."""
+        while True:
+            with self._changed:
+                left = self._wanted + IDLE_SECONDS - time.monotonic()
+                if self._changed.wait_for(lambda: self._over, max(0.0, left)):
+                    return
+            with _beginning:
+                if not self._one_at_a_time.acquire(blocking=False):
+                    self._wanted = time.monotonic()
+                elif self._wanted + IDLE_SECONDS <= time.monotonic():
+                    # Without a JVM, the next request says so.
+                    with contextlib.suppress(Py4JError, OSError):
+                        self._end(cancel=False)
+                    self._one_at_a_time.release()
+                    return
+                else:
+                    self._one_at_a_time.release()
 
     def _opened(self) -> DriverEndpoint:
         if self._local:

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+import pymysql
+
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.session_settings import GENERATED_KEYS, SHOW_GENERATED_KEYS
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server.name_case import folds_names
 from replicator.schema.structure.hidden_columns import without_period
@@ -100,10 +103,18 @@ async def _completed(
     name: TableName,
     place: tuple[str, str],
     columns: Sequence[Sequence[Any]],
-) -> Table:
-    """The structure of a table whose columns are read; ``place`` is its name as it is listed."""
+) -> Table | None:
+    """The structure of a table whose columns are read; ``place`` is its name as it is listed.
+
+    None if it has been dropped or renamed meanwhile.
+    """
     keys = await connection.fetch(_KEYS, place)
-    create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    try:
+        create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    except pymysql.err.MySQLError as error:
+        if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
+            return None
+        raise
     return without_period(
         Table(
             schema=name.schema,
@@ -141,7 +152,9 @@ async def _read_tables(
             for number, *column in await _fetch_each(connection, _COLUMNS, [*tables.values()]):
                 columns.setdefault(number, []).append(column)
             for number, (name, place) in enumerate(tables.items()):
-                found[name] = await _completed(connection, name, place, columns.get(number, []))
+                table = await _completed(connection, name, place, columns.get(number, []))
+                if table is not None:
+                    found[name] = table
         if not await _hides_generated_keys(connection):
             return found
         # It is a new session since: what was read in this one is not known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.crashes.test_shard_ddl import Walk
 from tests.acceptance.crashes.test_unlock import open_lock
 from tests.conftest import StartServer
-from tests.support.tasks.processes import killed_at, task_process
+from tests.support.tasks.processes import PATIENCE, killed_at, task_process
 from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
@@ -92,3 +93,66 @@ def test_killed_in_the_middle_of_an_unlock(
     walk.rows()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")
+
+
+def test_killed_while_the_mode_changes(
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """There and back, in a target without a key: no row is lost or doubled."""
+    shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name, "(id INT, v INT)")
+    steps = (Failpoint.MODE_OPEN, Failpoint.MODE_CHANGED, Failpoint.CHECKPOINT_SAVED)
+    for number, step in enumerate((None, *steps)):
+        mode = ("pessimistic", "optimistic")[number % 2]
+        path = write_task(tmp_path, {**walk.task(), "shard-mode": mode})
+        if step is not None:
+            walk.rows()
+            with killed_at(step, path, tmp_path):
+                pass
+        with task_process(path, tmp_path) as task:
+            task.until_logged("task.running")
+            walk.change(f"ADD c{number} INT DEFAULT {number}")
+            task.until(lambda: walk.difference() == "", "equality")
+            task.cli("stop", walk.db)
+            assert task.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "time"), [(Failpoint.DDL_RECORDED, 2), (Failpoint.DDL_EXECUTED, 1)]
+)
+def test_killed_while_a_refused_step_is_tried_again(
+    step: Failpoint,
+    time: int,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = [("a", mariadb_source, "t1"), ("a", mariadb_source, "t2")]
+    walk = Walk(shards, target_server, database_name)
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    with killed_at(step, path, tmp_path, time=time, alone=False) as task:
+        task.until_logged("task.running")
+        for number in (1, 2):
+            mariadb_source.execute(
+                f"INSERT INTO {walk.db}.t{number} VALUES ({-number}, -1)",
+                f"ALTER TABLE {walk.db}.t{number} ADD UNIQUE KEY u (v)",
+            )
+        lock = open_lock(task, walk.db)
+        mariadb_source.execute(f"UPDATE {walk.db}.t2 SET v = -2")
+        task.until(lambda: walk.difference() == "", "equality")
+        task.cli("unlock-ddl-lock", walk.db, lock, "--action", "exec")
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: "u" in indexes(walk), "the key")
+        mariadb_source.execute(f"INSERT INTO {walk.db}.t1 VALUES (-3, -3)")
+        task.until(lambda: walk.difference() == "", "equality")
+        answer = task.cli("show-ddl-locks", walk.db, "--json")
+        assert json.loads(answer.stdout)["locks"] == []
+
+
+def indexes(walk: Walk) -> set[object]:
+    """The names of the target's indexes."""
+    return {index[2] for index in walk.target.execute(f"SHOW INDEX FROM {walk.db}.t")}

@@ -248,15 +248,18 @@ def stop(running: LongTask, *, code: int = 0) -> None:
 
 
 DAMAGED = """
-import os, sys
-if "worker_daemon" in " ".join(sys.orig_argv):
-    from pymysql.connections import Connection
-    usual = Connection.query
-    def query(*given, **more):
-        if os.path.exists({flag!r}):
-            raise ValueError("a damaged file")
-        return usual(*given, **more)
-    Connection.query = query
+import os
+from pathlib import Path
+from pymysql.connections import Connection
+
+usual = Connection.query
+
+def query(*given, **more):
+    if os.path.exists({flag!r}) and b"worker_daemon" in Path("/proc/self/cmdline").read_bytes():
+        raise ValueError("a damaged file")
+    return usual(*given, **more)
+
+Connection.query = query
 """
 
 

@@ -7,8 +7,11 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import anyio
 import pytest
 
+from actors.task.operator import removal
+from config.loading import load_task
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.copying import copy_task
 from tests.support.tasks.processes import PATIENCE, task_process
@@ -87,7 +90,11 @@ def test_a_task_is_removed_only_where_nobody_runs_it(shards: Shards, tmp_path: P
 
 
 @pytest.mark.remedy("task.removed", "run")
-def test_a_start_waits_for_a_removal_and_begins_anew(shards: Shards, tmp_path: Path) -> None:
+def test_a_start_waits_for_a_removal_and_begins_anew(
+    shards: Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long the other one takes to start.
+    monkeypatch.setattr(removal, "LOCK_SECONDS", int(PATIENCE))
     name = shards.database
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
@@ -104,14 +111,14 @@ def test_a_start_waits_for_a_removal_and_begins_anew(shards: Shards, tmp_path: P
     ):
         # Keeps the table from being dropped.
         cursor.execute(f"SELECT * FROM {name}_meta.{name}_watermark")
-        removing = thread.submit(task.cli, "remove", str(file), "--yes")
+        removing = thread.submit(anyio.run, removal.remove_task, load_task(file))
         while f"{name}_checkpoint" in meta_tables(shards):
             assert not removing.done(), removing.result()
         empty_targets(shards)
         with task_process(file, there) as other:
             other.until_logged("task.lease-waiting")
             connection.rollback()
-            assert removing.result().returncode == 0
+            removing.result()
             other.until_state(name, "running")
             other.until_applied(name, shards.sources)
             shards.assert_equal()

@@ -40,7 +40,6 @@ def test_a_process_that_slept_through_its_lease_ends_without_having_written(
             assert running in second.events()[-1]["error"]
         os.kill(first.process.pid, signal.SIGSTOP)
         with task_process(file, there) as second:
-            second.until_logged("task.lease-waiting")
             second.until_state(database_name, "running")
             shards.change(rows=60)
             second.until_applied(database_name, shards.sources)

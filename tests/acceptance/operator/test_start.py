@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,8 @@ def test_a_start_goes_on_where_the_process_for_python_workers_is_killed(
     with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime) as task:
         task.until(lambda: bool(worker_daemons(task)), "the process for Python workers")
         for daemon in worker_daemons(task):
-            os.kill(daemon, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(daemon, signal.SIGKILL)
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()
         task.process.send_signal(signal.SIGTERM)

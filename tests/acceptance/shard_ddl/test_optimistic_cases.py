@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.task.operator.lock_report import differing_targets, lock_statuses
 from replicator.sharding.pessimistic.lock import UnlockError
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -84,14 +85,42 @@ async def test_case_032_a_column_that_comes_and_goes(estate: ShardedEstate) -> N
         await estate.settled()
 
 
+@pytest.mark.not_on_tidb("it adds no AUTO_INCREMENT column to a table")
 async def test_case_034_a_column_that_counts_waits_for_all(estate: ShardedEstate) -> None:
+    """Then the numbers of two shards collide: told, with what to do instead."""
     estate.create("A1", "B1", table="(b INT NOT NULL)")
+
+    async def follow() -> None:
+        async with estate.merging():
+            await flows_b(estate, "A1")
+            estate.ddl("A1", "ADD id INT AUTO_INCREMENT UNIQUE")
+            [lock] = await opened(estate, "A1")
+            assert "numbers its rows" in lock.reason
+            await flows_b(estate, "B1")
+            estate.ddl("B1", "ADD id INT AUTO_INCREMENT UNIQUE")
+            await anyio.sleep_forever()
+
+    fault = await fault_of(follow())
+    assert fault.event == "ddl.renumbers"
+    assert "`replicator binlog skip`" in fault.remedies[0]
+
+
+async def test_case_067_two_defaults_are_told(estate: ShardedEstate) -> None:
+    """Nothing waits, and there is nothing to unlock; it ends when the shards agree."""
+    estate.create("A1", "B1", "B2", table=TWO)
     async with estate.merging():
-        await flows_b(estate, "A1")
-        estate.ddl("A1", "ADD id INT AUTO_INCREMENT UNIQUE")
-        [lock] = await opened(estate, "A1")
-        assert "numbers its rows" in lock.reason
-        await flows_b(estate, "B1")
+        for number, shard in enumerate(estate.shards):
+            estate.ddl(shard, f"MODIFY b INT DEFAULT {min(number, 1) + 1}")
+            for other in estate.shards:
+                await flows(estate, other, "{}, 5")
+        [told] = differing_targets(estate.running)
+        assert "the default of column b is " in told.notices[0]
+        assert not estate.views()
+        with pytest.raises(UnlockError, match="there is no lock"):
+            await unlock(estate, "A1", skip=True)
+        estate.ddl("A1", "MODIFY b INT DEFAULT 2")
+        await estate.settled()
+        assert not differing_targets(estate.running)
 
 
 async def flows_b(estate: ShardedEstate, shard: str) -> None:
@@ -326,9 +355,12 @@ async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None
             await flows(estate, shard, "{}, 2, 'c'")
         await estate.caught_up()
         await estate.equal()
-        [lock] = await opened(estate, "B1")
-        assert "Duplicate entry" in lock.reason
-        assert [way.action for way in lock.ways] == ["exec", "skip"]
+        [status] = lock_statuses(estate.db, estate.running)
+        assert "Duplicate entry" in status.reason
+        assert [text.partition("`: ")[0].rpartition(" ")[2] for text in status.remedies] == [
+            "exec",
+            "skip",
+        ]
         await unlock(estate, "B1", skip=False)
         with anyio.fail_after(PATIENCE):
             while not (locks := estate.views()) or locks[0].resolving:

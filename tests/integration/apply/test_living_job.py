@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection, Listener
@@ -99,6 +100,22 @@ def test_other_jobs_end_it_and_it_is_begun_again(context: SparkContext) -> None:
         assert len(ask(worker_pool(context, work), number)) == SLOTS
         release_slots(context)
         assert context.parallelize(range(10), SLOTS).count() == 10
+
+
+def test_it_ends_when_nobody_has_asked_for_long_and_is_begun_again(
+    context: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(living_module, "IDLE_SECONDS", 0.05)
+    idle = worker_pool(context, work)
+    deadline = time.monotonic() + 60
+    while context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(context.statusTracker().getActiveJobsIds()) == []
+    monkeypatch.setattr(living_module, "IDLE_SECONDS", 60.0)
+    job = worker_pool(context, work)
+    assert job is not idle
+    assert len(ask(job, "again")) == SLOTS
+    assert worker_pool(context, work) is job
 
 
 def test_other_jobs_go_on_beside_it_where_it_lends_slots(context: SparkContext) -> None:

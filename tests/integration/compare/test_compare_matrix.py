@@ -14,6 +14,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import SOURCES, TARGETS, USUAL
+from tests.support.tasks.merging import Merging
 from tests.support.tasks.task_files import task_dict
 
 PAIRS = [
@@ -203,6 +204,96 @@ async def test_every_way_to_differ_in_every_shape(
     text = repair.read_text("ascii")
     target.execute(*[statement for statement in text.split(";\n") if statement])
     assert not wrong(await compared(task, spark, repair), dict.fromkeys(SHAPES, (0, 0, 0)))
+
+
+UTF8 = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+VALUES_OF = {
+    "latin1": ("VARCHAR(20) CHARACTER SET latin1", f"TEXT {UTF8}", ["'é ü'", "''", "'€ '"]),
+    "gbk": ("VARCHAR(20) CHARACTER SET gbk", f"VARCHAR(20) {UTF8}", ["'中文'", "'a\\\\b'"]),
+    "utf16": ("VARCHAR(20) CHARACTER SET utf16", f"VARCHAR(20) {UTF8}", ["'ü😀'", "'\\t'"]),
+    "chars": ("CHAR(9) CHARACTER SET latin1", f"VARCHAR(20) {UTF8}", ["'a '", "' a'", "''"]),
+    "scale": ("DECIMAL(10,2)", "DECIMAL(20,5)", ["1.10", "-0.01", "0", "99999999.99"]),
+    "whole": ("BIGINT UNSIGNED", "DECIMAL(30,2)", ["18446744073709551615", "0"]),
+    "enum": ("ENUM('b','a','ü')", "ENUM('a','ü','b')", ["'b'", "'a'", "'ü'"]),
+    "label": ("ENUM('b','a')", f"VARCHAR(9) {UTF8}", ["'b'", "'a'"]),
+    "set": ("SET('q','p')", "SET('q','p','r')", ["'p,q'", "''", "'q'"]),
+    "single": ("FLOAT", "FLOAT", ["-0e0", "1e-45", "1.17549e-38", "3.4028234e38", "16777217"]),
+    "widened": ("FLOAT", "DOUBLE", ["0.1", "-0e0", "1e-45", "3.4028234e38"]),
+    "doubled": ("DOUBLE", "DOUBLE", ["-0e0", "5e-324", "1.7976931348623157e308", "0.1"]),
+    "bits": ("BIT(5)", "BIT(9)", ["b'0'", "b'10101'"]),
+    "day": ("DATE", "DATETIME(3)", ["'2024-02-29'", "'0000-00-00'", "'2024-00-00'"]),
+    "moment": ("TIMESTAMP NULL", "TIMESTAMP(6) NULL", ["'2024-03-31 01:30:00'", "0"]),
+    "clock": ("TIME", "TIME(3)", ["'-838:59:59'", "'00:00:00'"]),
+    "bytes": ("BINARY(4)", "VARBINARY(9)", ["x'0100'", "''", "x'20202020'"]),
+}
+"""Of columns: the types of shards and target, and values."""
+OF_MYSQL = {
+    "document": (
+        "JSON",
+        "JSON",
+        ["'[1.0, -0.0, 1e2]'", "'18446744073709551616'", '\'{"b": 1, "a": "ü"}\'', "'null'"],
+    ),
+}
+OF_MARIADB = {
+    "address": ("INET6", f"VARCHAR(50) {UTF8}", ["'2001:db8::ff'", "'::'", "'::ffff:1.2.3.4'"]),
+    "unique": ("UUID", f"CHAR(36) {UTF8}", ["'123e4567-e89b-12d3-a456-426655440000'"]),
+}
+
+
+@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
+async def test_values_of_shards_whose_columns_are_others_than_the_target_s(
+    request: pytest.FixtureRequest,
+    spark: SparkContext,
+    database_name: str,
+    tmp_path: Path,
+    source_kind: str,
+    target_kind: str,
+) -> None:
+    """What the full copy has made of them is equal; without each of them it is not."""
+    source: DatabaseServer = request.getfixturevalue(source_kind)
+    target: DatabaseServer = request.getfixturevalue(f"{target_kind}_target")
+    columns = dict(VALUES_OF)
+    if source_kind == "mysql_source" and target_kind in ("mysql", "tidb"):
+        columns |= OF_MYSQL
+    if source_kind.startswith("mariadb"):
+        columns |= OF_MARIADB
+    merging = Merging(spark, tmp_path, {"a": source}, target, database_name)
+    merging.mode = "full"
+    ours = ", ".join(f"`{name}` {of[0]}" for name, of in columns.items())
+    theirs = ", ".join(f"`{name}` {of[1]}" for name, of in columns.items())
+    key = "(id INT PRIMARY KEY, "
+    charset = "SET NAMES utf8mb4"
+    merging.create("x", f"{key}{ours}) {UTF8}", shards=2, target=f"{key}{theirs}) {UTF8}")
+    for n in range(1, len(columns) + 5):
+        values = ", ".join(of[2][n % len(of[2])] for of in columns.values())
+        merging.do(charset, "SET sql_mode=''", f"INSERT INTO x_{1 + n % 2} VALUES ({n}, {values})")
+    nothing = ", ".join(["NULL"] * len(columns))
+    merging.do(f"INSERT INTO x_1 VALUES (100, {nothing})")
+    await merging.copy()
+
+    async def found(**more: Any) -> TargetComparison:
+        async def context() -> SparkContext:
+            return spark
+
+        options = CompareOptions(chunk_rows=10, repair=tmp_path / "repair.sql", **more)
+        (result,) = await TargetComparer(merging.task, options, context).run()
+        assert not result.failure
+        assert not result.left_out
+        return result
+
+    rows = len(columns) + 5
+    for checksums in (True, False):
+        result = await found(checksums=checksums)
+        assert (result.differing, result.rows) == (0, rows), result
+    for n, name in enumerate(columns, 1):
+        merging.on(target, f"UPDATE x SET `{name}`=NULL WHERE id={n}")
+    result = await found()
+    spoiled = {example.key: [c.column for c in example.columns] for example in result.examples}
+    assert spoiled == {str(n): [name] for n, name in enumerate(columns, 1)}
+    text = (tmp_path / "repair.sql").read_text("ascii")
+    target.execute(*[s for s in text.split(";\n") if s], database=database_name)
+    result = await found()
+    assert (result.differing, result.rows) == (0, rows), result
 
 
 def task_of(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import anyio
 import anyio.to_thread
+import pytest
 from pyspark import SparkContext
 
 from actors.comparing.comparing import CompareOptions, TargetComparer
@@ -20,13 +21,18 @@ MergingFrom = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
 
 
-async def compared(merging: Merging, spark: SparkContext) -> TargetComparison:
+async def all_compared(merging: Merging, spark: SparkContext) -> list[TargetComparison]:
     async def context() -> SparkContext:
         return spark
 
     options = CompareOptions(chunk_rows=200)
-    (result,) = await TargetComparer(merging.task, options, context).run()
-    assert not result.failure
+    results = await TargetComparer(merging.task, options, context).run()
+    assert not any(result.failure for result in results)
+    return results
+
+
+async def compared(merging: Merging, spark: SparkContext) -> TargetComparison:
+    (result,) = await all_compared(merging, spark)
     return result
 
 
@@ -145,6 +151,38 @@ async def test_rows_behind_a_lock_are_held(
         await settles(lambda: len(merging.on(merging.target, "SELECT id FROM x")), 4)
         result = await compared(merging, spark)
         assert (result.held, result.differing, result.incomplete) == (0, 0, False), result
+
+
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
+async def test_a_stopped_task_behind_a_lock_holds_only_the_rows_that_wait(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """Not what differs in the shards that go on, nor in other targets of their source."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    for table in "xy":
+        merging.create(table, X, shards=2)
+        merging.do(*(f"INSERT INTO {table}_{n} VALUES ({n}0,1,'a'),({n}1,1,'a')" for n in (1, 2)))
+    merging.mode = "all"
+    if mode == "pessimistic":
+        change, row = "ALTER TABLE x_1 ADD COLUMN c INT", "3, 1, 'a', 7"
+    else:
+        change, row = "ALTER TABLE x_1 CHANGE v w INT", "3, 1, 'a'"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(change, f"INSERT INTO x_1 VALUES ({row})")
+        merging.do("INSERT INTO x_2 VALUES (4, 1, 'a')", "INSERT INTO y_1 VALUES (4, 1, 'a')")
+        await merging.caught_up(generation)
+        merging.on(merging.target, "DELETE FROM x WHERE id=20", "DELETE FROM y WHERE id=20")
+        await said(merging, spark)
+    await said(merging, spark)
+
+
+async def said(merging: Merging, spark: SparkContext) -> None:
+    x, y = await all_compared(merging, spark)
+    assert (x.held, x.missing, x.differing, x.unsettled) == (1, 1, 1, 0), x
+    assert (y.held, y.missing, y.differing, y.unsettled) == (0, 1, 1, 0), y
+    assert not any(found.incomplete or found.structure for found in (x, y)), (x, y)
 
 
 async def test_rows_without_a_key_that_wait_for_a_lock(

@@ -32,8 +32,10 @@ from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import repair_now
 from replicator.routing.columns.member_columns import MemberColumns
+from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.structure.structure import Column, Table
+from tests.conftest import StartServer
 from tests.support.tasks.key_estate import Estate
 from tests.support.tasks.merging import Merging
 
@@ -120,6 +122,32 @@ async def test_a_comparison_that_was_broken_off_goes_on(
     # There is nothing to resume, so all of it is compared.
     (result,) = await compared(task, spark, replace(options, resume=True))
     assert (result.differing, result.rows) == (0, 100)
+
+
+async def test_a_source_that_goes_away_is_named(
+    start_server: StartServer,
+    merging_from: MergingFrom,
+    spark: SparkContext,
+    mariadb_source: DatabaseServer,
+) -> None:
+    merging = merging_from(mariadb_source, start_server(MariaDBServer))
+    for table in "xy":
+        merging.create(table, X)
+    for number, server in enumerate((*merging.sources.values(), merging.target)):
+        first = 100 * (number % 2)
+        rows = ",".join(f"({n}, 1, 'a')" for n in range(first, 200 if number == 2 else first + 100))
+        shard = "" if number == 2 else "_1"
+        merging.on(server, f"INSERT INTO x{shard} VALUES {rows}")
+
+    class Ends(ComparisonView):
+        def went_on(self, result: TargetComparison, doubted: int) -> None:
+            merging.sources["b"].stop()
+
+    options = CompareOptions(chunk_rows=5)
+    results = await compared(merging.task, spark, options, Ends())
+    assert [result.incomplete for result in results] == [True, True]
+    assert results[0].failure.startswith("source b: ")
+    assert not any(result.unequal for result in results)
 
 
 @pytest.mark.parametrize("chunk_rows", [200, 5000], ids=["many ranges", "one range"])

@@ -103,7 +103,7 @@ async def test_rows_of_shards_that_lag_behind(
     merging.do("INSERT INTO t_2 (id, a) VALUES (999, 1)")
     found = await merging.fault()
     assert found.event == "rows.recreated-column"
-    assert found.remedies[0].endswith(COPY_AGAIN)
+    assert COPY_AGAIN in found.remedies[0]
     for shard in ("t_2", "t_3"):
         merging.do(f"ALTER TABLE {shard} CHANGE a b INT, CHANGE b a INT")
     await remove_task(merging.task)

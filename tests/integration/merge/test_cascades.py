@@ -364,6 +364,22 @@ async def test_a_statement_that_changes_the_keys_is_a_fault(
     assert "foreign key" in found.message
 
 
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_shard_with_other_keys_that_comes_while_the_task_is_stopped_can_go_again(
+    merging: Merging, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    await one_child(merging)
+    merging.do(
+        f"CREATE TABLE p_2 {PARENT}",
+        "CREATE TABLE c_2 (id INT PRIMARY KEY, p INT REFERENCES p_2 (id) ON DELETE RESTRICT)",
+    )
+    found = await merging.fault()
+    assert found.event == "ddl.not-supported"
+    assert "CREATE it with the foreign keys of the other shards" in found.message
+    assert found.about is not None
+
+
 @pytest.mark.remedy("target.keys-differ", "resume")
 async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> None:
     await one_child(merging)

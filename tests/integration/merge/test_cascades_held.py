@@ -10,11 +10,12 @@ import pytest
 from actors.sharding.coordination import OpenLock
 from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.task.generation import Generation
+from actors.task.operator.lock_report import lock_statuses
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.sharding.pessimistic.lock import DisputedError
-from tests.integration.merge.test_cascades import PARENT, child, create, extracted_family
+from tests.integration.merge.test_cascades import PARENT, child, create, drop_key, extracted_family
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -243,6 +244,107 @@ async def test_other_orders_are_a_conflict_that_an_unlock_ends(merging: Merging)
         on(merging, "b1", *child)
         on(merging, "b2", *parent)
         await settled(merging, generation)
+
+
+@pytest.mark.parametrize("action", ["CASCADE", "SET NULL"])
+async def test_children_lose_their_parent_behind_a_lock(merging: Merging, action: str) -> None:
+    """What the target's key sets to NULL is what the shard's has set, in their order."""
+    for server in (*merging.sources.values(), merging.target):
+        shards = ("",) if server is merging.target else ("_1", "_2")
+        for n in shards:
+            keys = f"ON DELETE SET NULL ON UPDATE {action}"
+            merging.on(server, f"DROP TABLE c{n}", f"CREATE TABLE c{n} {child(keys, f'p{n}')}")
+    changes = (
+        "UPDATE c_{0} SET p = {1} WHERE id = {4}",
+        "ALTER TABLE c_{0} ADD COLUMN m INT",
+        "INSERT INTO c_{0} VALUES ({5}, {1}, 7), ({6}, NULL, 8)",
+        "DELETE FROM p_{0} WHERE id = {1}",
+        "INSERT INTO p_{0} VALUES ({1}, 9)",
+        "UPDATE c_{0} SET p = {1} WHERE id = {6}",
+        "UPDATE p_{0} SET id = {7} WHERE id = {2}",
+        "UPDATE c_{0} SET m = 4 WHERE p IS NULL",
+        "ALTER TABLE p_{0} ADD COLUMN n INT DEFAULT 5",
+        "DELETE FROM p_{0} WHERE id = {3}",
+        "UPDATE c_{0} SET m = 5 WHERE p IS NULL",
+        "INSERT INTO p_{0} VALUES ({3}, 1, 2)",
+        "UPDATE c_{0} SET p = {3} WHERE id = {3}",
+    )
+    async with merging.running() as generation:
+        fill(merging)
+        await merging.check(generation)
+        on(merging, "a1", *changes)
+        on(merging, "b2", *changes[:9])
+        on(merging, "a2", "DELETE FROM p_{0} WHERE id = {3}")
+        assert len(await locks(merging, generation)) == 1
+    async with merging.running() as generation:
+        on(merging, "b1", *changes)
+        on(merging, "b2", *changes[9:])
+        on(merging, "a2", *changes[:4], *changes[6:])
+        await settled(merging, generation)
+
+
+async def test_a_key_that_goes_and_comes_back_behind_a_lock_opens_no_further_one(
+    merging: Merging,
+) -> None:
+    """No shard has to lose its key because the operator has skipped that of another."""
+    add = "ALTER TABLE p_{0} ADD COLUMN n INT"
+    async with merging.running() as generation:
+        fill(merging)
+        await merging.check(generation)
+        on(merging, "a1", add, "INSERT INTO p_{0} VALUES ({5}, 1, 1)")
+        assert len(await locks(merging, generation)) == 1
+    drop_key(merging, merging.source, "c_1")
+    back = f"ALTER TABLE c_{{0}} ADD FOREIGN KEY (p) REFERENCES p_{{0}} (id) {CASCADES}, ADD m INT"
+    on(merging, "a1", back, "DELETE FROM p_{0} WHERE id = {1}")
+    for _ in range(2):
+        found = await merging.fault()
+        assert found.event == "ddl.not-supported"
+        await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        assert [lock.view.target.table for lock in await locks(merging, generation)] == ["p"]
+        for shard in SHARDS[1:]:
+            on(merging, shard, add)
+        assert await locks(merging, generation) == []
+        await merging.check(generation, {"c": "id, p"})
+        on(merging, "a1", "DELETE FROM p_{0} WHERE id = {2}")
+        await merging.check(generation, {"c": "id, p"})
+
+
+@pytest.mark.parametrize("drops", [False, True], ids=["unlock", "drop"])
+async def test_a_child_whose_parent_is_dropped_can_not_run_the_statement_of_a_lock(
+    merging: Merging, drops: bool
+) -> None:
+    add = "ALTER TABLE p_{0} ADD COLUMN n INT"
+    async with merging.running() as generation:
+        fill(merging)
+        for shard in SHARDS[1:]:
+            on(merging, shard, add, "DELETE FROM p_{0} WHERE id = {1}")
+        on(merging, "a1", "SET foreign_key_checks = 0", "DROP TABLE p_1")
+        [lock] = await locks(merging, generation)
+        assert lock.view.missing == {"a": (TableName(merging.database, "c_1"),)}
+        assert generation.running is not None
+        [shown] = lock_statuses("shop", generation.running)
+        assert shown.remedies[0].startswith(f"a: {merging.database}.c_1 can't run it: the shard of")
+        assert "run the statement on the other shards" not in "".join(shown.remedies)
+        if drops:
+            on(merging, "a1", "DROP TABLE c_1")
+        else:
+            await generation.running.coordination.unlock(lock.id, owner="", skip=False)
+            on(
+                merging,
+                "a1",
+                "UPDATE c_1 SET p = NULL WHERE id = {2}",
+                "DELETE FROM c_1 WHERE p = {3}",
+            )
+        assert await locks(merging, generation) == []
+        changed = {102: None} if not drops else {102: 102, 103: 103}
+        own = {101: 101, **changed, 104: None}
+        others = {n + k: n + k for n in (200, 300, 400) for k in (2, 3)} | {
+            n + 4: None for n in (200, 300, 400)
+        }
+        found = merging.on(merging.target, "SELECT id, p FROM c")
+        assert {row[0]: row[1] for row in found} == own | others
+        assert merging.on(merging.target, "SELECT COUNT(*), COUNT(n) FROM p") == ((9, 0),)
 
 
 @pytest.mark.remedy("ddl.not-supported", "skip")

@@ -12,7 +12,12 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.structure.inspection import TABLES_AT_ONCE, read_target, read_targets
+from replicator.schema.structure.inspection import (
+    TABLES_AT_ONCE,
+    read_table,
+    read_target,
+    read_targets,
+)
 from tests.support.streams.applying import address_of
 
 KEYLESS = "a INT, b VARCHAR(10) CHARACTER SET latin1"
@@ -39,6 +44,23 @@ class Broken(Connection):
         if self.left == 0:
             self.close()
         self.left -= 1
+        return await super().fetch(sql, args, patience=patience)
+
+
+class Renaming(Connection):
+    """A connection to a server where a table gets another name before its definition is read."""
+
+    def __init__(self, server: DatabaseServer, table: TableName) -> None:
+        super().__init__(address_of(server))
+        self.server, self.table = server, table
+
+    async def fetch(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        if sql == f"SHOW CREATE TABLE {self.table.quoted}":
+            self.server.execute(
+                f"RENAME TABLE {self.table.quoted} TO `{self.table.schema}`.elsewhere"
+            )
         return await super().fetch(sql, args, patience=patience)
 
 
@@ -115,3 +137,21 @@ async def test_a_session_that_is_lost_meanwhile_hides_no_keys(
             assert [table.row_key is not None for table in found.values()] == [True, True], at
     finally:
         mysql_source.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema=ON")
+
+
+async def test_a_table_that_is_renamed_meanwhile_is_not_there(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    name, other = (TableName(database_name, table) for table in ("t", "u"))
+    mariadb_source.execute(f"CREATE DATABASE {database_name}")
+    for many in (False, True):
+        mariadb_source.execute(
+            f"CREATE OR REPLACE TABLE {name.quoted} (id INT)",
+            f"CREATE OR REPLACE TABLE {other.quoted} (id INT)",
+            f"DROP TABLE IF EXISTS {database_name}.elsewhere",
+        )
+        with closing(Renaming(mariadb_source, name)) as connection:
+            if many:
+                assert list(await read_targets(connection, [name, other])) == [other]
+            else:
+                assert await read_table(connection, name) is None

@@ -56,12 +56,12 @@ class TaskProcess:
         *lines, _ = self._log.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines if line]
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
         """Look until the condition holds; fails when the process ends before, or in the end."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not condition():
             assert self.process.poll() is None, f"the task ended before {what}:\n{self.tail()}"
-            assert time.monotonic() < deadline, f"no {what} in {PATIENCE} s:\n{self.tail()}"
+            assert time.monotonic() < deadline, f"no {what} in {patience} s:\n{self.tail()}"
             time.sleep(LOOK_SECONDS)
 
     def until_logged(self, event: str, count: int = 1) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from itertools import product
 
 from replicator.mysql.names import Member, TableName
@@ -66,6 +67,27 @@ def test_what_is_not_on_both_sides_is_left_out_by_name() -> None:
     assert [column.name for column in found.columns] == ["id"]
 
 
+def test_a_column_whose_type_does_not_hold_the_values_of_a_shard_is_left_out_by_name() -> None:
+    number, strict = Column("v", "int(11)"), replace(V, nullable=False)
+    found = plan(table(ID, number), shard(ID, V), shard(ID, number))
+    assert [(out.column, out.harmless) for out in found.left_out] == [("v", False)]
+    assert "does not hold all values of a: db.t1" in found.left_out[0].why
+    assert any("column v is int" in text for text in found.structure)
+    assert [column.name for column in found.columns] == ["id"]
+    found = plan(table(ID, strict), shard(ID, V))
+    assert [column.name for column in found.columns] == ["id", "v"]
+    assert found.nullable == (1,)
+
+
+def test_what_an_open_statement_has_changed_is_left_out() -> None:
+    fill = replace(Column("c", "int(11)"), fill="NULL")
+    lacking = plan_comparison(table(ID, fill), [shard(ID, fill), shard(ID)], joins=True)
+    assert (lacking.filled, lacking.left_out) == (True, ())
+    renamed = replace(shard(ID), open=True)
+    found = plan_comparison(table(ID, fill), [shard(ID, fill), renamed], joins=True)
+    assert [(out.column, out.harmless) for out in found.left_out] == [("c", True)]
+
+
 def test_an_extracted_key_cuts_no_ranges() -> None:
     key = UniqueKey("PRIMARY", ("c", "id"))
     target = table(Column("c", "varchar(9)", "utf8mb4", "utf8mb4_bin", nullable=False), ID, key=key)
@@ -78,10 +100,19 @@ def test_an_extracted_key_cuts_no_ranges() -> None:
 def test_forms_of_values() -> None:
     assert float_value(b"0.10000000149011612") == float_value(b"0.1")
     assert float_value(b"1e+20") == float_value(b"1e20")
-    assert double_value(b"-0") != double_value(b"0")
+    assert double_value(b"-0") == double_value(b"0")
+    assert float_value(b"-0") == float_value(b"0")
     assert double_value(b"0.1") != double_value(b"0.10000000149011612")
     assert json_value(b'{"b": 1, "a": [1.50]}') == json_value(b'{"a":[1.5],"b":1}')
     assert json_value(b"[1]") != json_value(b"[2]")
+    alike = {
+        b"[1.0, 1e2, -0.0]": b"[1,100,0]",
+        b"[18446744073709551616]": b"[1.8446744073709552e19]",
+        b"[-1e19]": b"[-10000000000000000000]",
+    }
+    assert [json_value(one) for one in alike] == [json_value(other) for other in alike.values()]
+    assert json_value(b"[9007199254740993]") != json_value(b"[9007199254740992.0]")
+    assert json_value(b"[1e400]") != json_value(b"[0]")
     assert json_value(b"[0.1]") != json_value(b"[0.10000000000000002]")
 
 

@@ -122,6 +122,14 @@ def test_the_version() -> None:
     assert out.startswith("replicator 0.")
 
 
+def test_a_comparison_that_reaches_no_server_does_not_say_that_rows_differ(
+    task_file: Path,
+) -> None:
+    code, _, told = invoke("compare", task_file)
+    assert code == 2, told
+    assert "127.0.0.1" in told
+
+
 def test_help_names_all_commands() -> None:
     code, out, _ = invoke("--help")
     assert code == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.validation_backlog import ValidationBacklog, WaitingKeys
+import pytest
+
+from actors.validation_backlog import BUSY_LOOKS, LOOKS, SuspectRow, ValidationBacklog, WaitingKeys
 from replicator.mysql.names import Member, TableName
 
 X = TableName("s", "x")
@@ -43,3 +45,29 @@ def test_the_oldest_keys_are_skipped_also_when_they_are_old_enough() -> None:
     backlog.add(keys(4, 3))
     assert (backlog.waiting_count, backlog.skipped) == (8, 8)
     assert [one.since for one in backlog.take(9.0, 100)] == [3, 2]
+
+
+@pytest.mark.parametrize("when", ["never", "between looks", "during looks"])
+def test_a_row_that_is_applied_again_and_again_may_differ_by_chance(when: str) -> None:
+    backlog = ValidationBacklog(most=1000)
+    looks = 0
+    while True:
+        if when == "between looks":
+            backlog.add(keys(4, looks))
+        backlog.applied_again()
+        if when == "during looks":
+            backlog.add(keys(4, looks))
+        looks += 1
+        applied = b"3" in backlog.applied_again([X]).get(X, ())
+        seen = SuspectRow(b"flag: 0 for 1", looks, looks, {})
+        if backlog.differs((X, b"3"), seen, again=True, applied=applied).suffices:
+            break
+    assert looks == (LOOKS if when == "never" else BUSY_LOOKS)
+
+
+def test_a_row_that_waits_for_a_lock_is_no_error_by_the_looks_at_what_was_applied_before() -> None:
+    backlog = ValidationBacklog(most=1000)
+    for look in range(2 * BUSY_LOOKS):
+        seen = SuspectRow(b"v: 1 for 2", look, look, {})
+        assert not backlog.differs((X, b"3"), seen, again=False, applied=False).suffices
+    assert backlog.suspects[X, b"3"].since == 0

@@ -1,0 +1,94 @@
+"""The shards whose rows wait behind schema changes, in a meta table: saved with each checkpoint, so
+that a target can be compared while its task does not run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
+from replicator.mysql.names import TableName
+
+HELD_TABLE = MetaTable(
+    "held",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " all_of BOOLEAN NOT NULL, shards LONGTEXT NOT NULL,"
+    " PRIMARY KEY (target_schema, target_table)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldShards:
+    """The shards of a target whose rows may wait: ``all_of`` them but for ``shards``, or these
+    alone. Each as `replicator.mysql.names.Member` is shown."""
+
+    all_of: bool = False
+    shards: frozenset[str] = frozenset()
+
+    @property
+    def alone(self) -> bool:
+        """Whether each of these shards has a statement of its own that waits for an answer."""
+        return not self.all_of and bool(self.shards)
+
+    @property
+    def some(self) -> bool:
+        """Whether rows may wait at all."""
+        return self.all_of or bool(self.shards)
+
+    def holds(self, shard: str) -> bool:
+        """Whether a row of this shard may wait; an empty name is that of a row without a shard."""
+        if not shard:
+            return self.some
+        return (shard in self.shards) != self.all_of
+
+
+NOTHING_HELD = HeldShards()
+ALL_HELD = HeldShards(all_of=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingChange:
+    """A schema change that waits as item number ``version`` of its target: for the shards
+    ``lacking`` it, or (``shard``) for the answer to this one's statement."""
+
+    version: int
+    lacking: Collection[str] = ()
+    shard: str = ""
+
+
+def held_by(changes: Iterable[WaitingChange]) -> HeldShards:
+    """The shards whose rows wait behind these changes of a target."""
+    found = list(changes)
+    if alone := frozenset(change.shard for change in found if change.shard):
+        return HeldShards(shards=alone)
+    if not found:
+        return NOTHING_HELD
+    # Those that lack the first statement have brought none of the later ones.
+    first = min(found, key=lambda change: change.version)
+    return HeldShards(all_of=True, shards=frozenset(first.lacking))
+
+
+async def replace_held(
+    transaction: Transaction, table: str, held: Mapping[TableName, HeldShards]
+) -> None:
+    """Save these, and nothing else; ``table`` is the quoted name of the meta table."""
+    await transaction.fetch(f"DELETE FROM {table}")
+    for target, shards in sorted(held.items()):
+        await transaction.fetch(
+            f"INSERT INTO {table} (target_schema, target_table, all_of, shards)"
+            " VALUES (%s, %s, %s, %s)",
+            (*target, shards.all_of, json.dumps(sorted(shards.shards))),
+        )
+
+
+async def read_held(connection: Connection, table: str) -> dict[TableName, HeldShards]:
+    """What was saved last, by target. Raises DatabaseUnavailableError and the server's error."""
+    rows = await connection.fetch(
+        f"SELECT target_schema, target_table, all_of, shards FROM {table}"
+    )
+    return {
+        TableName(schema, name): HeldShards(bool(all_of), frozenset(json.loads(shards)))
+        for schema, name, all_of, shards in rows
+    }
