@@ -562,10 +562,25 @@ class OptimisticAnswers:
         """Nothing: the histories are as the last answer has left them."""
 
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
-        """The target's table with the fills of the columns that the member lacks."""
-        fills = self.history(self._registry.target_name(target)).state.fills
+        """The target's table with the fills of the columns that the member lacks.
+
+        A column that both compute, and that the member has ceded, is the target's: the operator
+        has answered that its formula stays.
+        """
+        state = self.history(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
-        return filled(table, {name: fill for name, fill in fills.items() if name not in own})
+        standing = state.members.get(member)
+        ceded = standing.ceded if standing is not None else frozenset()
+        if any(column.generated and folded(column.name) in ceded for column in table.columns):
+            computed = {folded(column.name) for column in structure.columns if column.generated}
+            columns = (
+                replace(column, withheld=True)
+                if column.generated and folded(column.name) in ceded & computed
+                else column
+                for column in table.columns
+            )
+            table = replace(table, columns=tuple(columns))
+        return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
 
 
 def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
