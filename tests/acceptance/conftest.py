@@ -66,6 +66,19 @@ def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEsta
     return estate_of(request.param)
 
 
+@pytest.fixture(
+    params=[
+        pytest.param(MARIADB, id=" ".join(MARIADB)),
+        pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
+    ]
+)
+def optimistic_estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
+    """Two sources whose shards do not wait for each other: MariaDB, and in slow runs MySQL 5.6."""
+    made = estate_of(request.param)
+    made.mode = "optimistic"
+    return made
+
+
 @pytest.fixture
 def mixed_estate(estate_of: MakeEstate) -> ShardedEstate:
     """A is a MariaDB, B a MySQL 5.6."""

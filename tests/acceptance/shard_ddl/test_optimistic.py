@@ -7,7 +7,6 @@ import pytest
 
 from actors.faults import FatalError
 from replicator.schema.effects.overridden_effects import OverrideAction
-from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.overriding import override
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -16,16 +15,9 @@ from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 TWO = "(id INT PRIMARY KEY, b INT)"
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(MARIADB, id=" ".join(MARIADB)),
-        pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
-    ]
-)
-def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
-    made = estate_of(request.param)
-    made.mode = "optimistic"
-    return made
+@pytest.fixture
+def estate(optimistic_estate: ShardedEstate) -> ShardedEstate:
+    return optimistic_estate
 
 
 WALKS = {

@@ -7,7 +7,6 @@ import pytest
 
 from actors.task.operator.lock_report import differing_targets, lock_statuses
 from replicator.sharding.pessimistic.lock import UnlockError
-from tests.acceptance.conftest import MARIADB, MYSQL_SECOND, MakeEstate
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
@@ -15,16 +14,9 @@ from tests.support.tasks.shard_ddl import SHARD, ShardedEstate
 TWO = "(id INT PRIMARY KEY, b INT)"
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(MARIADB, id=" ".join(MARIADB)),
-        pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
-    ]
-)
-def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
-    made = estate_of(request.param)
-    made.mode = "optimistic"
-    return made
+@pytest.fixture
+def estate(optimistic_estate: ShardedEstate) -> ShardedEstate:
+    return optimistic_estate
 
 
 async def test_cases_014_035_065_the_place_of_a_column_is_neutral(estate: ShardedEstate) -> None:
