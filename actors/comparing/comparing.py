@@ -233,6 +233,7 @@ class TargetComparer:
             # A schema change may be on its way, or have come meanwhile.
             ends = await binlog_ends_of(comparison, self._servers)
             await self._progress.applied([ends])
+            await self._explain(comparison, result)
             members = (await read_shards(found)).get(name, members)
             try:
                 again = await self._planned(found, name, members)
@@ -246,11 +247,7 @@ class TargetComparer:
         self, comparison: ComparisonPlan, unfinished: UnfinishedTarget
     ) -> TargetComparison:
         result = unfinished.result
-        held = await self._progress.held(result.target)
-        if held.some:
-            # What lacks a column may be behind the change that waits.
-            result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
-        result.structure = [] if held.some else list(comparison.structure)
+        await self._explain(comparison, result)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
         run = CompareRun(
@@ -270,6 +267,14 @@ class TargetComparer:
         finally:
             gate.close()
         return result
+
+    async def _explain(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
+        """Tell how structures differ, unless a change that waits may explain it."""
+        if (await self._progress.held(result.target)).some:
+            result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
+            result.structure = []
+        else:
+            result.structure = list(comparison.structure)
 
     def _jobs(self, comparison: ComparisonPlan, spark: SparkContext) -> CompareJobs:
         checksums = self._options.checksums
