@@ -180,7 +180,7 @@ GATHER_SECONDS = 5.0
 """How long a job that has begun is waited for to be complete, where some of its tasks are there."""
 
 IDLE_SECONDS = 60.0
-"""How long a pool of this host stays without requests. The next request takes a tenth of a second
+"""How long a pool of this host stays without requests. The next request takes up to a second
 more then."""
 
 END_SECONDS = 1.0
