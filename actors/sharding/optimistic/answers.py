@@ -47,7 +47,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.fills import Fill, fill_of, filled
+from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -569,17 +569,8 @@ class OptimisticAnswers:
         """
         state = self.history(self._registry.target_name(target)).state
         own = {folded(column.name) for column in structure.columns}
-        standing = state.members.get(member)
-        ceded = standing.ceded if standing is not None else frozenset()
-        if any(column.generated and folded(column.name) in ceded for column in table.columns):
-            computed = {folded(column.name) for column in structure.columns if column.generated}
-            columns = (
-                replace(column, withheld=True)
-                if column.generated and folded(column.name) in ceded & computed
-                else column
-                for column in table.columns
-            )
-            table = replace(table, columns=tuple(columns))
+        if (standing := state.members.get(member)) is not None:
+            table = without_formulas(table, structure, standing.ceded)
         return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
 
 

@@ -8,7 +8,7 @@ the target's default may change later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
@@ -78,6 +78,18 @@ def fill_of(table: Table, column: Column) -> Fill:
         # Independent of the charset of the session that writes it.
         sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
+
+
+def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:
+    """The target without those of these columns (folded names) that both compute."""
+    computed = ceded & {folded(column.name) for column in shard.columns if column.generated}
+    if not computed:
+        return target
+    columns = (
+        replace(c, withheld=True) if c.generated and folded(c.name) in computed else c
+        for c in target.columns
+    )
+    return replace(target, columns=tuple(columns))
 
 
 def filled(target: Table, fills: Mapping[str, Fill]) -> Table:
