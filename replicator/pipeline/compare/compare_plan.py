@@ -164,9 +164,10 @@ def plan_comparison(
         folded(out.column) for out in left_out
     }
     names = [c for c in target.columns if c.name not in {out.column for out in left_out}]
-    itself = _copy_of("", target, target, MemberColumns(), "")
+    stored = _without_formulas(target)
+    itself = _copy_of("", target, stored, MemberColumns(), "")
     copies = [
-        _copy_of(s.member.source, _common(s, target, compared), target, s.rules, s.condition)
+        _copy_of(s.member.source, _common(s, target, compared), stored, s.rules, s.condition)
         for s in shards
     ]
     known = frozenset(folded(column.name) for column in names)
@@ -218,6 +219,12 @@ def _copy_of(
     source: str, structure: Table, target: Table, rules: MemberColumns, condition: str
 ) -> TableCopy:
     return plan_copy(source, structure, structure.fingerprint, target, 0, rules, condition)
+
+
+def _without_formulas(target: Table) -> Table:
+    """The target whose formulas need not be those of its shards: what they make is compared."""
+    columns = (replace(c, withheld=c.withheld or c.generated) for c in target.columns)
+    return replace(target, columns=tuple(columns))
 
 
 def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> Table:

@@ -105,15 +105,15 @@ def test_other_jobs_end_it_and_it_is_begun_again(context: SparkContext) -> None:
 def test_it_ends_when_nobody_has_asked_for_long_and_is_begun_again(
     context: SparkContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    release_slots(context)
     monkeypatch.setattr(living_module, "IDLE_SECONDS", 0.05)
     idle = worker_pool(context, work)
     deadline = time.monotonic() + 60
-    while context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(context.statusTracker().getActiveJobsIds()) == []
+    while worker_pool(context, work) is idle:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
     monkeypatch.setattr(living_module, "IDLE_SECONDS", 60.0)
     job = worker_pool(context, work)
-    assert job is not idle
     assert len(ask(job, "again")) == SLOTS
     assert worker_pool(context, work) is job
 

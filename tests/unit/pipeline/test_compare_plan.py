@@ -79,6 +79,22 @@ def test_a_column_whose_type_does_not_hold_the_values_of_a_shard_is_left_out_by_
     assert found.nullable == (1,)
 
 
+def test_what_both_compute_is_compared_whatever_the_formulas_are() -> None:
+    computed = Column("c", "int(11)", generated=True)
+
+    def with_formula(formula: str) -> Table:
+        line = f"`c` int(11) GENERATED ALWAYS AS ({formula}) STORED"
+        text = f"CREATE TABLE `t` (\n  `t` timestamp,\n  {line}\n) ENGINE=InnoDB"
+        return replace(table(ID, Column("t", "timestamp"), computed), create_sql=text)
+
+    member = Member("a", TableName("db", "t1"))
+    theirs = ComparedShard(member, with_formula("hour(`t`)"), MemberColumns())
+    for formula in ("hour(`t`)", "minute(`t`)"):
+        found = plan(with_formula(formula), theirs)
+        assert [column.name for column in found.columns] == ["id", "t", "c"]
+        assert found.left_out == ()
+
+
 def test_what_an_open_statement_has_changed_is_left_out() -> None:
     fill = replace(Column("c", "int(11)"), fill="NULL")
     lacking = plan_comparison(table(ID, fill), [shard(ID, fill), shard(ID)], joins=True)
