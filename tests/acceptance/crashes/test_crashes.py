@@ -52,6 +52,8 @@ ELSEWHERE = {
     Failpoint.RELEASE_DUE,
     Failpoint.RELEASE_SAVED,
     Failpoint.UNLOCK_SAVED,
+    Failpoint.MODE_OPEN,
+    Failpoint.MODE_CHANGED,
     Failpoint.SOURCE_RESTARTED,
     Failpoint.GHOST_READ,
     Failpoint.GHOST_RECORDED,

@@ -136,10 +136,13 @@ def test_a_family_whose_sources_are_all_away_waits_for_them(
             coordinator.began(unit)
 
 
-def test_a_lock_whose_statement_is_not_known_has_no_age(pessimistic: LockCoordinator) -> None:
+def test_a_lock_whose_statement_is_not_known_has_no_age(
+    pessimistic: LockCoordinator, registry: SchemaRegistry
+) -> None:
     tracker = SimpleNamespace(resume=SimpleNamespace(position=None))
     running = SimpleNamespace(
         coordination=pessimistic,
+        registry=registry,
         units={"a": None},
         stopped={},
         writer=SimpleNamespace(tracker=lambda _: tracker),
