@@ -138,14 +138,15 @@ class TargetComparer:
             target = await read_target(connection, name)
         if target is None:
             return None
-        fills = self._fills.get(name)
-        if fills is not None:
-            target = filled(target, fills.certain)
+        fills = self._fills.get(name, TargetFills({}))
+        target = filled(target, fills.certain)
         held = await self._progress.held(name)
         shards = [
             replace(
                 compared_shard(s.member, s.table, s.rules, filters[s.member.source]),
-                open=held.alone and held.holds(str(s.member)),
+                open=fills.changed(s.member, s.table)
+                if held.alone and held.holds(str(s.member))
+                else frozenset(),
             )
             for s in members
         ]

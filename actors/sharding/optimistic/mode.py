@@ -48,8 +48,14 @@ class OptimisticMode(ShardMode):
         """As the answers have left them."""
         found = {}
         for name, history in (await saved_histories(meta)).items():
-            stale = (standing.stale for standing in history.state.members.values())
-            found[name] = TargetFills(history.state.fills, frozenset().union(*stale))
+            members = history.state.members
+            stale = (standing.stale for standing in members.values())
+            taken = {
+                member: standing.taken
+                for member, standing in members.items()
+                if standing.open is not None and standing.taken is not None
+            }
+            found[name] = TargetFills(history.state.fills, frozenset().union(*stale), taken)
         return found
 
     async def leave(self, meta: MetaStore, target: TableName, members: Iterable[Member]) -> None:

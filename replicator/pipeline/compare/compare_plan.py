@@ -241,7 +241,7 @@ def _common(shard: ComparedShard, target: Table, compared: Collection[str]) -> T
 def _other_values(shard: ComparedShard, target: Table, column: Column) -> bool:
     """Whether older rows may have what an open statement has added to the shard alone."""
     its = shard.structure.column(column.name)
-    if its is None or not shard.open or column.generated:
+    if its is None or folded(column.name) not in shard.open or column.generated:
         return False
     return default_text(shard.structure, its) != default_text(target, column)
 
@@ -262,9 +262,10 @@ def _fill_fields(target: Table, shards: Sequence[ComparedShard]) -> dict[str, by
     for column in target.columns:
         having = [_has(shard, column) for shard in shards]
         field = fill_field("", column) if column.fill else None
-        opened = any(shard.open and not has for shard, has in zip(shards, having, strict=True))
+        name = folded(column.name)
+        opened = any(name in s.open for s, has in zip(shards, having, strict=True) if not has)
         if field is not None and any(having) and not all(having) and not opened:
-            found[folded(column.name)] = field
+            found[name] = field
     return found
 
 

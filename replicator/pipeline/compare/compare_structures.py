@@ -33,13 +33,14 @@ _ALIKE = ({"json", "longtext"},)
 @dataclass(frozen=True, slots=True)
 class ComparedShard:
     """A shard as it is now: ``condition`` is that of its rows that reach the target, as SQL.
-    ``open``: a statement of it waits for an answer (`shard-mode: optimistic`)."""
+    ``open``: columns (folded names) that it has otherwise than in its rows on the target, since a
+    statement of it waits for an answer (`shard-mode: optimistic`)."""
 
     member: Member
     structure: Table
     rules: MemberColumns
     condition: str = ""
-    open: bool = False
+    open: frozenset[str] = frozenset()
 
 
 def compared_shard(

@@ -9,10 +9,10 @@ the target's default may change later.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
-from replicator.mysql.names import folded
+from replicator.mysql.names import Member, folded
 from replicator.schema.effects.column_values import value_clause, value_text
 from replicator.schema.structure.structure import Column, Table, labels_of
 
@@ -43,15 +43,27 @@ class TargetFills:
     """What rows of shards without a column of a target get there, by its folded name.
 
     ``stale``: columns that some shards have dropped: their older rows have what they had.
+    ``taken``: the structures of the rows on the target, of shards with an open statement.
     """
 
     fills: Mapping[str, Fill]
     stale: frozenset[str] = frozenset()
+    taken: Mapping[Member, Table] = field(default_factory=dict)
 
     @property
     def certain(self) -> Mapping[str, Fill]:
         """Those that all rows have."""
         return {name: fill for name, fill in self.fills.items() if name not in self.stale}
+
+    def changed(self, shard: Member, now: Table) -> frozenset[str]:
+        """The columns (folded names) that a shard with an open statement has now otherwise than in
+        its rows on the target; all, where these are not known."""
+        taken = self.taken.get(shard)
+        tables = [now] if taken is None else [taken, now]
+        names = {folded(column.name) for table in tables for column in table.columns}
+        if taken is None:
+            return frozenset(names | self.fills.keys())
+        return frozenset(name for name in names if taken.column(name) != now.column(name))
 
 
 _NOTHING = Fill(NOT_CONSTANT, NOT_CONSTANT)

@@ -99,9 +99,12 @@ def test_what_an_open_statement_has_changed_is_left_out() -> None:
     fill = replace(Column("c", "int(11)"), fill="NULL")
     lacking = plan_comparison(table(ID, fill), [shard(ID, fill), shard(ID)], joins=True)
     assert (lacking.filled, lacking.left_out) == (True, ())
-    renamed = replace(shard(ID), open=True)
+    renamed = replace(shard(ID), open=frozenset({"c", "d"}))
     found = plan_comparison(table(ID, fill), [shard(ID, fill), renamed], joins=True)
     assert [(out.column, out.harmless) for out in found.left_out] == [("c", True)]
+    other = replace(shard(ID), open=frozenset({"b"}))
+    found = plan_comparison(table(ID, fill), [shard(ID, fill), other], joins=True)
+    assert (found.filled, found.left_out) == (True, ())
 
 
 def test_an_extracted_key_cuts_no_ranges() -> None:
