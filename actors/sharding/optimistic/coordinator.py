@@ -312,7 +312,7 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
                 Action.EXEC: "the target's column becomes this one; a value of other shards that"
                 " does not fit pauses the target",
                 Action.SKIP: "the target's column stays; a value of this shard that does not fit"
-                " pauses the target",
+                " pauses the target, and a column that both compute has the target's values",
             }
             yield from (unlock(a, text) for a, text in texts.items() if a not in opened.unfit)
         case Objection.FILL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import anyio
 import pytest
@@ -111,11 +111,7 @@ async def test_a_default_that_the_target_has_changed_with_the_name(
     merging.create("t", "(id INT PRIMARY KEY)", shards=2)
     changes = "ADD c INT DEFAULT 5", "CHANGE c d INT DEFAULT 6"
     async with merging.running() as generation:
-        for text in changes:
-            merging.do(f"ALTER TABLE t_1 {text}")
-            await merging.caught_up(generation)
-            if mode:
-                await unlocked(merging, generation)
+        await alter_first(merging, generation, changes, mode)
         merging.do("INSERT INTO t_2 VALUES (2)")
         await merging.caught_up(generation)
     merging.do(*(f"ALTER TABLE t_2 {text}" for text in changes), "INSERT INTO t_2 (id) VALUES (3)")
@@ -236,11 +232,7 @@ async def test_values_that_a_shard_converts_when_the_target_has_converted_back(
     merging.create("t", f"(id INT PRIMARY KEY, v {wide})", shards=2)
     changes = f"MODIFY v {narrow}", f"MODIFY v {wide}"
     async with merging.running() as generation:
-        for text in changes:
-            merging.do(f"ALTER TABLE t_1 {text}")
-            await merging.caught_up(generation)
-            if mode:
-                await unlocked(merging, generation)
+        await alter_first(merging, generation, changes, mode)
         merging.do(f"INSERT INTO t_2 VALUES (2, '{value}')")
         await merging.check(generation)
     merging.do(
@@ -254,6 +246,17 @@ async def test_values_that_a_shard_converts_when_the_target_has_converted_back(
     await override(merging, found, OverrideAction.SKIP)
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+async def alter_first(
+    merging: Merging, generation: Generation, changes: Iterable[str], mode: str
+) -> None:
+    """The target follows the first shard alone, with coordination by unlocking."""
+    for text in changes:
+        merging.do(f"ALTER TABLE t_1 {text}")
+        await merging.caught_up(generation)
+        if mode:
+            await unlocked(merging, generation)
 
 
 async def unlocked(merging: Merging, generation: Generation) -> None:
