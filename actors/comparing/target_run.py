@@ -310,7 +310,8 @@ class _WholeComparison:
     _digests: DigestComparer
 
     async def run(self) -> None:
-        result, key = self._run.result, self._run.comparison.key
+        result, comparison = self._run.result, self._run.comparison
+        key, where = comparison.key, comparison.target.where
         ends: BinlogEnds | None = None
         unapplied = 0
         for _ in range(READINGS):
@@ -318,9 +319,9 @@ class _WholeComparison:
             unapplied = 0 if applied or ends is None else unapplied + 1
             held = (await self._run.progress.held(result.target)).some
             await self._read(counts=applied and not held)
-            before, ends = ends, await binlog_ends_of(self._run.comparison, self._run.jobs.servers)
+            before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
             left = await self._decide(1 if ends == before else STRIKES)
-            if key and 0 < left <= DOUBTED_ROWS:
+            if key and left and (where or left <= DOUBTED_ROWS):
                 await self._look_up(ends)
                 return
             if not left or (held and applied) or unapplied == UNAPPLIED_LOOKS:
@@ -353,7 +354,9 @@ class _WholeComparison:
         keys = await submit(self._run.jobs.spark, self._digests.keys, starving=lambda _: None)
         parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
         doubts = [Doubt(None, None, len(part), part, ends=ends) for part in parts]
-        await _settle(self._run, [(0, doubt) for doubt in doubts])
+        at_once = DOUBTED_ROWS // KEYS_IN_DOUBT
+        for at in range(0, len(doubts), at_once):
+            await _settle(self._run, [(0, doubt) for doubt in doubts[at : at + at_once]])
 
 
 async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:

@@ -63,7 +63,8 @@ class ComparedTable:
     """One table, a shard's or (``source`` is empty) the target, as it is read.
 
     ``selected``: an SQL expression for each compared column, in one order in all tables;
-    ``conditions``: those of its rows; ``transcodes``: (index, from, to) of the columns whose text
+    ``conditions``: those of its rows, ``where``: of the rows to compare (which are looked up by key
+    whether it holds or not, since it may hold on one side alone); ``transcodes``: (index, from, to) of the columns whose text
     goes to another charset. ``cut``: the columns that ranges are cut by, by the names that they
     have in this table; ``shifts``: what the target has added to the values of each. ``index``: the
     index that begins with them, empty for none. ``key``: the target's key here, in its order.
@@ -73,6 +74,7 @@ class ComparedTable:
     name: TableName
     selected: tuple[bytes, ...]
     conditions: tuple[bytes, ...] = ()
+    where: tuple[bytes, ...] = ()
     transcodes: tuple[tuple[int, str, str], ...] = ()
     cut: tuple[TargetColumn, ...] = ()
     shifts: tuple[int, ...] = ()
@@ -403,7 +405,8 @@ def _table(
         source=copy.source,
         name=TableName(structure.schema, structure.name),
         selected=tuple(selected),
-        conditions=(*copy.conditions, *where),
+        conditions=copy.conditions,
+        where=where,
         transcodes=tuple(transcodes),
     )
     return ordered_by(table, structure, cut, rules)
@@ -507,7 +510,7 @@ def bound_query(
     names = _names(table)
     hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
     order = b",".join(name + b" DESC" if from_end else name for name in names)
-    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names))
+    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names), where=())
     return b"SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET %d" % (
         hexed,
         _from(there, lower, upper),
@@ -543,7 +546,7 @@ def _from(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
         if bound is not None
     ]
     hint = b" FORCE INDEX (%s)" % quote(table.index).encode() if conditions and table.index else b""
-    conditions += [b"(%s)" % condition for condition in table.conditions]
+    conditions += [b"(%s)" % condition for condition in (*table.conditions, *table.where)]
     where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
     return table.name.quoted.encode() + hint + where
 

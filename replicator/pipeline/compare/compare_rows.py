@@ -187,7 +187,8 @@ def _looked(
         cuts = _cuts(table, look.lower, look.upper, SMALL_RANGE // 2, sessions)
         if cuts:
             return Looked(cuts=cuts)
-    asked = () if many else tuple(sorted(keys))
+    by_key = comparison.key and (comparison.target.where or not many)
+    asked = tuple(sorted(keys)) if by_key else ()
     ends = binlog_ends(comparison, sessions)
     doubt = Doubt(look.lower, look.upper, len(keys), asked, ends=ends)
     return Looked(counts[0], by_shard, doubt)

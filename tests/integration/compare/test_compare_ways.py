@@ -174,6 +174,33 @@ async def test_a_target_that_lacks_nearly_all_rows(
     assert (result.differing, result.rows) == (0, 5000)
 
 
+@pytest.mark.parametrize("collation", ["utf8mb4_bin", "utf8mb4_general_ci"])
+async def test_a_condition_that_holds_on_one_side_alone_deletes_no_row(
+    estate: Estate,
+    spark: SparkContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    collation: str,
+) -> None:
+    """With the second one, no key makes ranges."""
+    from actors.comparing import target_run
+
+    monkeypatch.setattr(target_run, "DOUBTED_ROWS", 500)
+    key = "k VARCHAR(9) CHARACTER SET utf8mb4 COLLATE {} PRIMARY KEY, v INT"
+    rows = "SELECT CONCAT('k', seq), IF(seq < 600, {}, {}) FROM seq_1_to_700"
+    estate.shard("a", "t1", key.format(collation))
+    estate.sources["a"].execute(f"INSERT INTO {estate.db}.t1 {rows.format(3, 9)}")
+    estate.into(key.format("utf8mb4_bin"))
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t {rows.format(7, 2)}")
+    task = config.Task.model_validate(estate.task())
+    options = CompareOptions(where="v > 5", repair=tmp_path / "repair.sql")
+    (result,) = await compared(task, spark, options)
+    assert (result.different, result.missing, result.extra) == (700, 0, 0), result
+    mend(estate, tmp_path / "repair.sql")
+    (result,) = await compared(task, spark, CompareOptions())
+    assert (result.differing, result.rows) == (0, 700)
+
+
 async def test_any_number_of_rows_of_a_table_without_ranges(
     estate: Estate, spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
