@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import key_conditions
-from replicator.downstream.rows.literals import NULL_FIELD, field_value
+from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
+from replicator.downstream.rows.literals import NULL_FIELD, field_value, row_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
@@ -336,7 +336,8 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
     if any(folded(made.name) == folded(column.name) for made in shard.rules.extracted):
         return False
     its = shard.structure.column(column.name)
-    if its is None:
+    if its is None or (its.nullable and not column.nullable):
+        # No range has a NULL.
         return False
     if its.sql_type.family == column.sql_type.family == "integer":
         return True
@@ -452,12 +453,25 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) 
 def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
-    """Select the compared columns of the rows with these keys of the target, so many at a time."""
-    own = (key for line in keys if (key := own_key(table.key, line)) is not None)
+    """Select the compared columns of the rows with these keys of the target, so many at a time.
+
+    A shard may have a NULL in a key, which the target does not take.
+    """
+    own = [key for line in keys if (key := own_key(table.key, line)) is not None]
+    whole = [key for key in own if not _has_null(key)]
     head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
     tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
-    for condition in key_conditions(own, per_query):
+    with_nulls = (
+        b" AND ".join(row_predicate(column, field) for column, field in key)
+        for key in own
+        if _has_null(key)
+    )
+    for condition in (*key_conditions(whole, per_query), *with_nulls):
         yield head + condition + tail
+
+
+def _has_null(key: KeyFields) -> bool:
+    return any(field == NULL_FIELD for _, field in key)
 
 
 def checksum_query(

@@ -174,6 +174,20 @@ async def test_a_target_that_lacks_nearly_all_rows(
     assert (result.differing, result.rows) == (0, 5000)
 
 
+@pytest.mark.parametrize("chunk_rows", [2, 100])
+async def test_a_row_whose_key_is_null_in_its_shard_alone_is_missing(
+    estate: Estate, spark: SparkContext, chunk_rows: int
+) -> None:
+    rows = ",".join(f"({n},{n})" for n in range(1, 9))
+    estate.shard("a", "t1", "id INT UNIQUE, v INT", rows, "(NULL,77)")
+    estate.into("id INT PRIMARY KEY, v INT")
+    estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES {rows}")
+    task = config.Task.model_validate(estate.task())
+    (result,) = await compared(task, spark, CompareOptions(chunk_rows=chunk_rows))
+    assert (result.missing, result.extra, result.different) == (1, 0, 0), result
+    assert result.examples[0].key == "NULL"
+
+
 @pytest.mark.parametrize("collation", ["utf8mb4_bin", "utf8mb4_general_ci"])
 async def test_a_condition_that_holds_on_one_side_alone_deletes_no_row(
     estate: Estate,
