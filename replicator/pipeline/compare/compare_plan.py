@@ -63,11 +63,12 @@ class ComparedTable:
     """One table, a shard's or (``source`` is empty) the target, as it is read.
 
     ``selected``: an SQL expression for each compared column, in one order in all tables;
-    ``conditions``: those of its rows, ``where``: of the rows to compare (which are looked up by key
-    whether it holds or not, since it may hold on one side alone); ``transcodes``: (index, from, to) of the columns whose text
-    goes to another charset. ``cut``: the columns that ranges are cut by, by the names that they
-    have in this table; ``shifts``: what the target has added to the values of each. ``index``: the
-    index that begins with them, empty for none. ``key``: the target's key here, in its order.
+    ``conditions``: those of its rows; ``where``: of the rows to compare, but not of those that are
+    looked up by key, since it may hold on one side alone. ``transcodes``: (index, from, to) of the
+    columns whose text goes to another charset. ``cut``: the columns that ranges are cut by, by the
+    names that they have in this table; ``shifts``: what the target has added to the values of each.
+    ``index``: the index that begins with them, empty for none. ``key``: the target's key here, in
+    its order.
     """
 
     source: str
