@@ -172,7 +172,7 @@ class Writers:
             f"DELETE FROM z_1 WHERE id={first + chance.randrange(3)} LIMIT 3",
         ]
         first = first_key(number, "t_1")
-        key = first + chance.randrange(HOT)
+        key = first + chance.randrange(HOT - 1)
         yield [
             f"UPDATE t_1 SET a=a+0.00001, b=b*1.1, c=CONCAT('ü', {key}), g=g^1, h=x'00',"
             f" l=CONCAT('{{\"a\": ', v, '}}') WHERE id={key}",
