@@ -203,9 +203,11 @@ async def test_a_condition_that_holds_on_one_side_alone_deletes_no_row(
     key = "k VARCHAR(9) CHARACTER SET utf8mb4 COLLATE {} PRIMARY KEY, v INT"
     rows = "SELECT CONCAT('k', seq), IF(seq < 600, {}, {}) FROM seq_1_to_700"
     estate.shard("a", "t1", key.format(collation))
-    estate.sources["a"].execute(f"INSERT INTO {estate.db}.t1 {rows.format(3, 9)}")
+    insert = f"INSERT INTO t1 {rows.format(3, 9)}"
+    estate.sources["a"].execute(insert, database=estate.db)
     estate.into(key.format("utf8mb4_bin"))
-    estate.target.execute(f"INSERT INTO {estate.db}_all.t {rows.format(7, 2)}")
+    insert = f"INSERT INTO t {rows.format(7, 2)}"
+    estate.target.execute(insert, database=f"{estate.db}_all")
     task = config.Task.model_validate(estate.task())
     options = CompareOptions(where="v > 5", repair=tmp_path / "repair.sql")
     (result,) = await compared(task, spark, options)
