@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.connecting import account_of
@@ -21,7 +22,6 @@ from replicator.mysql.errors import (
     MISSING_PRIVILEGE,
     READ_ONLY,
     DatabaseUnavailableError,
-    ErrorCode,
     error_code,
     error_text,
 )
@@ -34,9 +34,9 @@ TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
 
 _PLACE = CheckedPart("target")
 _MAX_NAME = 64
-_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_BAD_DB_ERROR})
+_ABSENT = frozenset({ER.BAD_TABLE_ERROR, ER.BAD_DB_ERROR})
 """What a server says of a table that is to be dropped and is not there, nor perhaps its schema."""
-_GONE = frozenset({ErrorCode.ER_BAD_DB_ERROR, ErrorCode.ER_NO_SUCH_TABLE})
+_GONE = frozenset({ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE})
 _ATTEMPTS = 5
 _CONTENT = """
 SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
@@ -139,7 +139,7 @@ async def _try_statements(
         f"DELETE FROM {table} WHERE id = 1",
     ]
     # A database that somebody else has made since we looked is theirs to keep.
-    expected = {drop: _ABSENT, make_schema: frozenset({ErrorCode.ER_DB_CREATE_EXISTS})}
+    expected = {drop: _ABSENT, make_schema: frozenset({ER.DB_CREATE_EXISTS})}
     made = False
     for statement in statements:
         try:
