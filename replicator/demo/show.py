@@ -23,7 +23,6 @@ from rich.text import Text
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.estate import Estate, running_estate
 from replicator.demo.process import TASK_NAME, DemoError, ReplicatorProcess, write_task_file
-from replicator.demo.proof import MergeProof, prove
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, TARGET_SCHEMA, Entity
 from replicator.demo.workload import Workload
 from replicator.sandbox.keeper import SandboxError
@@ -118,15 +117,17 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
         _wait_caught_up(stage.estate.binlog_ends(), lambda: look("catching up"))
         caught_up = time.monotonic()
     with stage.console.status("comparing every row"):
-        verdicts = [prove(stage.estate, entity) for entity in ENTITIES]
+        compared = stage.replicator.compare(stage.console.width)
+    equal = compared.returncode == 0
     facts = (
         f"{number(workload.changes)} rows were changed in {number(workload.transactions)} "
         f"transactions within {seconds(written - begin)}. The replicator was at most "
         f"{seconds(max(lags, default=0.0))} behind, and {seconds(caught_up - written)} after the "
         "last of them everything was merged and saved."
     )
-    stage.console.print(_result(verdicts, facts))
-    return 0 if all(verdict.equal for verdict in verdicts) else 1
+    stage.console.print(compared.stdout, compared.stderr, markup=False, highlight=False)
+    stage.console.print(_result(facts, equal=equal))
+    return 0 if equal else 1
 
 
 def _wait_running(stage: _Stage) -> None:
@@ -179,18 +180,14 @@ def _reached(position: str, end: BinlogPosition) -> bool:
     return bool(file) and BinlogPosition(file, int(offset)).key >= end.key
 
 
-def _result(verdicts: list[MergeProof], facts: str) -> Framed:
-    equal = all(verdict.equal for verdict in verdicts)
+def _result(facts: str, *, equal: bool) -> Framed:
     text = Text(facts + "\n\n")
     if equal:
         text.append("Every target equals the union of its shards, row for row.", "bold green")
     else:
         text.append("The targets do not equal their shards.", "bold red")
-        for verdict in verdicts:
-            for difference in verdict.differences:
-                text.append(f"\n{verdict.entity.name}: {difference}")
     title = Text("exact" if equal else "NOT EXACT", "bold")
-    return Framed(title, Group(verdict_table(verdicts), text), "green" if equal else "red")
+    return Framed(title, text, "green" if equal else "red")
 
 
 def _failure(message: str) -> Framed:
@@ -254,7 +251,6 @@ LINE_SECONDS = 2.0
 """Time between two plain lines."""
 AROUND_SECONDS = 40
 """What starting, catching up and comparing take, roughly."""
-_FINGERPRINT_LETTERS = 8
 
 INTRODUCTION = """\
 Two MariaDB servers play the shops [bold]shop-east[/] and [bold]shop-west[/]. Their orders, \
@@ -367,23 +363,3 @@ def plain_line(moment: Moment) -> Text:
         f"{number(moment.merged_per_second)} rows/s merged, "
         f"lag {seconds(moment.lag)}; in target/shards: {counts}"
     )
-
-
-def verdict_table(verdicts: list[MergeProof]) -> Table:
-    """The proof, entity by entity."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in ("table", "shards", "rows in shards", "rows in target"):
-        table.add_column(column, justify="left" if column == "table" else "right")
-    for column in ("all shards", "target", "verdict"):
-        table.add_column(column, no_wrap=True, min_width=_FINGERPRINT_LETTERS)
-    for verdict in verdicts:
-        table.add_row(
-            verdict.entity.name,
-            number(verdict.shards),
-            number(verdict.shard_rows),
-            number(verdict.target_rows),
-            verdict.shard_fingerprint[:_FINGERPRINT_LETTERS],
-            verdict.target_fingerprint[:_FINGERPRINT_LETTERS],
-            Text("equal", style="bold green") if verdict.equal else Text("DIFFERS", "bold red"),
-        )
-    return table

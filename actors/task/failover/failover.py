@@ -9,6 +9,7 @@ transaction under the lease; after that it is as if that server had always been 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -193,32 +194,28 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
         checkpoint = await resources.meta.load(source)
         if checkpoint is None or not checkpoint.file:
             continue
-        upstream = Connection(setup.address)
-        try:
-            server = await server_identity(upstream)
-            if not checkpoint.server.is_same(server):
-                mode = SHARD_MODES[resources.task.shard_mode]
-                move = _Move(setup, resources.meta, checkpoint, server, mode)
-                behind = await move.run(upstream)
-                if behind is not None:
-                    found[source] = behind
-        except MySQLError as error:
-            raise refusal(setup.address, error, source=source) from error
-        finally:
-            upstream.close()
+        with closing(Connection(setup.address)) as upstream:
+            try:
+                server = await server_identity(upstream)
+                if not checkpoint.server.is_same(server):
+                    mode = SHARD_MODES[resources.task.shard_mode]
+                    move = _Move(setup, resources.meta, checkpoint, server, mode)
+                    behind = await move.run(upstream)
+                    if behind is not None:
+                        found[source] = behind
+            except MySQLError as error:
+                raise refusal(setup.address, error, source=source) from error
     return found
 
 
 async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:
     """Why a replica can't be gone on with yet."""
-    upstream = Connection(setup.address)
-    try:
-        has = await shortfall(upstream, executed, later, mariadb=mariadb)
-    except MySQLError:
-        # The next run meets it again, and tells.
-        return ""
-    finally:
-        upstream.close()
+    with closing(Connection(setup.address)) as upstream:
+        try:
+            has = await shortfall(upstream, executed, later, mariadb=mariadb)
+        except MySQLError:
+            # The next run meets it again, and tells.
+            return ""
     if not has.coming:
         return ""
     return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 import pymysql.err
 from pymysql.constants import ER
@@ -25,7 +26,7 @@ from replicator.mysql.errors import (
     error_code,
     error_text,
 )
-from replicator.mysql.names import quote
+from replicator.mysql.names import TableName, quote
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import database_collation, list_tables
 
@@ -53,7 +54,7 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
     """
     used: set[str] = set()
     for source in task.sources:
-        used |= await _schemas_of(source)
+        used |= {target.schema for target in await targets_of(source)}
     named = {rule.target_schema for source in task.sources for rule in source.routes.rules}
     connection = Connection(task.target.address)
     results = []
@@ -74,16 +75,13 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
     return results
 
 
-async def _schemas_of(source: SourceToCheck) -> set[str]:
-    """The target schemas of a source's tables, as far as they can be seen."""
-    connection = Connection(source.address)
-    try:
-        tables = routed_tables(source, await list_tables(connection))
-        return {target.schema for _, target in tables}
-    except (RouteError, pymysql.err.MySQLError):
-        return set()  # told by check_source
-    finally:
-        connection.close()
+async def targets_of(source: SourceToCheck) -> set[TableName]:
+    """The targets of a source's tables, as far as they can be seen."""
+    with closing(Connection(source.address)) as connection:
+        try:
+            return {target for _, target in routed_tables(source, await list_tables(connection))}
+        except (RouteError, pymysql.err.MySQLError):
+            return set()  # told by check_source
 
 
 def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[CheckResult]:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import aiomysql
@@ -215,9 +215,8 @@ class Connection:
 
     async def _until_lost(self, thread: Thread, scope: anyio.CancelScope) -> None:
         """Cancel what waits for the thread's answer, and end it, when none will come."""
-        other = Connection(self.address, patience=liveness.LOOK_SECONDS)
-        suspected = False
-        try:
+        with closing(Connection(self.address, patience=liveness.LOOK_SECONDS)) as other:
+            suspected = False
             while True:
                 await anyio.sleep(liveness.LOOK_SECONDS)
                 # Where the server can't be asked nothing is known.
@@ -232,8 +231,6 @@ class Connection:
                                 await other.execute(thread.kill_sql)
                         return
                     suspected = lost
-        finally:
-            other.close()
 
     async def _open(self) -> aiomysql.Connection:
         session: Mapping[str, str] = {
