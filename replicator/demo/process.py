@@ -61,7 +61,8 @@ class ReplicatorProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
-                env=self._environment(),
+                # What it leaves behind when it is killed goes with our folder.
+                env={**os.environ, "TMPDIR": str(self._folder)},
                 # Ctrl-C is for the demo, which then ends this process in good order.
                 start_new_session=True,
             )
@@ -87,20 +88,6 @@ class ReplicatorProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-    def _environment(self) -> dict[str, str]:
-        # What it leaves behind when it is killed goes with our folder.
-        return {**os.environ, "TMPDIR": str(self._folder)}
-
-    def compare(self, columns: int) -> subprocess.CompletedProcess[str]:
-        """What ``replicator compare`` says of all rows, in lines of so many columns."""
-        return subprocess.run(
-            [sys.executable, "-m", "cli", "compare", str(self._task_file), "--mode", "rows"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env={**self._environment(), "COLUMNS": str(columns)},
-        )
 
     def status(self) -> TaskStatus | None:
         """What it says of itself; None while it starts.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -11,30 +13,41 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import NoReturn
 
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.estate import Estate, running_estate
 from replicator.demo.process import TASK_NAME, DemoError, ReplicatorProcess, write_task_file
-from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, TARGET_SCHEMA, Entity
+from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, TARGET_SCHEMA
 from replicator.demo.workload import Workload
 from replicator.sandbox.keeper import SandboxError
-from replicator.status import TaskStatus
+from replicator.status import TaskStatus, largest_lag
 from replicator.terminal.figures import number, seconds
 from replicator.terminal.remedies import Framed
-from replicator.terminal.status import fault_panel
+from replicator.terminal.status import StatusScreen, fault_panel
 
 START_SECONDS = 120.0
 CATCH_UP_SECONDS = 120.0
 LOOK_SECONDS = 0.5
-"""Time between two looks at the servers and the replicator."""
+"""Time between two looks at the replicator."""
+LINE_SECONDS = 2.0
+"""Time between two lines where there is no terminal."""
+AROUND_SECONDS = 40
+"""What starting, catching up and comparing take, roughly."""
+
+INTRODUCTION = """\
+Two MariaDB servers play the shops [bold]shop-east[/] and [bold]shop-west[/]. Their orders, \
+users and events are split over {shards} tables. An application writes to all of them: rows come \
+in bulk and one by one, are changed, deleted, get new keys, and move from shard to shard.
+
+Meanwhile [bold]replicator run[/] follows both binlogs and merges the shards into three tables of \
+a third server. At the end [bold]replicator compare[/] compares every row.
+
+All servers are private to this demo, and removed afterwards. It takes about {duration}."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class _Stage:
 
     console: Console
     folder: Path
+    task_file: Path
     estate: Estate
     replicator: ReplicatorProcess
 
@@ -53,7 +67,7 @@ def play(console: Console, *, run_seconds: int, keep: bool) -> int:
     ``run_seconds``: how long the shards are written to. With ``keep`` all goes on running at the
     end until Ctrl-C. Everything is stopped and removed, whatever happens.
     """
-    console.print(introduction(run_seconds))
+    console.print(_introduction(run_seconds))
     try:
         with _terminated_as_interrupted():
             return _play(console, run_seconds, keep=keep)
@@ -74,7 +88,7 @@ def _play(console: Console, run_seconds: int, *, keep: bool) -> int:
         write_task_file(task_file, estate, estate.binlog_ends())
         console.print("Starting the replicator …")
         replicator = ReplicatorProcess(task_file, folder)
-        stage = _Stage(console, folder, estate, replicator)
+        stage = _Stage(console, folder, task_file, estate, replicator)
         try:
             stack.enter_context(replicator)
             code = _write_and_prove(stage, run_seconds)
@@ -90,21 +104,30 @@ def _play(console: Console, run_seconds: int, *, keep: bool) -> int:
     return code
 
 
+def _introduction(run_seconds: int) -> Framed:
+    minutes = max(1, round((run_seconds + AROUND_SECONDS) / 60))
+    duration = "a minute" if minutes == 1 else f"{minutes} minutes"
+    shards = sum(entity.shards for entity in ENTITIES) * len(SCHEMAS) * len(SOURCES)
+    text = INTRODUCTION.format(shards=shards, duration=duration)
+    return Framed(Text("replicator demo", "bold"), Text.from_markup(text), "cyan")
+
+
 def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
     with stage.console.status("waiting for it to follow both binlogs"):
         _wait_running(stage)
     workload = Workload(stage.estate, seed=int(time.time()))
     begin = time.monotonic()
     lags: list[float] = []
-    with DemoScreen(stage.console) as screen:
+    with _screen(stage.console) as show:
 
         def look(doing: str) -> TaskStatus | None:
-            moment = _look(stage, workload, doing, time.monotonic() - begin)
-            if moment is None:
-                return None
-            lags.append(moment.lag or 0.0)
-            screen.show(moment)
-            return moment.status
+            if failure := workload.failure():
+                raise DemoError(f"The application of the demo failed: {failure}")
+            status = stage.replicator.status()
+            if status is not None:
+                lags.append(largest_lag(status) or 0.0)
+                show(status, f"{time.monotonic() - begin:4.0f} s  {doing}", workload)
+            return status
 
         workload.start()
         try:
@@ -116,18 +139,48 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
         written = time.monotonic()
         _wait_caught_up(stage.estate.binlog_ends(), lambda: look("catching up"))
         caught_up = time.monotonic()
-    with stage.console.status("comparing every row"):
-        compared = stage.replicator.compare(stage.console.width)
-    equal = compared.returncode == 0
     facts = (
         f"{number(workload.changes)} rows were changed in {number(workload.transactions)} "
         f"transactions within {seconds(written - begin)}. The replicator was at most "
         f"{seconds(max(lags, default=0.0))} behind, and {seconds(caught_up - written)} after the "
         "last of them everything was merged and saved."
     )
-    stage.console.print(compared.stdout, compared.stderr, markup=False, highlight=False)
-    stage.console.print(_result(facts, equal=equal))
-    return 0 if equal else 1
+    stage.console.print("Comparing every row: replicator compare demo.yaml")
+    compared = subprocess.run(
+        [sys.executable, "-m", "cli", "compare", str(stage.task_file)],
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(stage.folder)},
+        check=False,
+    )
+    stage.console.print(_result(compared.returncode, facts))
+    return min(compared.returncode, 1)
+
+
+Show = Callable[[TaskStatus, str, Workload], None]
+"""Shows the status at a moment: seconds since the start and what is done, and the application."""
+
+
+@contextmanager
+def _screen(console: Console) -> Iterator[Show]:
+    """On a terminal the screen of ``status --watch``, elsewhere a line now and then."""
+    next_line = 0.0
+
+    def line(status: TaskStatus, moment: str, workload: Workload) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + LINE_SECONDS
+            merged = sum(target.rows_per_second for target in status.targets)
+            console.print(
+                f"{moment}: {number(workload.changes)} rows changed, {number(round(merged))} rows/s"
+                f" merged, lag {seconds(largest_lag(status))}",
+                soft_wrap=True,
+            )
+
+    if not console.is_terminal:
+        yield line
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda status, _, __: live.update(StatusScreen(status, spared=1), refresh=True)
 
 
 def _wait_running(stage: _Stage) -> None:
@@ -140,16 +193,6 @@ def _wait_running(stage: _Stage) -> None:
                 f"With --keep its log stays to be read."
             )
         time.sleep(LOOK_SECONDS)
-
-
-def _look(stage: _Stage, workload: Workload, doing: str, elapsed: float) -> Moment | None:
-    if failure := workload.failure():
-        raise DemoError(f"The application of the demo failed: {failure}")
-    status = stage.replicator.status()
-    if status is None:
-        return None
-    counts = tuple((entity, *stage.estate.counts(entity)) for entity in ENTITIES)
-    return Moment(doing, elapsed, workload.changes, workload.transactions, status, counts)
 
 
 def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStatus | None]) -> None:
@@ -180,14 +223,15 @@ def _reached(position: str, end: BinlogPosition) -> bool:
     return bool(file) and BinlogPosition(file, int(offset)).key >= end.key
 
 
-def _result(facts: str, *, equal: bool) -> Framed:
-    text = Text(facts + "\n\n")
-    if equal:
-        text.append("Every target equals the union of its shards, row for row.", "bold green")
-    else:
-        text.append("The targets do not equal their shards.", "bold red")
-    title = Text("exact" if equal else "NOT EXACT", "bold")
-    return Framed(title, text, "green" if equal else "red")
+def _result(code: int, facts: str) -> Framed:
+    verdict = {
+        0: ("exact", "Every target equals the union of its shards, row for row.", "green"),
+        1: ("NOT EXACT", "The targets do not equal their shards.", "red"),
+    }
+    unknown = ("not compared", "The targets could not be compared with their shards.", "red")
+    title, text, colour = verdict.get(code, unknown)
+    said = Text.assemble(facts, "\n\n", (text, f"bold {colour}"))
+    return Framed(Text(title, "bold"), said, colour)
 
 
 def _failure(message: str) -> Framed:
@@ -245,121 +289,3 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-LINE_SECONDS = 2.0
-"""Time between two plain lines."""
-AROUND_SECONDS = 40
-"""What starting, catching up and comparing take, roughly."""
-
-INTRODUCTION = """\
-Two MariaDB servers play the shops [bold]shop-east[/] and [bold]shop-west[/]. Their orders, \
-users and events are split over {shards} tables. An application writes to all of them: rows come \
-in bulk and one by one, are changed, deleted, get new keys, and move from shard to shard.
-
-Meanwhile [bold]replicator[/] follows both binlogs and merges the shards into three tables of a \
-third server. At the end every row is compared.
-
-All servers are private to this demo, and removed afterwards. It takes about {duration}."""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One look at everything: seconds since the start, counts as (in the shards, in the target)."""
-
-    doing: str
-    elapsed: float
-    changes: int
-    transactions: int
-    status: TaskStatus
-    counts: tuple[tuple[Entity, int, int], ...]
-
-    @property
-    def lag(self) -> float | None:
-        """Seconds that the slowest source is behind; None when not known."""
-        known = [s.lag_seconds for s in self.status.sources if s.lag_seconds is not None]
-        return max(known, default=None)
-
-    @property
-    def merged_per_second(self) -> int:
-        """Rows per second written to all targets together."""
-        return round(sum(target.rows_per_second for target in self.status.targets))
-
-
-class DemoScreen:
-    """Shows one moment after the other."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._next_line = 0.0
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def show(self, moment: Moment) -> None:
-        """Draw the moment; a plain line only every `LINE_SECONDS`."""
-        if self._console.is_terminal:
-            self._live.update(picture(moment), refresh=True)
-        elif time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + LINE_SECONDS
-            self._console.print(plain_line(moment), soft_wrap=True)
-
-
-def introduction(run_seconds: int) -> Framed:
-    """What is about to happen."""
-    minutes = max(1, round((run_seconds + AROUND_SECONDS) / 60))
-    duration = "a minute" if minutes == 1 else f"{minutes} minutes"
-    text = INTRODUCTION.format(shards=shard_count(), duration=duration)
-    return Framed(Text("replicator demo", "bold"), Text.from_markup(text), "cyan")
-
-
-def shard_count(entity: Entity | None = None) -> int:
-    """How many shards there are, of one entity or of all."""
-    entities = ENTITIES if entity is None else (entity,)
-    return sum(one.shards for one in entities) * len(SCHEMAS) * len(SOURCES)
-
-
-def picture(moment: Moment) -> RenderableType:
-    """The moment as a table with two lines of figures below."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in ("table", "shards", "rows in shards", "rows in target", "behind"):
-        table.add_column(column, justify="left" if column == "table" else "right")
-    for entity, in_shards, in_target in moment.counts:
-        behind = in_shards - in_target
-        table.add_row(
-            entity.name,
-            number(shard_count(entity)),
-            number(in_shards),
-            number(in_target),
-            Text(number(behind), style="yellow" if behind else "green"),
-        )
-    writer = moment.status.writer
-    figures = Text.assemble(
-        ("application  ", "dim"),
-        f"{number(moment.changes)} rows changed in {number(moment.transactions)} transactions\n",
-        ("replicator   ", "dim"),
-        (f"{number(moment.merged_per_second)} rows/s", "bold"),
-        f", lag {seconds(moment.lag)}, {number(writer.batches)} batches, "
-        f"last batch {seconds(writer.last_batch_seconds)}",
-    )
-    title = f"{moment.doing}  {moment.elapsed:.0f} s"
-    return Panel(Group(table, figures), title=title, title_align="left", border_style="cyan")
-
-
-def plain_line(moment: Moment) -> Text:
-    """The moment in a line."""
-    counts = ", ".join(
-        f"{entity.name} {number(in_target)}/{number(in_shards)}"
-        for entity, in_shards, in_target in moment.counts
-    )
-    return Text(
-        f"{moment.elapsed:4.0f} s  {moment.doing}: {number(moment.changes)} rows changed, "
-        f"{number(moment.merged_per_second)} rows/s merged, "
-        f"lag {seconds(moment.lag)}; in target/shards: {counts}"
-    )
