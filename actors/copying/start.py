@@ -10,7 +10,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.lock_state import dump_group
-from actors.reading.first_anchor import anchor_before
+from actors.reading.binlog_lookups import anchor_before
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal

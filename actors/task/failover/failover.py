@@ -19,7 +19,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
-from actors.reading.gtid_lookup import look_up
+from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
 from actors.sharding.coordination import ShardMode
@@ -405,27 +405,13 @@ class _Move:
                 await DdlOverrideStore(self._meta).replace(
                     transaction, self._source, filter(None, moved)
                 )
-                await move_texts(
-                    transaction,
-                    self._meta.table(GROUP_TABLE),
-                    ("source", "target_schema", "target_table"),
-                    "state",
-                    groups,
-                )
-                await move_texts(
-                    transaction,
-                    self._meta.table(DDL_TABLE),
-                    ("target_schema", "target_table", "version"),
-                    "decision",
-                    decisions,
-                )
-                await move_texts(
-                    transaction,
-                    self._meta.table(DDL_TABLE),
-                    ("target_schema", "target_table", "version"),
-                    "entry",
-                    entries,
-                )
+                key = ("source", "target_schema", "target_table")
+                table = self._meta.table(GROUP_TABLE)
+                await move_texts(transaction, table, key, "state", groups)
+                key = ("target_schema", "target_table", "version")
+                for column, texts in (("decision", decisions), ("entry", entries)):
+                    table = self._meta.table(DDL_TABLE)
+                    await move_texts(transaction, table, key, column, texts)
                 place = (position.binlog.file, position.binlog.offset)
                 mark = position.anchor
                 assert mark is not None, f"no anchor was found with {position}"
