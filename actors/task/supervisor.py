@@ -387,6 +387,7 @@ class TaskSupervisor:
             self._options.on_changed_rules,
         )
         generation.recopy = self._recopy
+        generation.stalled = lambda: self._stalled.trouble if self._wish == "stop" else ""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)

@@ -282,8 +282,9 @@ class Connection:
             if not isinstance(error, pymysql.err.MySQLError) or lost:
                 self.close()
             if lost:
-                silent = asked and isinstance(error, TimeoutError)
-                text = _no_answer(sql, patience) if silent else _text(error)
+                silent = isinstance(error, TimeoutError)
+                to = " ".join(sql.split()[:2]) if asked else "the login"
+                text = f"no answer to {to} for {patience:.0f} s" if silent else _text(error)
                 raise DatabaseUnavailableError(
                     f"{self.address}: {text}", server=str(self.address)
                 ) from error
@@ -318,10 +319,6 @@ def _fillable(sql: str) -> str:
 
 def _number(value: str) -> str | int:
     return int(value) if value.lstrip("-").isdigit() else value
-
-
-def _no_answer(sql: str, patience: float) -> str:
-    return f"no answer to {' '.join(sql.split()[:2])} for {patience:.0f} s"
 
 
 def _text(error: BaseException) -> str:
