@@ -236,21 +236,27 @@ def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
     different = [*{found.sense: found.column for found in reversed(having)}.values()]
     joined = joined_column(different, compared)
     if joined is None:
-        one, two = _apart(different)
-        raise NoJoinError(
-            name,
-            one,
-            two,
+        one, two = _apart(different, ())
+        why = (
             f"no type takes the values of both {described(one)} and {described(two)}"
-            f" of column {one.name}",
+            f" of column {one.name}"
         )
+        if joined_column(different) is not None:
+            one, two = _apart(compared, compared)
+            why = (
+                f"a unique key has column {one.name}, which shards compare by different"
+                f" collations, {one.collation} and {two.collation}"
+            )
+        raise NoJoinError(name, one, two, why)
     return replace(first, column=joined)
 
 
-def _apart(columns: Sequence[Column]) -> tuple[Column, Column]:
+def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Column, Column]:
+    """Two columns without a join, with their collations if these are ``compared``."""
     for place, one in enumerate(columns):
         for other in columns[place + 1 :]:
-            if joined_column([one, other]) is None:
+            pair = [one, other]
+            if joined_column(pair, pair if compared else ()) is None:
                 return one, other
     return columns[0], columns[-1]
 
