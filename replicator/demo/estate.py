@@ -14,7 +14,6 @@ from replicator.demo.tables import (
     SCHEMAS,
     SOURCES,
     TARGET_SCHEMA,
-    Entity,
     sql,
 )
 from replicator.mysql.names import quote
@@ -58,16 +57,6 @@ class Estate:
             (row,) = server.execute("SHOW MASTER STATUS")
             ends[source] = BinlogPosition(str(row[0]), int(row[1]))
         return ends
-
-    def counts(self, entity: Entity) -> tuple[int, int]:
-        """The rows in all shards together, and in the target table."""
-        tables = [table for schema in SCHEMAS for table in entity.shard_tables(schema)]
-        total = " + ".join(f"(SELECT COUNT(*) FROM {table})" for table in tables)
-        in_shards = sum(
-            int(server.execute(sql("SELECT", total))[0][0]) for server in self.sources.values()
-        )
-        count = self.target.execute(sql("SELECT COUNT(*) FROM", entity.target_table))
-        return in_shards, int(count[0][0])
 
 
 @contextmanager

@@ -1,32 +1,18 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import config
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo import show
 from replicator.demo.estate import Estate
 from replicator.demo.process import write_task_file
-from replicator.demo.proof import unmatched
 from replicator.demo.tables import ENTITIES, SOURCES, Entity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.status import SourceStatus, TaskStatus, now
-
-bags = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=12)
-
-
-@given(bags, bags)
-def test_what_two_multisets_do_not_have_in_common(shards: list[bytes], target: list[bytes]) -> None:
-    found = Counter(unmatched(iter(sorted(shards)), iter(sorted(target))))
-    expected = Counter(("shards", one) for one in (Counter(shards) - Counter(target)).elements())
-    expected += Counter(("target", one) for one in (Counter(target) - Counter(shards)).elements())
-    assert found == expected
 
 
 @pytest.mark.parametrize(
