@@ -389,7 +389,8 @@ class OptimisticAnswers:
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
-            strict=bool((execution.context.sql_mode or 0) & STRICT),
+            # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and effect.made is None,
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
