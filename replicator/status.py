@@ -384,7 +384,7 @@ class TaskStatus:
 
 
 def condition(status: TaskStatus) -> str:
-    """``running``, ``blocked (2 parts)``, ``waiting for a lock``, ``paused``, ``killed`` …"""
+    """``running``, ``retrying``, ``blocked (2 parts)``, ``waiting for a lock``, ``paused`` …"""
     if status.state != "running":
         return status.state
     if status.blocked:
@@ -392,7 +392,19 @@ def condition(status: TaskStatus) -> str:
         return f"blocked ({parts} {'part' if parts == 1 else 'parts'})"
     if any(lock.state == "conflict" for lock in status.locks):
         return "lock in conflict"
+    if is_retrying(status):
+        return "retrying"
     return "waiting for a lock" if status.locks else "running"
+
+
+def is_retrying(status: TaskStatus) -> bool:
+    """Whether the target, a source or Spark does not answer or get on, and the task tries again."""
+    copy = status.copy
+    return (
+        status.writer.state.startswith("retrying")
+        or any(source.state.startswith("reconnecting") for source in status.sources)
+        or (copy is not None and copy.state == "copying" and bool(copy.waiting))
+    )
 
 
 def largest_lag(status: TaskStatus) -> float | None:

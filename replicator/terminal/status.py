@@ -23,6 +23,7 @@ from replicator.status import (
     TaskStatus,
     Trend,
     condition,
+    is_retrying,
     largest_lag,
 )
 from replicator.terminal.copy_progress import render_copy
@@ -313,6 +314,7 @@ def _head(status: TaskStatus) -> Text:
         "  ",
         (status.state, _STATE_STYLE.get(status.state, "bold")),
         (f", {len(status.blocked)} blocked" if status.blocked else "", "bold red"),
+        (", retrying" if is_retrying(status) else "", "bold yellow"),
         (lasting, "dim"),
         f"; {status.standby_for} runs it" if status.standby_for else "",
     )

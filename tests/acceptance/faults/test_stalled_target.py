@@ -12,7 +12,8 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer, give_to_server
-from tests.support.tasks.processes import TaskProcess, task_process
+from replicator.status import condition
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import task_dict, write_task
 
@@ -89,18 +90,25 @@ def check_stall(
     assert "next attempt at" in state
     shown = task.cli("status", db)
     assert says in " ".join(shown.stdout.split()), shown.stdout
+    assert condition(status) == "retrying"
+
+
+def stalled_task(folder: Path, source: DatabaseServer, target: DatabaseServer) -> tuple[str, Path]:
+    """A task of one shard: its name, which its databases have too, and its file."""
+    db = "stalled"
+    source.execute(
+        f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 (id INT PRIMARY KEY, v LONGTEXT)"
+    )
+    target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v LONGTEXT)")
+    task = task_dict(db, {"a": source}, target, schema=db, target_schema=db)
+    return db, write_task(folder, task)
 
 
 def run_stalled(
     folder: Path, source: DatabaseServer, target: DatabaseServer, stall: Any, says: str
 ) -> None:
     """Rows and a schema change wait, and arrive once the target goes on."""
-    db = "stalled"
-    source.execute(
-        f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 (id INT PRIMARY KEY, v LONGTEXT)"
-    )
-    target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v LONGTEXT)")
-    path = write_task(folder, task_dict(db, {"a": source}, target, schema=db, target_schema=db))
+    db, path = stalled_task(folder, source, target)
     with task_process(path, folder) as task:
         task.until_logged("task.running")
         with stall:
@@ -144,3 +152,25 @@ def test_a_commit_that_does_not_end_is_told(
     }
     target = start_server(MariaDBServer, options)
     run_stalled(tmp_path, start_server(MariaDBServer), target, stalling(target), says)
+
+
+@pytest.mark.not_on_tidb("it is about other servers")
+def test_a_stop_does_not_wait_for_a_target_that_does_not_get_on(
+    start_server: Callable[..., DatabaseServer], tmp_path: Path
+) -> None:
+    source, target = start_server(MariaDBServer), start_server(MariaDBServer)
+    db, path = stalled_task(tmp_path, source, target)
+    with task_process(path, tmp_path) as task:
+        task.until_logged("task.running")
+        with read_lock(target):
+            source.execute(f"INSERT INTO {db}.t1 SELECT seq, seq FROM {db}.seq_1_to_20")
+            task.until_logged("target.stalled")
+            # The command waits no longer than a batch may take to end.
+            answer = task.cli("stop", db)
+            assert answer.returncode == 0, answer.stderr
+            assert task.process.wait(PATIENCE) == 0
+            (unsaved,) = [e for e in task.events() if e["event"] == "task.stopped-unsaved"]
+            assert "does not" in unsaved["writer"]
+    with task_process(path, tmp_path) as task:
+        task.until_applied(db, {"a": source})
+        assert rows_of(target, f"{db}.t", "*") == rows_of(source, f"{db}.t1", "*")

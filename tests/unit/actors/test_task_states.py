@@ -20,6 +20,7 @@ from actors.control.server import ControlServer
 from actors.control.task_records import find_record, forget_record, note_begun
 from replicator.status import (
     BlockedPart,
+    CopyStatus,
     Fault,
     LockStatus,
     SourceStatus,
@@ -61,6 +62,11 @@ def status(state: str = "running", **more: object) -> TaskStatus:
         (status(blocked=(PAUSED_PART,)), "blocked (1 part)", True),
         (status(blocked=(WAITS,)), "blocked (1 part)", False),
         (status(locks=(LOCK,)), "waiting for a lock", False),
+        (status(locks=(LOCK,), writer=WriterStatus("retrying: it is away")), "retrying", False),
+        (status(sources=(SourceStatus("a", "reconnecting: it is away"),)), "retrying", False),
+        (status(copy=CopyStatus("copying", waiting="it is away")), "retrying", False),
+        (status(copy=CopyStatus("deferred", waiting="of m.t: a1")), "running", False),
+        (status(blocked=(WAITS,), writer=WriterStatus("retrying: x")), "blocked (1 part)", False),
         (status(locks=(LOCK, CONFLICT)), "lock in conflict", True),
     ],
 )
