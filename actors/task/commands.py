@@ -409,9 +409,10 @@ def _run(task: Task, task_file: Path, options: RunOptions) -> int:
             # Without the fork, workers load all of it themselves.
             with suppress(OSError):
                 start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
-        spark.begin()
+        # Before Spark's thread changes the environment, which modules read when they are loaded.
         from actors.task.foreground import run_in_foreground
 
+        spark.begin()
         gc.freeze()
         gc.enable()
         return run_in_foreground(task, spark, err, options)
