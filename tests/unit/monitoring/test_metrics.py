@@ -94,7 +94,7 @@ def test_open_statements_of_one_target_are_one_lock() -> None:
     ]
     assert held.endswith(" 7.0")
     [age] = [line for line in found.splitlines() if line.startswith("replicator_lock_age_seconds{")]
-    assert 3600 <= float(age.rpartition(" ")[2]) < 3700
+    assert float(age.rpartition(" ")[2]) >= 3600
 
 
 def test_every_figure_of_the_status_is_told() -> None:
