@@ -1,4 +1,4 @@
-"""Names that a server does not tell apart by their case (`replicator.mysql.server.name_case`)."""
+"""Names that a server does not tell apart by their case (`replicator.mysql.server.identity`)."""
 
 from __future__ import annotations
 

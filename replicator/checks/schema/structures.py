@@ -32,7 +32,7 @@ from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, quote
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.hidden_columns import system_period

@@ -26,7 +26,7 @@ from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, quote
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.types import ExpressionError
 from replicator.routing.routes import RouteError
