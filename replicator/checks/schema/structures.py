@@ -11,9 +11,8 @@ import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.connecting import account_of
-from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.routes import routed_tables
+from replicator.checks.routes import check_target_names, routed_tables
 from replicator.checks.schema.agreement import (
     Shard,
     check_agreement,

@@ -10,9 +10,8 @@ import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import Account, account_of, check_login, ended_early
-from replicator.checks.name_case import check_source_names
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.routes import check_routes, listed, routed_tables
+from replicator.checks.routes import check_routes, check_source_names, listed, routed_tables
 from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.source.copying import check_engines
 from replicator.checks.source.replication import (
