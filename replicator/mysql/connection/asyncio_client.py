@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import aiomysql
 import anyio.to_thread
 from pymysql.constants import CLIENT
-from pymysql.err import MySQLError
+from pymysql.err import MySQLError, OperationalError
 
-from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.connection.answers import (
     READING,
     AnswerSize,
@@ -41,6 +43,7 @@ from replicator.mysql.connection.login_errors import (
     telling,
 )
 from replicator.mysql.connection.tls import context_for, refuse_plain
+from replicator.mysql.errors import ErrorCode
 
 
 class _Client(aiomysql.Connection):  # type: ignore[misc]
@@ -57,7 +60,8 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
     async def _request_authentication(self) -> None:
         try:
-            await self._authenticate()
+            with _in_time():
+                await self._authenticate()
         finally:
             # Where the login fails aiomysql closes it in order, and keeps no hold of it.
             writer: Any = self.__dict__["_writer"]
@@ -114,7 +118,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             return proved(end.value)
 
     async def _get_server_information(self) -> None:
-        with READING:
+        with READING, _in_time():
             await super()._get_server_information()
 
     async def _read_packet(self, *kind: Any) -> Any:
@@ -158,6 +162,17 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         elif self._transport is not None:
             self._transport.abort()
         self._transport = None
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """A step of a login. By itself aiomysql limits only how long a connection takes."""
+    try:
+        with anyio.fail_after(CONNECT_TIMEOUT):
+            yield
+    except TimeoutError:
+        silent = f"no answer to the login for {CONNECT_TIMEOUT} s"
+        raise OperationalError(ErrorCode.CR_CONN_HOST_ERROR.value, silent) from None
 
 
 async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
