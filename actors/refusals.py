@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import pymysql.err
+from pymysql.constants import CR
 
 from actors.faults import FatalError, Recovery, of_source, of_target
 from replicator.checks.connecting import explain
@@ -15,7 +16,6 @@ from replicator.mysql.errors import (
     MISSING_PRIVILEGE,
     OF_ONE_TABLE,
     DatabaseUnavailableError,
-    ErrorCode,
     error_code,
     is_contention,
     is_unavailable,
@@ -69,7 +69,7 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
 
     ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
     """
-    if code == ErrorCode.CR_SSL_CONNECTION_ERROR:
+    if code == CR.CR_SSL_CONNECTION_ERROR:
         finding, way = message, "fix what the message says (`replicator check` has the remedy)"
     else:
         finding, way = explain(address, pymysql.err.OperationalError(code, message))

@@ -10,8 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from replicator.events.all_events import EVENTS, FAULT_EVENTS, FAULTS, SUBJECTS
-from replicator.events.log_event import COMMON_FIELDS, LogEvent
+from replicator.events.all_events import (
+    COMMON_FIELDS,
+    EVENTS,
+    FAULT_EVENTS,
+    FAULTS,
+    SUBJECTS,
+    LogEvent,
+)
 from scripts.check_warnings import CHECK_WARNINGS
 
 _LOG_HEAD = """\

@@ -251,18 +251,26 @@ class TargetComparer:
         await self._explain(comparison, result)
         self._view.begun(result.target, await self._estimate(result.target))
         assert self._spark is not None
+        limits = self._options.max_load
+        gate = LoadGate(limits, self._addresses(), self._view.paused, self._tasks)
+        jobs = CompareJobs(
+            self._spark,
+            comparison,
+            self._servers,
+            gate.wait,
+            checksums=self._options.checksums,
+        )
         run = CompareRun(
             comparison,
             unfinished,
             self._progress,
             self._view,
-            self._jobs(comparison, self._spark),
+            jobs,
             self._rows(comparison, result),
             self._keep,
         )
-        gate = LoadGate(self._options.max_load, self._addresses(), self._view.paused)
         try:
-            await compare_target(run, gate.wait, self._options.chunk_rows)
+            await compare_target(run, self._options.chunk_rows)
         except RowsUnreadError as error:
             result.failure = str(error)
         finally:
@@ -276,10 +284,6 @@ class TargetComparer:
             result.structure = []
         else:
             result.structure = list(comparison.structure)
-
-    def _jobs(self, comparison: ComparisonPlan, spark: SparkContext) -> CompareJobs:
-        checksums = self._options.checksums
-        return CompareJobs(spark, comparison, self._servers, self._tasks, checksums=checksums)
 
     def _rows(self, comparison: ComparisonPlan, result: TargetComparison) -> DifferingRows:
         watermarks = WATERMARK_TABLE.qualified(self._task.meta_schema, self._task.name)

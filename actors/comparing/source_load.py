@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import anyio
 from attrs import define, field
@@ -11,6 +12,9 @@ from attrs import define, field
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
+
+RUNNING = "threads_running"
+"""The counter that each query of the comparison raises by one."""
 
 PAUSE_SECONDS = 1.0
 """Seconds between two looks at a server that is too busy."""
@@ -49,15 +53,21 @@ class LoadGate:
     """By the names that they are shown by."""
     _tell: Callable[[str], None]
     """Hears why it pauses, and (an empty text) that it goes on."""
+    _tasks: int
+    """How many queries the comparison makes at once, where nothing limits them."""
     _connections: dict[str, Connection] = field(factory=dict, init=False)
     seconds: float = field(default=0.0, init=False)
     """Spent in pauses."""
 
-    async def wait(self) -> None:
-        """Return when all servers are calm. Raises DatabaseUnavailableError, the server's error."""
+    async def wait(self) -> int:
+        """Return when all servers are calm: how many queries at once leave them below the limit of
+        `RUNNING`, at least one and at most ``_tasks``.
+
+        Raises DatabaseUnavailableError, the server's error.
+        """
         logged = ""
-        while self._limits:
-            busy = await self._busy()
+        while True:
+            busy, room = await self._look()
             if not busy:
                 break
             if busy != logged:
@@ -67,23 +77,27 @@ class LoadGate:
             self.seconds += PAUSE_SECONDS
         if logged:
             self._tell("")
+        return max(1, room)
 
-    async def _busy(self) -> str:
-        for server, address in self._servers.items():
+    async def _look(self) -> tuple[str, int]:
+        room = self._tasks
+        for (server, address), limit in product(self._servers.items(), self._limits):
             if server not in self._connections:
                 self._connections[server] = Connection(address)
-            for limit in self._limits:
-                rows = await self._connections[server].fetch(
-                    "SHOW GLOBAL STATUS LIKE %s", (limit.name.replace("_", r"\_"),)
-                )
-                if not rows:
-                    # TiDB has few of them.
-                    continue
-                with understood(limit.name):
-                    value = int(rows[0][1])
-                if value > limit.most:
-                    return f"{server} has {limit.name}={value}, more than {limit.most}"
-        return ""
+            rows = await self._connections[server].fetch(
+                "SHOW GLOBAL STATUS LIKE %s", (limit.name.replace("_", r"\_"),)
+            )
+            if not rows:
+                # TiDB has few of them.
+                continue
+            with understood(limit.name):
+                value = int(rows[0][1])
+            if value > limit.most:
+                return f"{server} has {limit.name}={value}, more than {limit.most}", 0
+            if limit.name.lower() == RUNNING:
+                # The one that asks is among them.
+                room = min(room, limit.most - value)
+        return "", room
 
     def close(self) -> None:
         """Drop the connections."""

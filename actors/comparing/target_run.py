@@ -17,6 +17,7 @@ from actors.comparing.differing_rows import DifferingRows
 from actors.comparing.kept_comparison import UnfinishedTarget
 from actors.comparing.task_progress import TaskProgress
 from actors.spark_jobs import submit
+from replicator.downstream.meta.held_shards import HeldShards
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end
@@ -53,8 +54,9 @@ class Settling:
 
     _target: TableName
     _progress: TaskProgress
-    _look: Callable[[Sequence[Doubt], bool], Awaitable[list[LookedAgain]]]
-    """Looks at doubts once more; told whether all is applied that was there at the look before."""
+    _look: Callable[[Sequence[Doubt], bool, HeldShards], Awaitable[list[LookedAgain]]]
+    """Looks at doubts once more; told whether all is applied that was there at the look before, and
+    what waits."""
     _take: Take
     """Gets the rows that differ for certain."""
     held: dict[int, int] = field(factory=dict, init=False)
@@ -79,15 +81,14 @@ class Settling:
         self, doubts: Sequence[RangeDoubt], *, applied: bool
     ) -> list[RangeDoubt]:
         held = await self._progress.held(self._target)
-        answers = await self._look([doubt for _, doubt in doubts], applied)
+        answers = await self._look([doubt for _, doubt in doubts], applied, held)
         left: list[RangeDoubt] = []
         for (number, _), answer in zip(doubts, answers, strict=True):
             if answer.failure:
                 raise RowsUnreadError(answer.failure)
-            waiting = sum(d.times for d in answer.differ if held.holds(d.shard))
-            if waiting:
-                self.held[number] = self.held.get(number, 0) + waiting
-            await self._take(number, [d for d in answer.differ if not held.holds(d.shard)])
+            if answer.held:
+                self.held[number] = self.held.get(number, 0) + answer.held
+            await self._take(number, list(answer.differ))
             left += [(number, doubt) for doubt in answer.left]
         return left
 
@@ -101,7 +102,7 @@ DOUBTED_ROWS = 20_000
 SETTLE_SECONDS = 30.0
 """How long doubts wait to be settled together; what is settled is kept to be resumed."""
 
-READINGS = 4
+READINGS = 1 + 2 * STRIKES
 """How often a target without ranges is read at most."""
 
 
@@ -128,12 +129,12 @@ class CompareJobs:
     spark: SparkContext
     _comparison: ComparisonPlan
     servers: CompareServers
-    tasks: int
-    """How many look at once."""
+    gate: Callable[[], Awaitable[int]]
+    """Waits until the servers are calm; how many tasks may look at once then."""
     _checksums: bool = field(kw_only=True)
     """As for `look_at`."""
 
-    async def look(self, looks: Sequence[Look], most: int) -> list[Looked]:
+    async def look(self, looks: Sequence[Look], tasks: int, most: int) -> list[Looked]:
         """Look at ranges, as `look_at_ranges`."""
         job = partial(
             look_at_ranges,
@@ -141,13 +142,15 @@ class CompareJobs:
             self._comparison,
             looks,
             self.servers,
-            self.tasks,
+            tasks,
             checksums=self._checksums,
             most=most,
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
-    async def look_again(self, doubts: Sequence[Doubt], applied: bool) -> list[LookedAgain]:
+    async def look_again(
+        self, doubts: Sequence[Doubt], applied: bool, held: HeldShards
+    ) -> list[LookedAgain]:
         """Look at doubts, as `look_again_at`."""
         job = partial(
             look_again_at,
@@ -155,8 +158,9 @@ class CompareJobs:
             self._comparison,
             doubts,
             self.servers,
-            self.tasks,
+            await self.gate(),
             applied=applied,
+            held=held,
         )
         return await submit(self.spark, job, starving=lambda _: None)
 
@@ -179,21 +183,18 @@ class CompareRun:
         return self.unfinished.result
 
 
-Gate = Callable[[], Awaitable[None]]
-"""Waits until the servers are calm."""
-
-
 def sources_of(comparison: ComparisonPlan) -> frozenset[str]:
     """The sources that have shards of a target."""
     return frozenset(shard.source for shard in comparison.shards)
 
 
-async def compare_target(run: CompareRun, gate: Gate, chunk_rows: int) -> None:
+async def compare_target(run: CompareRun, chunk_rows: int) -> None:
     """Compare a target. Raises RowsUnreadError, and what Spark raises."""
     if run.comparison.ranged:
-        await _RangedComparison(run, gate, chunk_rows).run()
+        await _RangedComparison(run, chunk_rows).run()
     else:
-        await _by_digests(run, gate)
+        digests = DigestComparer(run.jobs.spark, run.comparison, run.jobs.servers)
+        await _WholeComparison(run, digests).run()
 
 
 @define(eq=False)
@@ -201,7 +202,6 @@ class _RangedComparison:
     """The ranges of one target, in the order of its key."""
 
     _run: CompareRun
-    _gate: Gate
     _chunk_rows: int
     _doubts: list[RangeDoubt] = field(factory=list, init=False)
     _settled_at: float = field(factory=time.monotonic, init=False)
@@ -213,7 +213,8 @@ class _RangedComparison:
         try:
             lower: Bound = reached or None
             while True:
-                looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower)
+                most = LOOKS_A_JOB * await self._run.jobs.gate()
+                looks = await anyio.to_thread.run_sync(self._next_looks, stream, lower, most)
                 lower = looks[-1].upper
                 await self._look(looks)
                 self._run.view.went_on(self._run.result, self._doubted)
@@ -231,11 +232,11 @@ class _RangedComparison:
     def _doubted(self) -> int:
         return sum(doubt.rows for _, doubt in self._doubts)
 
-    def _next_looks(self, stream: SourceStream, lower: Bound) -> list[Look]:
-        """The next ranges, for one job."""
+    def _next_looks(self, stream: SourceStream, lower: Bound, most: int) -> list[Look]:
+        """The next ranges, so many at most."""
         target = self._run.comparison.target
         looks: list[Look] = []
-        while len(looks) < LOOKS_A_JOB * self._run.jobs.tasks:
+        while len(looks) < most:
             rows = stream.rows(bound_query(target, lower, None, self._chunk_rows))
             upper = bound_of(target, rows[0]) if rows else None
             looks.append(Look(lower, upper))
@@ -247,12 +248,11 @@ class _RangedComparison:
     async def _look(self, looks: Sequence[Look]) -> None:
         """Look at ranges, and at the parts of those that are too large."""
         waiting = list(looks)
-        at_once = LOOKS_A_JOB * self._run.jobs.tasks
         while waiting:
-            some, waiting = waiting[:at_once], waiting[at_once:]
-            await self._gate()
+            tasks = await self._run.jobs.gate()
+            some, waiting = waiting[: LOOKS_A_JOB * tasks], waiting[LOOKS_A_JOB * tasks :]
             parts: list[Look] = []
-            answers = await self._run.jobs.look(some, 2 * self._chunk_rows)
+            answers = await self._run.jobs.look(some, tasks, 2 * self._chunk_rows)
             for look, looked in zip(some, answers, strict=True):
                 if looked.failure:
                     raise RowsUnreadError(looked.failure)
@@ -299,44 +299,64 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
         result.unsettled += rows
 
 
-async def _by_digests(run: CompareRun, gate: Gate) -> None:
-    """Compare a target that no key cuts into ranges: all of it, until what differs is settled.
+@define(eq=False)
+class _WholeComparison:
+    """A target that no key cuts into ranges: all of it is read until no row is in doubt.
 
-    Where a key tells its rows apart, those that differ are looked up after the first reading.
+    Where a key tells its rows apart, the last ones in doubt are looked up by it.
     """
-    result, jobs = run.result, run.jobs
-    digests = DigestComparer(jobs.spark, run.comparison, jobs.servers)
-    ends: BinlogEnds | None = None
-    for reading in range(READINGS):
-        applied = ends is not None and await run.progress.applied([ends])
-        await gate()
-        held = await run.progress.held(result.target)
-        looked = await submit(jobs.spark, digests.look, starving=lambda _: None)
-        result.rows = looked.rows[0]
-        result.ranges[:] = [ComparedRange(result.rows)]
-        names = map(str, run.comparison.shards)
-        result.by_shard = dict(zip(names, looked.rows[1:], strict=True))
-        settled = applied and not held.some
-        left = looked.changing if settled else looked.changing + looked.stayed
-        if settled and looked.stayed:
-            await run.rows.take(digests.differences())
-            result.ranges[0].differing = result.differing
-        run.view.went_on(result, left)
-        if reading == 0 and run.comparison.key and 0 < left <= DOUBTED_ROWS:
-            keys = await submit(jobs.spark, digests.keys, starving=lambda _: None)
-            ends = await binlog_ends_of(run.comparison, jobs.servers)
-            parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
-            doubts = [Doubt(None, None, len(part), part, ends=ends) for part in parts]
-            await _settle(run, [(0, doubt) for doubt in doubts])
-            return
-        if not left or reading == READINGS - 1:
-            break
-        ends = await binlog_ends_of(run.comparison, jobs.servers)
-        digests.go_on(settled=settled)
-    if held.some:
-        result.held = result.ranges[0].held = left
-    else:
-        result.unsettled = result.ranges[0].unsettled = left
+
+    _run: CompareRun
+    _digests: DigestComparer
+
+    async def run(self) -> None:
+        result, comparison = self._run.result, self._run.comparison
+        key, where = comparison.key, comparison.target.where
+        ends: BinlogEnds | None = None
+        unapplied = 0
+        for _ in range(READINGS):
+            applied = ends is not None and await self._run.progress.applied([ends])
+            unapplied = 0 if applied or ends is None else unapplied + 1
+            held = (await self._run.progress.held(result.target)).some
+            await self._read(counts=applied and not held)
+            before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
+            left = await self._decide(1 if ends == before else STRIKES)
+            if key and left and (where or left <= DOUBTED_ROWS):
+                await self._look_up(ends)
+                return
+            if not left or (held and applied) or unapplied == UNAPPLIED_LOOKS:
+                break
+        if held:
+            result.held = result.ranges[0].held = left
+        else:
+            result.unsettled = result.ranges[0].unsettled = left
+
+    async def _read(self, *, counts: bool) -> None:
+        result, jobs = self._run.result, self._run.jobs
+        tasks = await jobs.gate()
+        job = partial(self._digests.look, counts=counts, tasks=tasks)
+        result.rows, *of_shards = await submit(jobs.spark, job, starving=lambda _: None)
+        names = map(str, self._run.comparison.shards)
+        result.by_shard = dict(zip(names, of_shards, strict=True))
+
+    async def _decide(self, strikes: int) -> int:
+        """Take the rows that have so many strikes; how many are in doubt."""
+        result, jobs = self._run.result, self._run.jobs
+        job = partial(self._digests.decide, strikes)
+        decided = await submit(jobs.spark, job, starving=lambda _: None)
+        if decided.some:
+            await self._run.rows.take(self._digests.differences())
+        result.ranges[:] = [ComparedRange(result.rows, result.differing)]
+        self._run.view.went_on(result, decided.left)
+        return decided.left
+
+    async def _look_up(self, ends: BinlogEnds) -> None:
+        keys = await submit(self._run.jobs.spark, self._digests.keys, starving=lambda _: None)
+        parts = [keys[at : at + KEYS_IN_DOUBT] for at in range(0, len(keys), KEYS_IN_DOUBT)]
+        doubts = [Doubt(None, None, len(part), part, ends=ends) for part in parts]
+        at_once = DOUBTED_ROWS // KEYS_IN_DOUBT
+        for at in range(0, len(doubts), at_once):
+            await _settle(self._run, [(0, doubt) for doubt in doubts[at : at + at_once]])
 
 
 async def binlog_ends_of(comparison: ComparisonPlan, servers: CompareServers) -> BinlogEnds:

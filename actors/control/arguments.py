@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from replicator.binlog.positions.position import BinlogPosition
 
 
 class OnChangedRules(StrEnum):
@@ -15,6 +22,34 @@ class OnChangedRules(StrEnum):
     STOP = "stop"
     KEEP = "keep"
     RECOPY = "recopy"
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """``now``: the ends of the binlogs as they are when the sources are first followed; else
+    ``moment``, by the clocks of the sources; else ``places`` of some sources, by their names."""
+
+    now: bool = False
+    moment: datetime | None = None
+    places: Mapping[str, BinlogPosition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How `replicator run` is to run its task.
+
+    ``exit_on_error``: a fault ends the process instead of pausing the task. ``until``: where the
+    task stops by itself. ``standby``: it waits while another process runs the task.
+    """
+
+    exit_on_error: bool = False
+    on_changed_rules: OnChangedRules = OnChangedRules.STOP
+    until: Until | None = None
+    standby: bool = False
+
+
+DEFAULTS = RunOptions()
+"""Those of a run without options."""
 
 
 def complete_task(incomplete: str) -> list[str]:

@@ -74,19 +74,17 @@ async def preview_copy(task: Task, *, copies: bool) -> list[TargetPreview]:
 
 
 async def _shards_of(task: Task, setup: SourceSetup) -> list[tuple[CopyMember, ShardPreview]]:
-    upstream = Connection(setup.address)
-    try:
-        records = await members_of(setup, upstream)
-        members = [
-            CopyMember(record.member.name, record.target, record.held.structure)
-            for record in records
-            if record.held.structure is not None
-        ]
-        known = await table_sizes(upstream, (member.name for member in members))
-    except MySQLError as error:
-        raise refusal(setup.address, error, source=setup.source) from error
-    finally:
-        upstream.close()
+    with closing(Connection(setup.address)) as upstream:
+        try:
+            records = await members_of(setup, upstream)
+            members = [
+                CopyMember(record.member.name, record.target, record.held.structure)
+                for record in records
+                if record.held.structure is not None
+            ]
+            known = await table_sizes(upstream, (member.name for member in members))
+        except MySQLError as error:
+            raise refusal(setup.address, error, source=setup.source) from error
     instance = next(i for i in task.mysql_instances if i.source_id == setup.source)
     dump = task.mydumper_of(instance)
     sizes = ChunkSizes(dump.rows or CHUNK_ROWS, dump.chunk_filesize, known)

@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 import structlog
 from attrs import define
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 from pyspark import SparkContext
 
@@ -26,7 +27,7 @@ from replicator.pipeline.copy.key_conflicts import find_holders
 
 _MEMORY = "tidb_mem_quota_query"
 _LIMITS: dict[int, str] = {
-    ErrorCode.ER_UNKNOWN_ERROR: _MEMORY,
+    ER.UNKNOWN_ERROR: _MEMORY,
     ErrorCode.TIDB_TXN_TOO_LARGE: "performance.txn-total-size-limit",
     ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: _MEMORY,
     ErrorCode.TIDB_ENTRY_TOO_LARGE: "performance.txn-entry-size-limit",
@@ -236,7 +237,7 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
             " Spark's executors, too, and check their clocks; then `replicator resume`",
         )
     limit = _LIMITS.get(failed.code, "")
-    if not limit or (failed.code == ErrorCode.ER_UNKNOWN_ERROR and _MEMORY not in failed.message):
+    if not limit or (failed.code == ER.UNKNOWN_ERROR and _MEMORY not in failed.message):
         return (
             "fix what the server names (the target's columns must take every value of the"
             " shards'), then `replicator resume`",

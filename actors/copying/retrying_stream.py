@@ -9,13 +9,14 @@ import anyio
 import anyio.to_thread
 import structlog
 from attrs import define, field
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from actors.copying.jobs import other_server_in_copy
 from actors.copying.progress import CopyProgress
 from replicator.binlog.errors import OtherServerError
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.errors import ErrorCode, error_code, is_unavailable
+from replicator.mysql.errors import error_code, is_unavailable
 from replicator.mysql.server.identity import ServerIdentity
 from replicator.pipeline.copy.source_stream import SourceStream
 
@@ -58,7 +59,7 @@ class RetryingStream:
                 async with self._lock:
                     found = await self._answer(work)
             except MySQLError as error:
-                if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                     raise
             except OtherServerError as error:
                 raise other_server_in_copy(self._source, str(error)) from error

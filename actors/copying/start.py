@@ -10,7 +10,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.lock_state import dump_group
-from actors.reading.first_anchor import anchor_before
+from actors.reading.binlog_lookups import anchor_before
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
@@ -68,35 +68,33 @@ async def begin_copy(
     is found when the shard is planned. With ``follow`` there must be a binlog. Raises
     FatalError, DatabaseUnavailableError.
     """
-    upstream = Connection(setup.address)
-    try:
-        checkpoint = await meta.load(setup.source)
-        server = await server_identity(upstream)
-        if checkpoint is None:
-            await store.begin(setup.source)
-            checkpoint = await _fresh(setup, upstream, server, follow=follow)
-            mode = SHARD_MODES[meta.shard_mode]
-            members = ((m.member.name, m.target) for m in checkpoint.members)
-            groups = mode.first_groups(await mode.decisions(meta), members)
-            texts = tuple((target, dump_group(state)) for target, state in groups.items())
-            checkpoint = replace(checkpoint, groups=texts)
-            await meta.save([checkpoint], members=frozenset({setup.source}))
-            reach(Failpoint.COPY_BEGUN)
-        else:
-            refuse_other_server(
-                setup.source, setup.address, checkpoint.server, server, by_gtid=False
-            )
-        start = resumed(checkpoint)
-        if follow and start.position is not None:
-            # When all is copied, the ghosts of now may have taken their tables' places.
-            place = start.position.binlog.key
-            ghosts = OnlineDdlStore(meta)
-            await record_ghosts(setup, server, start.position, place, ghosts, first=True)
-        return start
-    except MySQLError as error:
-        raise refusal(setup.address, error, source=setup.source) from error
-    finally:
-        upstream.close()
+    with closing(Connection(setup.address)) as upstream:
+        try:
+            checkpoint = await meta.load(setup.source)
+            server = await server_identity(upstream)
+            if checkpoint is None:
+                await store.begin(setup.source)
+                checkpoint = await _fresh(setup, upstream, server, follow=follow)
+                mode = SHARD_MODES[meta.shard_mode]
+                members = ((m.member.name, m.target) for m in checkpoint.members)
+                groups = mode.first_groups(await mode.decisions(meta), members)
+                texts = tuple((target, dump_group(state)) for target, state in groups.items())
+                checkpoint = replace(checkpoint, groups=texts)
+                await meta.save([checkpoint], members=frozenset({setup.source}))
+                reach(Failpoint.COPY_BEGUN)
+            else:
+                refuse_other_server(
+                    setup.source, setup.address, checkpoint.server, server, by_gtid=False
+                )
+            start = resumed(checkpoint)
+            if follow and start.position is not None:
+                # When all is copied, the ghosts of now may have taken their tables' places.
+                place = start.position.binlog.key
+                ghosts = OnlineDdlStore(meta)
+                await record_ghosts(setup, server, start.position, place, ghosts, first=True)
+            return start
+        except MySQLError as error:
+            raise refusal(setup.address, error, source=setup.source) from error
 
 
 async def begun_copy(source: str, meta: MetaStore) -> CopyStart:

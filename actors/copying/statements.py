@@ -8,8 +8,8 @@ import anyio
 from attrs import define, field
 
 from actors.faults import TransientError
+from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

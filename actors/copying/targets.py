@@ -189,17 +189,15 @@ async def creation_of(
 
 
 async def _pattern(name: TableName, setup: SourceSetup, member: CopyMember) -> Pattern:
-    upstream = Connection(setup.address)
-    try:
-        pattern = await read_pattern(upstream, member.name)
-        present = await read_table(upstream, member.name)
-        if present is not None and present.fingerprint != member.structure.fingerprint:
-            # What changed it since comes by the binlog, to the target, too.
-            pattern = replace(pattern, create_sql=member.structure.create_sql)
-    except MySQLError as error:
-        raise refusal(setup.address, error, source=setup.source, of=name) from error
-    finally:
-        upstream.close()
+    with closing(Connection(setup.address)) as upstream:
+        try:
+            pattern = await read_pattern(upstream, member.name)
+            present = await read_table(upstream, member.name)
+            if present is not None and present.fingerprint != member.structure.fingerprint:
+                # What changed it since comes by the binlog, to the target, too.
+                pattern = replace(pattern, create_sql=member.structure.create_sql)
+        except MySQLError as error:
+            raise refusal(setup.address, error, source=setup.source, of=name) from error
     mapped = columns_of({setup.source: setup})(Member(setup.source, member.name)).mapped
     if mapped is not None:
         pattern = replace(pattern, create_sql=wide_enough(pattern.create_sql, mapped.name))

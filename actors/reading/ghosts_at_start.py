@@ -16,8 +16,8 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import TransientError
+from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.reading.statements_between import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from pymysql.err import MySQLError
 
-from actors.reading.statements_between import statements_between
+from actors.reading.binlog_lookups import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError

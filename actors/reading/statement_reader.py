@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import structlog
+from pymysql.constants import ER
 
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
@@ -29,7 +30,6 @@ from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
-from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import OWN_VALUE
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
@@ -258,7 +258,7 @@ class StatementReader:
         if parsed.kind is not StatementKind.DROP_TABLE or parsed.temporary:
             return False
         named = {TableName(t.schema, t.table) for t in parsed.named(TableRole.SUBJECT)}
-        failed = parsed.error not in (0, ErrorCode.ER_BAD_TABLE_ERROR)
+        failed = parsed.error not in (0, ER.BAD_TABLE_ERROR)
         return failed and not named.isdisjoint(self.members)
 
     def steps(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio
 from pymysql.err import MySQLError
 
-from actors.reading.statements_between import statements_between
+from actors.reading.binlog_lookups import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition

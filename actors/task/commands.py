@@ -18,14 +18,14 @@ import anyio
 import typer
 from rich.text import Text
 
-from actors.control.arguments import AsJson, OnChangedRules, TaskFile, TaskName, name_of
+from actors.control.arguments import AsJson, OnChangedRules, RunOptions, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
 from replicator.printable_text import shown_json
 from replicator.terminal.consoles import err, out, show, tell
 from replicator.terminal.remedies import command_line
 
 if TYPE_CHECKING:
-    from actors.task.until import Until
+    from actors.control.arguments import Until
     from config import Task
     from replicator.checks.result import CheckResult
     from replicator.checks.source.estimates import TargetEstimate
@@ -171,16 +171,8 @@ def run(
         )
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
-    raise typer.Exit(
-        _run(
-            task,
-            task_file,
-            exit_on_error=on_error is OnError.EXIT,
-            on_changed_rules=on_changed_rules,
-            until=end,
-            standby=standby,
-        )
-    )
+    options = RunOptions(on_error is OnError.EXIT, on_changed_rules, end, standby)
+    raise typer.Exit(_run(task, task_file, options))
 
 
 def check(
@@ -393,15 +385,7 @@ def _keep_from_children(task: Task) -> None:
         os.environ.pop(name, None)
 
 
-def _run(
-    task: Task,
-    task_file: Path,
-    *,
-    exit_on_error: bool,
-    on_changed_rules: OnChangedRules,
-    until: Until | None,
-    standby: bool,
-) -> int:
+def _run(task: Task, task_file: Path, options: RunOptions) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
 
@@ -425,20 +409,13 @@ def _run(
             # Without the fork, workers load all of it themselves.
             with suppress(OSError):
                 start_worker_fork(java.folder, worker_daemon.load, worker_daemon.manage)
-        spark.begin()
+        # Before Spark's thread changes the environment, which modules read when they are loaded.
         from actors.task.foreground import run_in_foreground
 
+        spark.begin()
         gc.freeze()
         gc.enable()
-        return run_in_foreground(
-            task,
-            spark,
-            err,
-            exit_on_error=exit_on_error,
-            on_changed_rules=on_changed_rules,
-            until=until,
-            standby=standby,
-        )
+        return run_in_foreground(task, spark, err, options)
     except Exception as error:
         from actors.task.outcome import remedies_of
         from actors.task.startup.prechecks import PrecheckError

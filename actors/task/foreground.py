@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import anyio
 from rich.console import Console
 
-from actors.control.arguments import OnChangedRules
+from actors.control.arguments import RunOptions
 from actors.service.systemd_notify import ServiceManager
 from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
-from actors.task.until import Until
 from config.models import Task
 from replicator.status import CopyStatus
 from replicator.terminal.copy_progress import CopyBar, copy_line
@@ -22,33 +22,15 @@ BAR_SECONDS = 0.5
 """Between two looks at how far the copy is."""
 
 
-def run_in_foreground(
-    task: Task,
-    spark: TaskSpark,
-    console: Console,
-    *,
-    exit_on_error: bool,
-    on_changed_rules: OnChangedRules,
-    until: Until | None = None,
-    standby: bool = False,
-) -> int:
+def run_in_foreground(task: Task, spark: TaskSpark, console: Console, options: RunOptions) -> int:
     """Run a task until it ends; its exit code.
 
     ``console`` shows the bar, and in the end what was copied, if it is a terminal: elsewhere there
     are only the lines of the log. Raises what `TaskSupervisor.run` raises.
     """
 
-    def supervisor() -> TaskSupervisor:
-        return TaskSupervisor(
-            task,
-            spark,
-            exit_on_error=exit_on_error,
-            on_changed_rules=on_changed_rules,
-            until=until,
-            standby=standby,
-        )
-
-    code, copy = anyio.run(_run, supervisor, spark, console)
+    make = partial(TaskSupervisor, task, spark, options)
+    code, copy = anyio.run(_run, make, spark, console)
     shown = console.is_terminal and task.task_mode == "full"
     if shown and code == 0 and copy is not None and copy.state == "finished":
         console.print(f"copied {copy_line(copy)}", markup=False, highlight=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -115,13 +116,10 @@ class StalledTarget:
 
     async def keep_looking(self) -> None:
         """Look every `LOOK_SECONDS`, until cancelled."""
-        connection = Connection(self._address, patience=PATIENCE)
-        try:
+        with closing(Connection(self._address, patience=PATIENCE)) as connection:
             while True:
                 await anyio.sleep(LOOK_SECONDS)
                 self._note(await self._look(connection) if self._working() else None)
-        finally:
-            connection.close()
 
     async def _look(self, connection: Connection) -> Stall | None:
         names = [self._meta_schema, *(target.table for target in self._targets() if target.table)]

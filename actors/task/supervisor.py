@@ -15,7 +15,7 @@ import anyio
 import structlog
 
 from actors.backoff import Backoff
-from actors.control.arguments import OnChangedRules
+from actors.control.arguments import DEFAULTS, RunOptions, Until
 from actors.control.metrics_server import MetricsServer
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
@@ -47,7 +47,7 @@ from actors.task.stalled_target import StalledTarget
 from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, lag_of_all, stalled_status, task_status
 from actors.task.target_watch import TargetWatch
-from actors.task.until import EndOfTask, Until
+from actors.task.until import EndOfTask
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of, source_setups
 from actors.validating.operator_answers import answer_validation
@@ -92,26 +92,17 @@ class TaskSupervisor:
 
     A transient failure (an unavailable server, a failure of Spark) starts a new generation from the
     saved state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a
-    new generation, or pauses the task; with ``exit_on_error`` it ends the process instead. It stops
-    by itself where ``until`` is reached. With ``standby`` it waits while another process
-    runs the task.
+    new generation, or pauses the task, or ends the process, as the ``options`` say.
     """
 
     def __init__(
         self,
         task: Task,
         spark: TaskSpark,
-        *,
-        exit_on_error: bool = False,
-        on_changed_rules: OnChangedRules = OnChangedRules.STOP,
-        until: Until | None = None,
-        standby: bool = False,
+        options: RunOptions = DEFAULTS,
     ) -> None:
         self._task = task
-        self._standby = standby
-        self._until = until
-        self._exit_on_error = exit_on_error
-        self._on_changed_rules = on_changed_rules
+        self._options = options
         self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
@@ -181,7 +172,7 @@ class TaskSupervisor:
         """
         fault, goes_on = self._phase.fault, self._wish != "stop"
         lost = fault is not None and fault.event == "task.lease-lost"
-        return self._standby and lost and goes_on
+        return self._options.standby and lost and goes_on
 
     def request(self, command: str) -> None:
         """Pause, resume or stop the whole task; returns at once. ValueError for anything else."""
@@ -252,8 +243,8 @@ class TaskSupervisor:
             tasks.start_soon(self._rates.keep_looking, self._lag)
             tasks.start_soon(Heartbeat(self.status).keep)
             tasks.start_soon(self._stalled.keep_looking)
-            if self._until is not None:
-                tasks.start_soon(self._end_when_reached, self._until)
+            if self._options.until is not None:
+                tasks.start_soon(self._end_when_reached, self._options.until)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
@@ -279,7 +270,7 @@ class TaskSupervisor:
                 case Failed(error):
                     code = 1
                     self._fail(error)
-                    if self._exit_on_error or error.recovery is Recovery.NONE:
+                    if self._options.exit_on_error or error.recovery is Recovery.NONE:
                         break
                 case Retry(error, ran) as retry:
                     if ran:
@@ -351,7 +342,7 @@ class TaskSupervisor:
             return False
         self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
-        if self._standby:
+        if self._options.standby:
             taken = await self._take_over()
         else:
             taken = await self._keeper.take(self._wished, forgetting=forgetting)
@@ -393,7 +384,7 @@ class TaskSupervisor:
             self._parts.blocked,
             self._away,
             self._learned,
-            self._on_changed_rules,
+            self._options.on_changed_rules,
         )
         generation.recopy = self._recopy
         generation.stalled = lambda: self._stalled.trouble if self._wish == "stop" else ""
@@ -526,7 +517,7 @@ class TaskSupervisor:
         added = error.scope is not None and self._parts.add(error.scope, block)
         if added and passes and error.scope is not None:
             self._set_aside.begin(error.scope)
-        if added and self._something_left and (passes or not self._exit_on_error):
+        if added and self._something_left and (passes or not self._options.exit_on_error):
             return
         self._whole, self._nothing_left = block, added
         self._phase = replace(self._phase, fault=fault)

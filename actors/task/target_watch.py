@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Set
+from contextlib import closing
 
 import anyio
 import structlog
@@ -57,15 +58,12 @@ class TargetWatch:
         if ALL in self._ignored:
             return
         await started.wait()
-        connection = Connection(self._address)
-        try:
+        with closing(Connection(self._address)) as connection:
             while True:
                 begun = time.monotonic()
                 await self.look(connection)
                 took = time.monotonic() - begun
                 await anyio.sleep(max(WATCH_SECONDS, took / SHARE))
-        finally:
-            connection.close()
 
     async def look(self, connection: Connection) -> None:
         """Look once; nothing is said of a target that does not answer, as its writers do that.

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import anyio
 import structlog
 from attrs import define
 
+from actors.control.arguments import Until
 from actors.counts import TaskCounts
 from actors.task.generation import Generation
 from actors.task.status_report import oldest_waiting
@@ -27,16 +27,6 @@ LOOK_SECONDS = 0.5
 """Seconds between two looks whether the end is reached."""
 
 _PLACE = re.compile(r"(?:(?P<source>[^=]+)=)?(?P<file>[^:]+\.[0-9]+):(?P<offset>[0-9]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """``now``: the ends of the binlogs as they are when the sources are first followed; else
-    ``moment``, by the clocks of the sources; else ``places`` of some sources, by their names."""
-
-    now: bool = False
-    moment: datetime | None = None
-    places: Mapping[str, BinlogPosition] = field(default_factory=dict)
 
 
 def parse_until(given: Sequence[str], sources: Collection[str]) -> Until:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import structlog
 from attrs import define, field
+from pymysql.constants import ER
 
 from actors.backoff import until_done
 from actors.faults import SKIP, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
@@ -31,7 +32,7 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import MISSING_PRIVILEGE, ErrorCode
+from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
@@ -298,9 +299,9 @@ def _mended(error: DdlRefusedError) -> str:
             "grant the task's account what the error names (`replicator check` shows all that it"
             " needs)"
         )
-    if error.code == ErrorCode.ER_WRONG_VALUE_FOR_VAR:
+    if error.code == ER.WRONG_VALUE_FOR_VAR:
         return "if the error says what to do on the target, do it"
-    if error.code == ErrorCode.ER_DUP_FIELDNAME:
+    if error.code == ER.DUP_FIELDNAME:
         return "give the column that the error names another name on the target, if no shard has it"
     return "remove what the error names from the target"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pymysql.err
+from pymysql.constants import CR, ER
 
 from replicator.checks.check_items import CONNECTION
 from replicator.checks.result import CheckedPart, CheckResult
@@ -21,19 +22,18 @@ from replicator.mysql.errors import (
     ACCOUNT_LOCKED,
     HOST_REFUSED,
     PASSWORD_EXPIRED,
-    ErrorCode,
 )
 from replicator.mysql.names import quote
 
-_OWN_LIMIT = frozenset({ErrorCode.ER_TOO_MANY_USER_CONNECTIONS, ErrorCode.ER_USER_LIMIT_REACHED})
+_OWN_LIMIT = frozenset({ER.TOO_MANY_USER_CONNECTIONS, ER.USER_LIMIT_REACHED})
 _SESSION_SETTING = frozenset(
     {
-        ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
-        ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR,
-        ErrorCode.ER_WRONG_VALUE_FOR_VAR,
-        ErrorCode.ER_WRONG_TYPE_FOR_VAR,
-        ErrorCode.ER_INCORRECT_GLOBAL_LOCAL_VAR,
-        ErrorCode.ER_UNKNOWN_TIME_ZONE,
+        ER.UNKNOWN_SYSTEM_VARIABLE,
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+        ER.WRONG_VALUE_FOR_VAR,
+        ER.WRONG_TYPE_FOR_VAR,
+        ER.INCORRECT_GLOBAL_LOCAL_VAR,
+        ER.UNKNOWN_TIME_ZONE,
     }
 )
 
@@ -141,7 +141,7 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
             f"At the server: ALTER USER {account} ACCOUNT UNLOCK; after too many wrong passwords on"
             " MariaDB: FLUSH PRIVILEGES; look who else uses the account, with which password",
         )
-    if code == ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD:
+    if code == CR.CR_AUTH_PLUGIN_CANNOT_LOAD:
         return (
             f"{address} wants the password to be proved in a way that is not known here: "
             f"{said.removesuffix(f' ({code})')}",
@@ -149,7 +149,7 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
             " '…'; TiDB: the same with mysql_native_password; MariaDB: ALTER USER"
             f" {account} IDENTIFIED VIA mysql_native_password USING PASSWORD('…');)",
         )
-    if code == ErrorCode.CR_AUTH_PLUGIN_ERR:
+    if code == CR.CR_AUTH_PLUGIN_ERR:
         return said.removesuffix(f" ({code})"), WITHHELD_WAY_OUT
     if code in HOST_REFUSED:
         return (
@@ -170,7 +170,7 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
 
 def _of_state(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
     """What is to be put right at the server, or in the task file."""
-    if code == ErrorCode.ER_CON_COUNT_ERROR:
+    if code == ER.CON_COUNT_ERROR:
         return (
             f"{address} has no connection left: {said}",
             "At the server: SET GLOBAL max_connections = 500; or end idle clients",

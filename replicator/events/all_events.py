@@ -1,35 +1,99 @@
-"""All events of the log, by subject. A test holds what the program logs against this table."""
+"""All events of the log: what `log_events.yaml` and `faults.yaml` beside this say of them.
+
+A test holds what the program logs against these tables, and pages are made from them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
-from replicator.events.batch_events import BATCH_EVENTS
-from replicator.events.copy_events import COPY_EVENTS
-from replicator.events.ddl_events import DDL_EVENTS
-from replicator.events.fault_events import COPY_FAULTS, SOURCE_FAULTS, TASK_FAULTS
-from replicator.events.log_event import LogEvent
-from replicator.events.row_fault_events import DDL_FAULTS, ROW_FAULTS
-from replicator.events.source_events import SOURCE_EVENTS
-from replicator.events.task_events import TASK_EVENTS, VALIDATION_EVENTS
+import yaml
 
-SUBJECTS: Mapping[str, tuple[LogEvent, ...]] = {
-    "The task and its process": TASK_EVENTS,
-    "Sources": SOURCE_EVENTS,
-    "The full copy": COPY_EVENTS,
-    "Batches, rows and targets": BATCH_EVENTS,
-    "Schema changes": DDL_EVENTS,
-    "Validation": VALIDATION_EVENTS,
+Level = Literal["debug", "info", "warning", "error"]
+
+COMMON_FIELDS: Mapping[str, str] = {
+    "source": "the `source-id`",
+    "target": "the target table",
+    "member": "the shard",
+    "table": "the table at the source",
+    "position": "the place in the binlog of the source (`file:offset`)",
+    "version": "the number of the schema change of the target",
+    "statement": "the statement, cut where it is long",
+    "reason": "the cause, in words",
+    "error": "the message of the error",
+    "where": "the source, target, shard and position, as far as known",
+    "remedies": "what to do",
 }
+"""The fields that mean the same wherever no event says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSection:
+    """What an operator is told of a fault.
+
+    ``blocks``: what does not go on until the operator has acted (``target``, ``source``, ``task``,
+    or two of them with "or" between). ``cause``: what leads to it. ``remedies``: ways to end it,
+    of which one is enough.
+    """
+
+    blocks: str
+    cause: str
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One kind of record in the log.
+
+    ``fields``: what each field besides those of all records means. ``no_row_lost``: of a warning,
+    the reason why it costs no row. ``other_level``: some of its records have this level instead, as
+    the meaning says. ``fault``: of a fault, what docs/runbook/faults.md tells of it.
+    """
+
+    name: str
+    level: Level
+    meaning: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    no_row_lost: str = ""
+    other_level: Level | None = None
+    fault: FaultSection | None = None
+
+    @property
+    def levels(self) -> frozenset[Level]:
+        """All levels that its records can have."""
+        return frozenset({self.level, self.other_level or self.level})
+
+
+_LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
+
+
+def _table(name: str) -> Mapping[str, tuple[LogEvent, ...]]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return {
+        heading: tuple(_event(event, entry) for event, entry in events.items())
+        for heading, events in yaml.safe_load(text).items()
+    }
+
+
+def _event(name: str, entry: dict[str, Any]) -> LogEvent:
+    """The event of an entry. Raises TypeError for a key that it does not know."""
+    (level,) = (level for level in _LEVELS if level in entry)
+    meaning, common, own = entry.pop(level), entry.pop("common", ""), entry.pop("fields", {})
+    fault = None
+    if "blocks" in entry:
+        fault = FaultSection(entry.pop("blocks"), entry.pop("cause"), tuple(entry.pop("remedies")))
+        common = "error where remedies"
+    fields = {key: COMMON_FIELDS[key] for key in common.split()} | own
+    return LogEvent(name, level, meaning, fields, fault=fault, **entry)
+
+
+SUBJECTS = _table("log_events.yaml")
 """The events that are no faults, by the headings of the page."""
 
-FAULTS: Mapping[str, tuple[LogEvent, ...]] = {
-    "The task, its servers and its file": TASK_FAULTS,
-    "Sources and their binlogs": SOURCE_FAULTS,
-    "The full copy": COPY_FAULTS,
-    "Rows and targets": ROW_FAULTS,
-    "Schema changes": DDL_FAULTS,
-}
+FAULTS = _table("faults.yaml")
 """The faults, by the headings of their page."""
 
 FAULT_EVENTS = tuple(event for events in FAULTS.values() for event in events)

@@ -7,42 +7,130 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import IntEnum
 
 import pymysql.err
+from pymysql.constants import CR, ER
 
-from replicator.mysql.error_codes import ErrorCode as ErrorCode
+
+class ErrorCode(IntEnum):
+    """Numbers of errors and warnings that `pymysql.constants` lacks, by the servers' own names.
+
+    Sources: MySQL manual, "Server Error Message Reference" and "Global Error Message Reference";
+    MariaDB KB, "MariaDB Error Code Reference"; for TiDB "Error Codes and Troubleshooting" and its
+    ``pkg/errno/errcode.go`` (ErrTxnTooLarge, ErrUnsupportedDDLOperation).
+    """
+
+    EE_CANTCREATEFILE = 1
+    EE_WRITE = 3
+    EE_OUTOFMEMORY = 5
+    EE_DISK_FULL = 20
+    EE_GLOBAL_TMP_SPACE_FULL = 42
+    """MariaDB only."""
+
+    WARN_DATA_TRUNCATED = 1265
+    ER_PARTITION_MGMT_ON_NONPARTITIONED = 1505
+    ER_DROP_PARTITION_NON_EXISTENT = 1507
+    ER_SAME_NAME_PARTITION = 1517
+    ER_NO_PARTITION_FOR_GIVEN_VALUE = 1526
+    ER_DUP_ENTRY_WITH_KEY_NAME = 1586
+    ER_BINLOG_UNSAFE_STATEMENT = 1592
+    ER_NEED_REPREPARE = 1615
+    ER_SIGNAL_WARN = 1642
+    ER_SIGNAL_NOT_FOUND = 1643
+    ER_SIGNAL_EXCEPTION = 1644
+    ER_DATA_OUT_OF_RANGE = 1690
+    ER_ACCESS_DENIED_NO_PASSWORD_ERROR = 1698
+    ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792
+    ER_TABLESPACE_MISSING = 1812
+    ER_TABLESPACE_DISCARDED = 1814
+    ER_FK_DUP_NAME = 1826
+    """The name of a foreign key, in MariaDB of any constraint."""
+    ER_MUST_CHANGE_PASSWORD = 1820
+    ER_READ_ONLY_MODE = 1836
+    ER_MUST_CHANGE_PASSWORD_LOGIN = 1862
+    ER_TABLE_CORRUPT = 1877
+
+    ER_CONNECTION_KILLED = 1927
+    """MariaDB only."""
+    ER_NO_SUCH_TABLE_IN_ENGINE = 1932
+    """MariaDB only."""
+    ER_USER_IS_BLOCKED = 4150
+    """MariaDB only: after too many wrong passwords (max_password_errors)."""
+    ER_ACCOUNT_HAS_BEEN_LOCKED_MARIADB = 4151
+    """MariaDB's number of what MySQL numbers 3118."""
+    ER_SLAVE_SAME_ID = 4052
+    """MariaDB only."""
+
+    ER_ACCOUNT_HAS_BEEN_LOCKED = 3118
+    """MySQL and TiDB."""
+    ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955
+    """MySQL and TiDB: after too many wrong passwords (FAILED_LOGIN_ATTEMPTS)."""
+    ER_SERVER_OFFLINE_MODE = 3032
+    """MySQL only."""
+    ER_DISK_FULL_NOWAIT = 3675
+    """MySQL only."""
+    ER_RUN_HOOK_ERROR = 3100
+    """MySQL only: a plug-in, such as group replication, has refused the transaction."""
+    ER_SESSION_WAS_KILLED = 3169
+    """MySQL only."""
+    ER_DUP_CONSTRAINT_NAME = 3822
+    """MySQL only: the name of a check."""
+    ER_CHECK_CONSTRAINT_VIOLATED = 3819
+    """MySQL and TiDB."""
+    ER_CLIENT_INTERACTION_TIMEOUT = 4031
+    """MySQL only."""
+
+    TIDB_FOR_UPDATE_CANT_RETRY = 8002
+    TIDB_TXN_TOO_LARGE = 8004
+    TIDB_WRITE_CONFLICT_IN_TIDB = 8005
+    TIDB_TXN_RETRYABLE = 8022
+    TIDB_ENTRY_TOO_LARGE = 8025
+    TIDB_INFO_SCHEMA_EXPIRED = 8027
+    TIDB_INFO_SCHEMA_CHANGED = 8028
+    TIDB_SCHEMA_CHANGED = 8113
+    TIDB_MEMORY_EXCEED_FOR_QUERY = 8175
+    TIDB_UNSUPPORTED_DDL = 8200
+    TIDB_PD_SERVER_TIMEOUT = 9001
+    TIDB_TIKV_SERVER_TIMEOUT = 9002
+    TIDB_TIKV_SERVER_BUSY = 9003
+    TIDB_RESOLVE_LOCK_TIMEOUT = 9004
+    TIDB_REGION_UNAVAILABLE = 9005
+    TIDB_WRITE_CONFLICT = 9007
+    TIDB_TIKV_STALE_COMMAND = 9010
+
 
 LOST = frozenset(
     {
-        ErrorCode.ER_CON_COUNT_ERROR,
-        ErrorCode.ER_SERVER_SHUTDOWN,
-        ErrorCode.ER_NORMAL_SHUTDOWN,
-        ErrorCode.ER_SHUTDOWN_COMPLETE,
-        ErrorCode.ER_ABORTING_CONNECTION,
-        ErrorCode.ER_NET_READ_ERROR,
-        ErrorCode.ER_NET_READ_INTERRUPTED,
-        ErrorCode.ER_NET_ERROR_ON_WRITE,
-        ErrorCode.ER_NET_WRITE_INTERRUPTED,
-        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
-        ErrorCode.ER_USER_LIMIT_REACHED,
+        ER.CON_COUNT_ERROR,
+        ER.SERVER_SHUTDOWN,
+        ER.NORMAL_SHUTDOWN,
+        ER.SHUTDOWN_COMPLETE,
+        ER.ABORTING_CONNECTION,
+        ER.NET_READ_ERROR,
+        ER.NET_READ_INTERRUPTED,
+        ER.NET_ERROR_ON_WRITE,
+        ER.NET_WRITE_INTERRUPTED,
+        ER.TOO_MANY_USER_CONNECTIONS,
+        ER.USER_LIMIT_REACHED,
         ErrorCode.ER_CONNECTION_KILLED,
         ErrorCode.ER_SESSION_WAS_KILLED,
         ErrorCode.ER_CLIENT_INTERACTION_TIMEOUT,
-        ErrorCode.CR_CONNECTION_ERROR,
-        ErrorCode.CR_CONN_HOST_ERROR,
-        ErrorCode.CR_SERVER_GONE_ERROR,
-        ErrorCode.CR_SERVER_LOST,
-        ErrorCode.CR_SERVER_LOST_EXTENDED,
+        CR.CR_CONNECTION_ERROR,
+        CR.CR_CONN_HOST_ERROR,
+        CR.CR_SERVER_GONE_ERROR,
+        CR.CR_SERVER_LOST,
+        CR.CR_SERVER_LOST_EXTENDED,
     }
 )
 """Codes by which a server is away, full or shutting down, or by which this connection has ended."""
 
 UNAVAILABLE = LOST | {
-    ErrorCode.ER_FORCING_CLOSE,
+    ER.FORCING_CLOSE,
     ErrorCode.ER_SERVER_OFFLINE_MODE,
-    ErrorCode.ER_HOST_IS_BLOCKED,
-    ErrorCode.CR_COMMANDS_OUT_OF_SYNC,
-    ErrorCode.CR_NET_PACKET_TOO_LARGE,
+    ER.HOST_IS_BLOCKED,
+    CR.CR_COMMANDS_OUT_OF_SYNC,
+    CR.CR_NET_PACKET_TOO_LARGE,
     ErrorCode.TIDB_FOR_UPDATE_CANT_RETRY,
     ErrorCode.TIDB_WRITE_CONFLICT_IN_TIDB,
     ErrorCode.TIDB_TXN_RETRYABLE,
@@ -65,24 +153,24 @@ tried again."""
 
 CONTENTION = frozenset(
     {
-        ErrorCode.ER_LOCK_WAIT_TIMEOUT,
-        ErrorCode.ER_LOCK_DEADLOCK,
-        ErrorCode.ER_QUERY_INTERRUPTED,
+        ER.LOCK_WAIT_TIMEOUT,
+        ER.LOCK_DEADLOCK,
+        ER.QUERY_INTERRUPTED,
     }
 )
 """The transaction was broken off for another one's sake, or by somebody."""
 
 NOT_UNDERSTOOD = frozenset(
     {
-        ErrorCode.ER_PARSE_ERROR,
-        ErrorCode.ER_NOT_SUPPORTED_YET,
-        ErrorCode.ER_UNKNOWN_CHARACTER_SET,
-        ErrorCode.ER_UNKNOWN_COLLATION,
-        ErrorCode.ER_BAD_FIELD_ERROR,
-        ErrorCode.ER_DUP_FIELDNAME,
-        ErrorCode.ER_DUP_KEYNAME,
-        ErrorCode.ER_KEY_COLUMN_DOES_NOT_EXITS,
-        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
+        ER.PARSE_ERROR,
+        ER.NOT_SUPPORTED_YET,
+        ER.UNKNOWN_CHARACTER_SET,
+        ER.UNKNOWN_COLLATION,
+        ER.BAD_FIELD_ERROR,
+        ER.DUP_FIELDNAME,
+        ER.DUP_KEYNAME,
+        ER.KEY_COLUMN_DOES_NOT_EXITS,
+        ER.CANT_DROP_FIELD_OR_KEY,
         ErrorCode.TIDB_UNSUPPORTED_DDL,
     }
 )
@@ -90,10 +178,10 @@ NOT_UNDERSTOOD = frozenset(
 
 KEY_IS_SO = frozenset(
     {
-        ErrorCode.ER_DUP_KEYNAME,
-        ErrorCode.ER_MULTIPLE_PRI_KEY,
-        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
-        ErrorCode.ER_KEY_DOES_NOT_EXITS,
+        ER.DUP_KEYNAME,
+        ER.MULTIPLE_PRI_KEY,
+        ER.CANT_DROP_FIELD_OR_KEY,
+        ER.KEY_DOES_NOT_EXITS,
         ErrorCode.ER_PARTITION_MGMT_ON_NONPARTITIONED,
         ErrorCode.ER_DROP_PARTITION_NON_EXISTENT,
         ErrorCode.ER_SAME_NAME_PARTITION,
@@ -103,9 +191,7 @@ KEY_IS_SO = frozenset(
 )
 """A key, constraint or partition is there already, or one that is to go is not."""
 
-ACCESS_DENIED = frozenset(
-    {ErrorCode.ER_ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR}
-)
+ACCESS_DENIED = frozenset({ER.ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR})
 """The login is refused."""
 
 PASSWORD_EXPIRED = frozenset(
@@ -123,7 +209,7 @@ ACCOUNT_LOCKED = frozenset(
 )
 """Nobody gets in under this account, by whoever's will."""
 
-HOST_REFUSED = frozenset({ErrorCode.ER_HOST_IS_BLOCKED, ErrorCode.ER_HOST_NOT_PRIVILEGED})
+HOST_REFUSED = frozenset({ER.HOST_IS_BLOCKED, ER.HOST_NOT_PRIVILEGED})
 """The server does not let this host in."""
 
 LOGIN_REFUSED = (
@@ -132,35 +218,35 @@ LOGIN_REFUSED = (
     | ACCOUNT_LOCKED
     | HOST_REFUSED
     | {
-        ErrorCode.CR_SSL_CONNECTION_ERROR,
-        ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD,
-        ErrorCode.CR_AUTH_PLUGIN_ERR,
+        CR.CR_SSL_CONNECTION_ERROR,
+        CR.CR_AUTH_PLUGIN_CANNOT_LOAD,
+        CR.CR_AUTH_PLUGIN_ERR,
     }
 )
 """There is no way to log in, whatever is then asked for."""
 
 MISSING_PRIVILEGE = frozenset(
     {
-        ErrorCode.ER_DBACCESS_DENIED_ERROR,
-        ErrorCode.ER_TABLEACCESS_DENIED_ERROR,
-        ErrorCode.ER_COLUMNACCESS_DENIED_ERROR,
-        ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR,
-        ErrorCode.ER_PROCACCESS_DENIED_ERROR,
+        ER.DBACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.COLUMNACCESS_DENIED_ERROR,
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+        ER.PROCACCESS_DENIED_ERROR,
     }
 )
 """This user may not do that."""
 
 OF_ONE_TABLE = frozenset(
     {
-        ErrorCode.ER_TABLEACCESS_DENIED_ERROR,
-        ErrorCode.ER_COLUMNACCESS_DENIED_ERROR,
-        ErrorCode.ER_GET_ERRNO,
-        ErrorCode.ER_NOT_KEYFILE,
-        ErrorCode.ER_CRASHED_ON_USAGE,
-        ErrorCode.ER_CRASHED_ON_REPAIR,
-        ErrorCode.ER_VIEW_INVALID,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.COLUMNACCESS_DENIED_ERROR,
+        ER.GET_ERRNO,
+        ER.NOT_KEYFILE,
+        ER.CRASHED_ON_USAGE,
+        ER.CRASHED_ON_REPAIR,
+        ER.VIEW_INVALID,
         ErrorCode.ER_NO_SUCH_TABLE_IN_ENGINE,
-        ErrorCode.ER_TABLE_DEF_CHANGED,
+        ER.TABLE_DEF_CHANGED,
         ErrorCode.ER_TABLESPACE_MISSING,
         ErrorCode.ER_TABLESPACE_DISCARDED,
         ErrorCode.ER_TABLE_CORRUPT,
@@ -170,7 +256,7 @@ OF_ONE_TABLE = frozenset(
 
 READ_ONLY = frozenset(
     {
-        ErrorCode.ER_OPTION_PREVENTS_STATEMENT,
+        ER.OPTION_PREVENTS_STATEMENT,
         ErrorCode.ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
         ErrorCode.ER_READ_ONLY_MODE,
         ErrorCode.ER_RUN_HOOK_ERROR,
@@ -183,13 +269,13 @@ RESOURCES = frozenset(
         ErrorCode.EE_OUTOFMEMORY,
         ErrorCode.EE_DISK_FULL,
         ErrorCode.EE_GLOBAL_TMP_SPACE_FULL,
-        ErrorCode.ER_DISK_FULL,
+        ER.DISK_FULL,
         ErrorCode.ER_DISK_FULL_NOWAIT,
-        ErrorCode.ER_OUTOFMEMORY,
-        ErrorCode.ER_OUT_OF_RESOURCES,
-        ErrorCode.ER_RECORD_FILE_FULL,
-        ErrorCode.ER_CANT_CREATE_THREAD,
-        ErrorCode.ER_LOCK_TABLE_FULL,
+        ER.OUTOFMEMORY,
+        ER.OUT_OF_RESOURCES,
+        ER.RECORD_FILE_FULL,
+        ER.CANT_CREATE_THREAD,
+        ER.LOCK_TABLE_FULL,
     }
 )
 """The server has no disk, memory or locks left just now."""
@@ -198,15 +284,15 @@ _OF_THE_SYSTEM = frozenset(
     {
         ErrorCode.EE_CANTCREATEFILE,
         ErrorCode.EE_WRITE,
-        ErrorCode.ER_CANT_CREATE_FILE,
-        ErrorCode.ER_CANT_CREATE_TABLE,
-        ErrorCode.ER_CANT_CREATE_DB,
-        ErrorCode.ER_CANT_OPEN_FILE,
-        ErrorCode.ER_ERROR_ON_CLOSE,
-        ErrorCode.ER_ERROR_ON_RENAME,
-        ErrorCode.ER_ERROR_ON_WRITE,
-        ErrorCode.ER_GET_ERRNO,
-        ErrorCode.ER_ERROR_DURING_COMMIT,
+        ER.CANT_CREATE_FILE,
+        ER.CANT_CREATE_TABLE,
+        ER.CANT_CREATE_DB,
+        ER.CANT_OPEN_FILE,
+        ER.ERROR_ON_CLOSE,
+        ER.ERROR_ON_RENAME,
+        ER.ERROR_ON_WRITE,
+        ER.GET_ERRNO,
+        ER.ERROR_DURING_COMMIT,
     }
 )
 """The operating system, or the storage engine, has refused something: the text says what."""
@@ -224,18 +310,16 @@ _READ_ONLY = re.compile(r"read[-_ ]only", re.IGNORECASE)
 _TEXTS: Mapping[int, re.Pattern[str]] = {
     **dict.fromkeys(_OF_THE_SYSTEM, _NOTHING_LEFT),
     # Other options, such as secure_file_priv, prevent a statement for as long as they are set.
-    ErrorCode.ER_OPTION_PREVENTS_STATEMENT: _READ_ONLY,
+    ER.OPTION_PREVENTS_STATEMENT: _READ_ONLY,
     # A node of a Galera cluster that has lost the others, or is given their data.
-    ErrorCode.ER_UNKNOWN_COM_ERROR: re.compile("WSREP"),
+    ER.UNKNOWN_COM_ERROR: re.compile("WSREP"),
 }
 """Codes that stand for several errors, with the texts of those that pass by themselves."""
 
-NO_SUCH_TABLE = frozenset(
-    {ErrorCode.ER_NO_SUCH_TABLE, ErrorCode.ER_BAD_DB_ERROR, ErrorCode.ER_UNKNOWN_TABLE}
-)
+NO_SUCH_TABLE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.UNKNOWN_TABLE})
 """There is no such table or database."""
 
-DUPLICATE_KEY = frozenset({ErrorCode.ER_DUP_ENTRY, ErrorCode.ER_DUP_ENTRY_WITH_KEY_NAME})
+DUPLICATE_KEY = frozenset({ER.DUP_ENTRY, ErrorCode.ER_DUP_ENTRY_WITH_KEY_NAME})
 """A row has a key that is there already."""
 
 
@@ -259,7 +343,7 @@ class OddAnswerError(pymysql.err.OperationalError):
     @classmethod
     def of(cls, finding: str) -> OddAnswerError:
         """The error with the code that the servers' own clients give it."""
-        return cls(ErrorCode.CR_MALFORMED_PACKET.value, finding)
+        return cls(CR.CR_MALFORMED_PACKET, finding)
 
 
 def error_code(error: BaseException) -> int:

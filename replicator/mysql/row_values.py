@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 
-from replicator.mysql.error_codes import ErrorCode
 from replicator.mysql.errors import (
     CONTENTION,
     LOGIN_REFUSED,
@@ -19,6 +18,7 @@ from replicator.mysql.errors import (
     READ_ONLY,
     RESOURCES,
     UNAVAILABLE,
+    ErrorCode,
 )
 
 HIDDEN = "…"

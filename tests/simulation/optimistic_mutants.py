@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from replicator.sharding.optimistic import shapes
-from replicator.sharding.optimistic.answers import Release, TargetState
-from replicator.sharding.optimistic.history import HistoryEntry, TargetHistory
+from replicator.sharding.optimistic.answers import TargetState
+from replicator.sharding.optimistic.history import HistoryEntry, Release, TargetHistory
 from replicator.sharding.optimistic.shapes import Key, Shape
 from replicator.watermark import Place
 from tests.simulation.optimistic import Follower, OptimisticWorld

@@ -34,9 +34,7 @@ from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.alters import (
-    NoAlterError,
-)
+from replicator.sharding.optimistic.alters import NoAlterError
 from replicator.sharding.optimistic.answers import (
     Change,
     JoinVerdict,
@@ -54,11 +52,7 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
-from replicator.sharding.optimistic.shapes import (
-    fits,
-    joined_names,
-    shape_of,
-)
+from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 
@@ -395,7 +389,8 @@ class OptimisticAnswers:
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
-            strict=bool((execution.context.sql_mode or 0) & STRICT),
+            # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and effect.made is None,
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
@@ -420,6 +415,10 @@ class OptimisticAnswers:
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
+        if run and not refusal and verdict.before and verdict.after:
+            members = {**state.members, put.member: verdict.standing}
+            then = TargetState(members, verdict.fills)
+            refusal = await self._steps.unfit_fill(target, verdict.before, verdict.after, then)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):

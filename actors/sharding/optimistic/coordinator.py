@@ -202,7 +202,8 @@ class OptimisticCoordinator(Coordination):
         """The command that gives other statements, where neither exec nor skip may help."""
         unit = self._units.get(member.source)
         position = unit.state.position if unit is not None else None
-        if position is None or opened.objection not in (Objection.ROWS, Objection.REFUSED):
+        answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
+        if position is None or (answers and opened.objection is not Objection.REFUSED):
             return
         if not (opened.granted or opened.released or opened.action is not None):
             yield LockRemedy(
@@ -269,7 +270,7 @@ class OptimisticCoordinator(Coordination):
             )
         if action in opened.unfit:
             raise UnlockError(
-                f"{action.value} would convert values that do not fit: {opened.unfit[action]}."
+                f"{action.value} can't resolve this: {opened.unfit[action]}."
                 f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
             )
         await self._answers.say(name, member, action)
@@ -291,46 +292,43 @@ def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
 
 def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
     """The remedies of an open statement."""
-
-    def unlock(action: Action, text: str) -> LockRemedy:
-        return LockRemedy(text, action.value, member.source, str(member.name))
-
     if opened.granted or opened.released or opened.action is not None:
         yield LockRemedy("wait: its rows are being read again")
         return
-    match opened.objection:
-        case Objection.NAME:
-            yield LockRemedy("run the statement on the other shards: the last one resolves it")
-            yield unlock(
-                Action.EXEC,
-                "the target gets the new column beside the old one, until no shard has that; give"
-                " the shard's rows that are on the target the values that they have in the shard",
-            )
-        case Objection.TYPE:
-            yield LockRemedy("make the column of the other shards like this one")
-            texts = {
-                Action.EXEC: "the target's column becomes this one; a value of other shards that"
-                " does not fit pauses the target",
-                Action.SKIP: "the target's column stays; a value of this shard that does not fit"
-                " pauses the target, and a column that both compute has the target's values",
-            }
-            yield from (unlock(a, text) for a, text in texts.items() if a not in opened.unfit)
-        case Objection.FILL:
-            yield unlock(
-                Action.EXEC,
-                "rows without the column get this value from now on; give the shard's rows that are"
-                " on the target the values that they have in the shard",
-            )
-            yield unlock(
-                Action.SKIP,
-                "the target's default stays; give the shard's rows that are on the target the"
-                " values that they have in the shard",
-            )
-        case Objection.STALE:
-            yield LockRemedy("drop the column on the other shards: then it is added by itself")
-            for action in Action:
-                yield unlock(action, "the shard's older rows keep their former values in it")
-        case Objection.REFUSED:
-            yield unlock(Action.EXEC, "tries again, once the target or its rows are mended")
-        case Objection.ROWS if opened.structure is not None:
-            yield LockRemedy("run the statement on the other shards: the last one resolves it")
+    if opened.objection in _FIRST and opened.structure is not None:
+        yield LockRemedy(_FIRST[opened.objection])
+    for action, text in _ANSWERS.get(opened.objection, {}).items():
+        if action not in opened.unfit:
+            yield LockRemedy(text, action.value, member.source, str(member.name))
+
+
+_FIRST = {
+    Objection.NAME: "run the statement on the other shards: the last one resolves it",
+    Objection.TYPE: "make the column of the other shards like this one",
+    Objection.STALE: "drop the column on the other shards: then it is added by itself",
+    Objection.ROWS: "run the statement on the other shards: the last one resolves it",
+}
+"""What the operator can do in the shards."""
+_VALUES = "give the shard's rows that are on the target the values that they have in the shard"
+_FORMER = "the shard's older rows keep their former values in it"
+_ANSWERS = {
+    Objection.NAME: {
+        Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
+        f" {_VALUES}",
+    },
+    Objection.TYPE: {
+        Action.EXEC: "the target's column becomes this one; a value of other shards that does not"
+        " fit pauses the target",
+        Action.SKIP: "the target's column stays; a value of this shard that does not fit pauses"
+        " the target, and a column that both compute has the target's values",
+    },
+    Objection.FILL: {
+        Action.EXEC: f"rows without the column get this value from now on; {_VALUES}",
+        Action.SKIP: f"the target's default stays; {_VALUES}",
+    },
+    Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
+    Objection.REFUSED: {
+        Action.EXEC: "tries again, once the target or its rows are mended",
+    },
+}
+"""What the operator's answers do."""

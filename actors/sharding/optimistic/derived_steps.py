@@ -12,19 +12,28 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
     alter_table,
+    column_definition,
     derived_alter,
+    origin_of,
     tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState
 from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.history import HistoryEntry, entry_of
-from replicator.sharding.optimistic.shapes import Shape, parts_of_step, shape_of, without_parts
+from replicator.sharding.optimistic.shapes import (
+    Shape,
+    described,
+    narrower_than_fills,
+    parts_of_step,
+    shape_of,
+    without_parts,
+)
 from replicator.sharding.optimistic.standings import RefusedStep, Standing
 
 
@@ -59,6 +68,36 @@ class DerivedSteps:
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
 
+    async def unfit_fill(
+        self, target: TableName, before: Shape, after: Shape, state: TargetState[Member]
+    ) -> str:
+        """Why rows without a column would not fit the target once this is narrower; empty if they
+        do. ``state``: that after the step. Raises DatabaseUnavailableError.
+        """
+        members = [s.taken for s in state.members.values() if s.taken is not None]
+        narrower = [*narrower_than_fills(before, after, members, state.fills)]
+        available = await available_collations(self._target) if narrower else frozenset()
+        for name, fill in narrower:
+            column = after.columns[name].column
+            try:
+                origin = origin_of(column, members)
+            except NoAlterError:
+                continue
+            definition = column_definition(column, origin, origin)
+            modified = with_available(f"MODIFY COLUMN {definition}", available)
+            # A server tells of a default whether the column stores it.
+            actions = (modified, f"ALTER COLUMN {quote(column.name)} SET DEFAULT {fill.sql}")
+            texts = [alter_table(target, [action]) for action in actions]
+            tried = [classify(text, default_schema=target.schema) for text in texts]
+            if await self._rehearsal.refused(target, tried[:1], NO_CONTEXT):
+                continue
+            if await self._rehearsal.refused(target, tried, NO_CONTEXT):
+                return (
+                    f"rows of shards without column {column.name} get {fill.sql}, which"
+                    f" {described(column)} can't store"
+                )
+        return ""
+
     async def narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
@@ -70,6 +109,8 @@ class DerivedSteps:
         first = state.members.get(step.member, Standing(None))
         members = [first.taken, *(s.taken for s in state.members.values())]
         before = without_parts(shape, step.parts, shape_of(present))
+        if why := await self.unfit_fill(target, before, shape, state):
+            raise NoAlterError(why)
         return await self.between(target, before, shape, present, members)
 
 

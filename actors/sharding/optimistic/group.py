@@ -19,8 +19,7 @@ from replicator.kernels.compiled import Truths
 from replicator.mysql.names import Member
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.optimistic.answers import Release
-from replicator.sharding.optimistic.history import begin_of, renamed_release
+from replicator.sharding.optimistic.history import Release, begin_of, renamed_release
 from replicator.watermark import Place, Watermark
 
 _GOING = (EffectKind.DROP, EffectKind.MOVE_OUT)

@@ -9,6 +9,7 @@ transaction under the lease; after that it is as if that server had always been 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -18,7 +19,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
-from actors.reading.gtid_lookup import look_up
+from actors.reading.binlog_lookups import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
 from actors.sharding.coordination import ShardMode
@@ -193,32 +194,28 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
         checkpoint = await resources.meta.load(source)
         if checkpoint is None or not checkpoint.file:
             continue
-        upstream = Connection(setup.address)
-        try:
-            server = await server_identity(upstream)
-            if not checkpoint.server.is_same(server):
-                mode = SHARD_MODES[resources.task.shard_mode]
-                move = _Move(setup, resources.meta, checkpoint, server, mode)
-                behind = await move.run(upstream)
-                if behind is not None:
-                    found[source] = behind
-        except MySQLError as error:
-            raise refusal(setup.address, error, source=source) from error
-        finally:
-            upstream.close()
+        with closing(Connection(setup.address)) as upstream:
+            try:
+                server = await server_identity(upstream)
+                if not checkpoint.server.is_same(server):
+                    mode = SHARD_MODES[resources.task.shard_mode]
+                    move = _Move(setup, resources.meta, checkpoint, server, mode)
+                    behind = await move.run(upstream)
+                    if behind is not None:
+                        found[source] = behind
+            except MySQLError as error:
+                raise refusal(setup.address, error, source=source) from error
     return found
 
 
 async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:
     """Why a replica can't be gone on with yet."""
-    upstream = Connection(setup.address)
-    try:
-        has = await shortfall(upstream, executed, later, mariadb=mariadb)
-    except MySQLError:
-        # The next run meets it again, and tells.
-        return ""
-    finally:
-        upstream.close()
+    with closing(Connection(setup.address)) as upstream:
+        try:
+            has = await shortfall(upstream, executed, later, mariadb=mariadb)
+        except MySQLError:
+            # The next run meets it again, and tells.
+            return ""
     if not has.coming:
         return ""
     return (
@@ -408,27 +405,13 @@ class _Move:
                 await DdlOverrideStore(self._meta).replace(
                     transaction, self._source, filter(None, moved)
                 )
-                await move_texts(
-                    transaction,
-                    self._meta.table(GROUP_TABLE),
-                    ("source", "target_schema", "target_table"),
-                    "state",
-                    groups,
-                )
-                await move_texts(
-                    transaction,
-                    self._meta.table(DDL_TABLE),
-                    ("target_schema", "target_table", "version"),
-                    "decision",
-                    decisions,
-                )
-                await move_texts(
-                    transaction,
-                    self._meta.table(DDL_TABLE),
-                    ("target_schema", "target_table", "version"),
-                    "entry",
-                    entries,
-                )
+                key = ("source", "target_schema", "target_table")
+                table = self._meta.table(GROUP_TABLE)
+                await move_texts(transaction, table, key, "state", groups)
+                key = ("target_schema", "target_table", "version")
+                for column, texts in (("decision", decisions), ("entry", entries)):
+                    table = self._meta.table(DDL_TABLE)
+                    await move_texts(transaction, table, key, column, texts)
                 place = (position.binlog.file, position.binlog.offset)
                 mark = position.anchor
                 assert mark is not None, f"no anchor was found with {position}"

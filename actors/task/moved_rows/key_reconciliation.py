@@ -172,9 +172,8 @@ class KeyReconciliation:
 
         Raises FatalError, FencedError or DatabaseUnavailableError.
         """
-        connection = Connection(self._address)
-        missing = False
-        try:
+        with closing(Connection(self._address)) as connection:
+            missing = False
             for target in await tracked_targets(connection, self._table):
                 try:
                     missing |= await self._survey(connection, target)
@@ -183,8 +182,6 @@ class KeyReconciliation:
                 except _PASSING as error:
                     self._tell_later(target, f"a server says: {error}")
             return KeysLeft(sum((await tracked_targets(connection, self._table)).values()), missing)
-        finally:
-            connection.close()
 
     async def _survey(self, connection: Connection, target: TableName) -> bool:
         """Whether rows of a target are to be put back."""
@@ -225,13 +222,11 @@ class KeyReconciliation:
 
     def _look(self, target: Table, holders: list[KeyHolder]) -> Survey:
         """Blocks; for a thread."""
-        session = Session(self._address)
-        try:
-            return survey(session, self._table, key_columns(target), holders)
-        except OtherKeyError as error:
-            raise unknown_keys(TableName(target.schema, target.name), error) from error
-        finally:
-            session.close()
+        with closing(Session(self._address)) as session:
+            try:
+                return survey(session, self._table, key_columns(target), holders)
+            except OtherKeyError as error:
+                raise unknown_keys(TableName(target.schema, target.name), error) from error
 
     def _settle(self, target: Table, found: Survey) -> bool:
         """Forget what is settled; whether rows are missing all the same. Blocks; for a thread."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import anyio
 import anyio.to_thread
 import structlog
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, of_target
@@ -41,7 +42,7 @@ from replicator.downstream.rows.statements import RowRefusedError
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import ErrorCode, error_code, error_text
+from replicator.mysql.errors import error_code, error_text
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.copy.copy_chunk import ShardChangedError
@@ -248,7 +249,7 @@ class MovedRows:
             values = self._resources.task.show_row_values
             raise _refused(name, error.shown(values=values)) from error
         except MySQLError as error:
-            if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+            if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
             raise locked_fault([name], error_text(error), f"target {name}") from error
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import anyio
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from actors.control.protocol import Reply, Request
@@ -25,7 +26,7 @@ from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 
 LOCK_SECONDS = 10
@@ -106,7 +107,7 @@ async def _drop(target: Connection, meta_schema: str, task: str) -> None:
         await drop_tables(target, meta_schema, task)
         await drop_lease(target, meta_schema, task)
     except MySQLError as error:
-        if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+        if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
             raise refusal(target.address, error, source=None) from error
         raise FatalError(
             "server.refused",

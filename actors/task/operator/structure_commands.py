@@ -185,11 +185,8 @@ async def _uncopied(
     known = {str(registry.member(number).name) for number in registry.members_in(source)}
     if setup is None or not table or table in known:
         return None
-    upstream = Connection(setup.address)
-    try:
+    with closing(Connection(setup.address)) as upstream:
         named = [name for name in await list_tables(upstream) if str(name) == table]
-    finally:
-        upstream.close()
     routed = setup.router.route(named[0].schema, named[0].table) if named else None
     if routed is None:
         return None
@@ -272,24 +269,22 @@ async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -
     defaults = await anyio.to_thread.run_sync(_defaults_of, setup.address)
     address = address_of(task.target_database)
     # The session is set up for the statement, so it is one of its own.
-    connection = Connection(address)
-    try:
-        collations = DefaultCollations(await available_collations(connection))
-        collations.know(defaults.databases, defaults.charsets)
-        written = collations.written_out(statement, "")
-        if written is not None:
-            statement = classify(written, default_schema=name.schema)
-        scratch = scratch_table(task.meta_schema, task.name)
-        return named(await structure_after(connection, scratch, None, statement), name)
-    except ScratchTableError as error:
-        raise ValueError(
-            f"the target's server, which tries the statement out on an empty table, refuses it:"
-            f" {error}. Rows are read by names, types, signs, labels and charsets of the columns:"
-            " collations, keys and options that the server lacks can be left out. Or take"
-            " --from-source"
-        ) from error
-    finally:
-        connection.close()
+    with closing(Connection(address)) as connection:
+        try:
+            collations = DefaultCollations(await available_collations(connection))
+            collations.know(defaults.databases, defaults.charsets)
+            written = collations.written_out(statement, "")
+            if written is not None:
+                statement = classify(written, default_schema=name.schema)
+            scratch = scratch_table(task.meta_schema, task.name)
+            return named(await structure_after(connection, scratch, None, statement), name)
+        except ScratchTableError as error:
+            raise ValueError(
+                f"the target's server, which tries the statement out on an empty table, refuses it:"
+                f" {error}. Rows are read by names, types, signs, labels and charsets of the"
+                " columns: collations, keys and options that the server lacks can be left out. Or"
+                " take --from-source"
+            ) from error
 
 
 def _plain(statement: ParsedStatement) -> bool:

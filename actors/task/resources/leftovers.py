@@ -6,7 +6,7 @@ Each of these would look like a task that runs and has caught up, with rows miss
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import structlog
 from pymysql.err import MySQLError
@@ -100,13 +100,11 @@ async def refuse_removed(task: Task) -> None:
 
 @asynccontextmanager
 async def _target_of(task: Task) -> AsyncIterator[Connection]:
-    connection = Connection(address_of(task.target_database))
-    try:
-        yield connection
-    except MySQLError as error:
-        raise refusal(connection.address, error, source=None) from error
-    finally:
-        connection.close()
+    with closing(Connection(address_of(task.target_database))) as connection:
+        try:
+            yield connection
+        except MySQLError as error:
+            raise refusal(connection.address, error, source=None) from error
 
 
 def source_leftovers(

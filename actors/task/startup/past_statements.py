@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from actors.faults import COPY_AGAIN, FatalError, TransientError, of_source
+from actors.reading.binlog_lookups import statements_between
 from actors.reading.source_faults import source_fault
-from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.gtid import GtidStart

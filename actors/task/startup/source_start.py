@@ -13,8 +13,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError, refuse_clash
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
-from actors.reading.first_anchor import anchor_before
-from actors.reading.gtid_lookup import look_up
+from actors.reading.binlog_lookups import anchor_before, look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.reading.uncopied_members import uncopied_members
 from actors.refusals import refusal

@@ -19,6 +19,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pymysql
+from pymysql.constants import CR, ER
 
 from replicator.binlog.connection.server_errors import StreamRequest, translate
 from replicator.binlog.connection.source_server import (
@@ -44,7 +45,7 @@ from replicator.mysql.connection.blocking_connection import connect
 from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, set_session
 from replicator.mysql.connection.tls import TlsError
 from replicator.mysql.context.session_defaults import session_defaults
-from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.errors import OddAnswerError
 from replicator.mysql.server.identity import ServerIdentity
 
 _COM_REGISTER_SLAVE: Final = 0x15
@@ -156,9 +157,7 @@ class BinlogConnection:
             message,
             self._request,
             logged_in=self._connection is not None,
-            available=self._available()
-            if code == ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG
-            else "",
+            available=self._available() if code == ER.MASTER_FATAL_ERROR_READING_BINLOG else "",
         )
 
     def close(self) -> None:
@@ -375,9 +374,7 @@ class BinlogConnection:
             )
         if isinstance(error, OddAnswerError):
             return StreamLostError(f"{self._source}: {error.args[-1]}")
-        code, message = (
-            error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
-        )
+        code, message = error.args if len(error.args) == 2 else (CR.CR_SERVER_LOST, str(error))
         return self.failure(int(code), str(message))
 
     def binlogs(self) -> list[tuple[str, int]]:

@@ -5,42 +5,43 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pymysql.constants import CR, ER
+
 from replicator.binlog.errors import AccessRefusedError, BinlogError, PurgedError, StreamLostError
 from replicator.mysql.errors import ACCOUNT_LOCKED, LOST, PASSWORD_EXPIRED, ErrorCode
 
 _TRANSIENT = LOST | {
     0,  # the server ended the stream
-    ErrorCode.ER_NET_PACKET_TOO_LARGE,
-    ErrorCode.ER_QUERY_INTERRUPTED,
+    ER.NET_PACKET_TOO_LARGE,
+    ER.QUERY_INTERRUPTED,
 }
 
 _ADVICE: dict[int, str] = {
-    ErrorCode.ER_DBACCESS_DENIED_ERROR: "Check the grants of the user.",
-    ErrorCode.ER_ACCESS_DENIED_ERROR: "Check user and password of the source.",
-    ErrorCode.ER_HOST_NOT_PRIVILEGED: "The server does not let this host in: create the"
-    " user for this host.",
-    ErrorCode.ER_TABLEACCESS_DENIED_ERROR: "Check the grants of the user.",
-    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE: "The server is too old: MySQL 5.6 or MariaDB 10.2 is"
+    ER.DBACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ER.ACCESS_DENIED_ERROR: "Check user and password of the source.",
+    ER.HOST_NOT_PRIVILEGED: "The server does not let this host in: create the user for this host.",
+    ER.TABLEACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ER.UNKNOWN_SYSTEM_VARIABLE: "The server is too old: MySQL 5.6 or MariaDB 10.2 is"
     " the oldest that is supported.",
-    ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR: "GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+    ER.SPECIFIC_ACCESS_DENIED_ERROR: "GRANT REPLICATION SLAVE, REPLICATION CLIENT"
     " ON *.* to the user (MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
-    ErrorCode.ER_NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
+    ER.NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
     ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "Check user and password of the source.",
     **dict.fromkeys(
         PASSWORD_EXPIRED,
         "The password has expired: ALTER USER … IDENTIFIED BY, and the new one into the task file.",
     ),
     **dict.fromkeys(ACCOUNT_LOCKED, "Unlock it: ALTER USER … ACCOUNT UNLOCK."),
-    ErrorCode.CR_AUTH_PLUGIN_ERR: "Name the authority of the server's certificate in"
+    CR.CR_AUTH_PLUGIN_ERR: "Name the authority of the server's certificate in"
     " security.ssl-ca, or the server's key in security.server-public-key-path, or set"
     " security.get-server-public-key: true.",
-    ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
+    CR.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
     " this client.",
 }
 
 _NO_ACCESS = frozenset(_ADVICE) - {
-    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
-    ErrorCode.ER_NO_BINARY_LOGGING,
+    ER.UNKNOWN_SYSTEM_VARIABLE,
+    ER.NO_BINARY_LOGGING,
 }
 
 _PURGED_TEXT = (
@@ -85,10 +86,10 @@ def translate(
     where = f"{request.server}: {message} (error {code})"
     if code in _TRANSIENT:
         return StreamLostError(f"The binlog stream was lost. {where}")
-    if code in (ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_SLAVE_SAME_ID):
+    if code in (ER.MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_SLAVE_SAME_ID):
         return _translate_dump_error(message, request, available)
-    if logged_in and code == ErrorCode.ER_ACCESS_DENIED_ERROR:
-        code = ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR
+    if logged_in and code == ER.ACCESS_DENIED_ERROR:
+        code = ER.SPECIFIC_ACCESS_DENIED_ERROR
     advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
     kind = AccessRefusedError if code in _NO_ACCESS else BinlogError
     return kind(f"The binlog can't be read from {where}. {advice}")

@@ -9,13 +9,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 import pymysql
+from pymysql.constants import ER
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.xa_events import Xid
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.context.session_defaults import SessionDefaults
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 from replicator.mysql.server.identity import ServerIdentity
 
 VARIABLES_SQL: Final = (
@@ -110,7 +111,7 @@ def prepared_at_source(connection: Any) -> PreparedAtSource:
         try:
             cursor.execute("XA RECOVER")
         except pymysql.MySQLError as error:
-            if error_code(error) != ErrorCode.ER_XAER_RMERR:
+            if error_code(error) != ER.XAER_RMERR:
                 raise
             return PreparedAtSource(frozenset(), None, str(error))
         names = frozenset(_name(*row) for row in cursor)

@@ -496,13 +496,10 @@ async def has_acting_keys(source: SourceToCheck) -> bool:
 async def _keys_at(
     address: DatabaseAddress, schemas: Iterable[str]
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
-    connection = Connection(address)
-    found: dict[TableName, tuple[ForeignKey, ...]] = {}
-    try:
+    with closing(Connection(address)) as connection:
+        found: dict[TableName, tuple[ForeignKey, ...]] = {}
         for schema in sorted(schemas):
             found |= await foreign_keys(connection, schema)
-    finally:
-        connection.close()
     return found
 
 

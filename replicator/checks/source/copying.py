@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import account_of
@@ -14,7 +15,7 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import listed
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server.name_case import folds_names
 
@@ -84,7 +85,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
                 await connection.execute("UNLOCK TABLES")
             except pymysql.err.MySQLError as error:
                 # A lock that others hold shows that ours would have been allowed.
-                if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                     refused[name.schema] = str(error.args[-1])
     if not refused:
         text = f"{listed(names)} can be locked for a moment, as each is before it is copied"

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio.to_thread
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.binlog.events.event_header import EventType
 from replicator.binlog.positions.position import BinlogPosition
@@ -23,14 +24,14 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.server_versions import parse_version
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.connection.blocking_connection import connect
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName, folded
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.name_case import folds_names
 from replicator.mysql.server.statement_aliases import SHOW_REPLICAS, fetch_understood
 
 _POSITION_REFUSED = frozenset(
-    {ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_ERROR_WHEN_EXECUTING_COMMAND}
+    {ER.MASTER_FATAL_ERROR_READING_BINLOG, ER.ERROR_WHEN_EXECUTING_COMMAND}
 )
 _FIRST_OFFSET = 4
 """Where the first event of a binlog file stands, after its magic number."""

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import pymysql.err
 
 from replicator.checks.check_items import TARGET_CASCADES, TARGET_EVENTS, TARGET_TRIGGERS
-from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.checked_task import TaskToCheck
 from replicator.checks.connecting import account_of
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.routes import routed_tables
-from replicator.checks.target.target_rights import TARGET_RIGHTS
+from replicator.checks.target.target_rights import TARGET_RIGHTS, targets_of
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import (
     MISSING_PRIVILEGE,
@@ -30,8 +29,6 @@ from replicator.mysql.errors import (
 )
 from replicator.mysql.names import TableName, folded, quote
 from replicator.mysql.server.privileges import ANY_TABLE, held_privileges
-from replicator.routing.routes import RouteError
-from replicator.schema.structure.inspection import list_tables
 
 _PLACE = CheckedPart("target")
 _TRIGGERS_SQL = """
@@ -66,7 +63,7 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
     """Look for what changes rows of the task's targets. Raises DatabaseUnavailableError."""
     targets: set[TableName] = set()
     for source in task.sources:
-        targets |= await _targets_of(source)
+        targets |= await targets_of(source)
     connection = Connection(task.target.address)
     try:
         effects, unseen = await effects_on(connection, targets)
@@ -108,16 +105,6 @@ async def effects_on(
 
 async def _is_tidb(connection: Connection) -> bool:
     return "TiDB" in str((await connection.fetch("SELECT VERSION()"))[0][0])
-
-
-async def _targets_of(source: SourceToCheck) -> set[TableName]:
-    connection = Connection(source.address)
-    try:
-        return {target for _, target in routed_tables(source, await list_tables(connection))}
-    except (RouteError, pymysql.err.MySQLError):
-        return set()  # `check_source` tells that.
-    finally:
-        connection.close()
 
 
 async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.connecting import account_of
@@ -21,11 +23,10 @@ from replicator.mysql.errors import (
     MISSING_PRIVILEGE,
     READ_ONLY,
     DatabaseUnavailableError,
-    ErrorCode,
     error_code,
     error_text,
 )
-from replicator.mysql.names import quote
+from replicator.mysql.names import TableName, quote
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.inspection import database_collation, list_tables
 
@@ -34,9 +35,9 @@ TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
 
 _PLACE = CheckedPart("target")
 _MAX_NAME = 64
-_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_BAD_DB_ERROR})
+_ABSENT = frozenset({ER.BAD_TABLE_ERROR, ER.BAD_DB_ERROR})
 """What a server says of a table that is to be dropped and is not there, nor perhaps its schema."""
-_GONE = frozenset({ErrorCode.ER_BAD_DB_ERROR, ErrorCode.ER_NO_SUCH_TABLE})
+_GONE = frozenset({ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE})
 _ATTEMPTS = 5
 _CONTENT = """
 SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
@@ -53,7 +54,7 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
     """
     used: set[str] = set()
     for source in task.sources:
-        used |= await _schemas_of(source)
+        used |= {target.schema for target in await targets_of(source)}
     named = {rule.target_schema for source in task.sources for rule in source.routes.rules}
     connection = Connection(task.target.address)
     results = []
@@ -74,16 +75,13 @@ async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
     return results
 
 
-async def _schemas_of(source: SourceToCheck) -> set[str]:
-    """The target schemas of a source's tables, as far as they can be seen."""
-    connection = Connection(source.address)
-    try:
-        tables = routed_tables(source, await list_tables(connection))
-        return {target.schema for _, target in tables}
-    except (RouteError, pymysql.err.MySQLError):
-        return set()  # told by check_source
-    finally:
-        connection.close()
+async def targets_of(source: SourceToCheck) -> set[TableName]:
+    """The targets of a source's tables, as far as they can be seen."""
+    with closing(Connection(source.address)) as connection:
+        try:
+            return {target for _, target in routed_tables(source, await list_tables(connection))}
+        except (RouteError, pymysql.err.MySQLError):
+            return set()  # told by check_source
 
 
 def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[CheckResult]:
@@ -139,7 +137,7 @@ async def _try_statements(
         f"DELETE FROM {table} WHERE id = 1",
     ]
     # A database that somebody else has made since we looked is theirs to keep.
-    expected = {drop: _ABSENT, make_schema: frozenset({ErrorCode.ER_DB_CREATE_EXISTS})}
+    expected = {drop: _ABSENT, make_schema: frozenset({ER.DB_CREATE_EXISTS})}
     made = False
     for statement in statements:
         try:

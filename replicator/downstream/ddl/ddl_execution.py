@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import pymysql.err
 import structlog
+from pymysql.constants import ER
 
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
@@ -120,16 +121,16 @@ DDL_PATIENCE = 7 * 24 * 3600.0
 
 ALREADY_DONE = frozenset(
     {
-        ErrorCode.ER_DB_CREATE_EXISTS,
-        ErrorCode.ER_DB_DROP_EXISTS,
-        ErrorCode.ER_TABLE_EXISTS_ERROR,
-        ErrorCode.ER_BAD_TABLE_ERROR,
-        ErrorCode.ER_NO_SUCH_TABLE,
-        ErrorCode.ER_BAD_FIELD_ERROR,
-        ErrorCode.ER_DUP_FIELDNAME,
-        ErrorCode.ER_DUP_KEYNAME,
-        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
-        ErrorCode.ER_NONUNIQ_TABLE,
+        ER.DB_CREATE_EXISTS,
+        ER.DB_DROP_EXISTS,
+        ER.TABLE_EXISTS_ERROR,
+        ER.BAD_TABLE_ERROR,
+        ER.NO_SUCH_TABLE,
+        ER.BAD_FIELD_ERROR,
+        ER.DUP_FIELDNAME,
+        ER.DUP_KEYNAME,
+        ER.CANT_DROP_FIELD_OR_KEY,
+        ER.NONUNIQ_TABLE,
     }
 )
 """Errors which may say that the target is already as the statement would have it: something exists
@@ -436,11 +437,11 @@ class DdlExecutor:
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)
         except UnknownModeError as error:
-            raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
+            raise DdlRefusedError(ER.WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
             if error_code(error) in LOGIN_REFUSED:
                 raise  # It says nothing about the statement, which has not run.
-            if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+            if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
                 raise TargetLockedError(error_code(error), str(error.args[-1])) from error
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
@@ -484,7 +485,7 @@ class RenumberingError(DdlRefusedError):
     """The target was not asked: the statement would have given ``rows`` of it new numbers."""
 
     def __init__(self, rows: str) -> None:
-        super().__init__(ErrorCode.ER_DUP_ENTRY, f"{rows} would get new numbers")
+        super().__init__(ER.DUP_ENTRY, f"{rows} would get new numbers")
         self.rows = rows
 
 
@@ -504,7 +505,7 @@ class NondeterministicDefaultError(DdlRefusedError):
     """The target was not asked: its rows would have got values of their own by ``function``."""
 
     def __init__(self, function: str) -> None:
-        super().__init__(ErrorCode.ER_WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
+        super().__init__(ER.WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
         self.function = function
 
 

@@ -16,6 +16,7 @@ Statements whose TIMESTAMP columns a target can't make as they are at their shar
 from __future__ import annotations
 
 import structlog
+from pymysql.constants import ER
 
 from replicator.ddl.analysis.column_defaults import (
     defined_times,
@@ -41,12 +42,12 @@ from replicator.schema.structure.structure import numbers_of
 
 _CHANGED = frozenset(
     {
-        ErrorCode.ER_DUP_ENTRY,
-        ErrorCode.ER_WARN_NULL_TO_NOTNULL,
-        ErrorCode.ER_WARN_DATA_OUT_OF_RANGE,
+        ER.DUP_ENTRY,
+        ER.WARN_NULL_TO_NOTNULL,
+        ER.WARN_DATA_OUT_OF_RANGE,
         ErrorCode.WARN_DATA_TRUNCATED,
-        ErrorCode.ER_TRUNCATED_WRONG_VALUE,
-        ErrorCode.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+        ER.TRUNCATED_WRONG_VALUE,
+        ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
     }
 )
 

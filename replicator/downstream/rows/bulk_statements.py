@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadError
@@ -20,8 +21,8 @@ from replicator.mysql.names import quote
 
 NOT_PREPARED = frozenset(
     {
-        ErrorCode.ER_UNSUPPORTED_PS,
-        ErrorCode.ER_MAX_PREPARED_STMT_COUNT_REACHED,
+        ER.UNSUPPORTED_PS,
+        ER.MAX_PREPARED_STMT_COUNT_REACHED,
         ErrorCode.ER_NEED_REPREPARE,
     }
 )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.literals import needs_introducer
@@ -22,9 +23,7 @@ from replicator.mysql.errors import ErrorCode, is_contention, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.rows.decoder.lines import block_of
 
-HARMLESS_WARNINGS = frozenset(
-    {ErrorCode.ER_WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT}
-)
+HARMLESS_WARNINGS = frozenset({ER.WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT})
 """About the statement, not about a value: deprecated syntax, unsafe for statement logging."""
 
 

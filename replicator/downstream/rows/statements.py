@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.literals import (
@@ -32,13 +33,13 @@ from replicator.rows.decoder.lines import Lines, lines_of
 
 _VALUE_REFUSED = frozenset(
     {
-        ErrorCode.ER_BAD_NULL_ERROR,
-        ErrorCode.ER_WARN_DATA_OUT_OF_RANGE,
+        ER.BAD_NULL_ERROR,
+        ER.WARN_DATA_OUT_OF_RANGE,
         ErrorCode.WARN_DATA_TRUNCATED,
-        ErrorCode.ER_TRUNCATED_WRONG_VALUE,
-        ErrorCode.ER_DIVISION_BY_ZERO,
-        ErrorCode.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
-        ErrorCode.ER_DATA_TOO_LONG,
+        ER.TRUNCATED_WRONG_VALUE,
+        ER.DIVISION_BY_ZERO,
+        ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
+        ER.DATA_TOO_LONG,
         ErrorCode.ER_DATA_OUT_OF_RANGE,
     }
 )

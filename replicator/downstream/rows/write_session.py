@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import pymysql.err
-from pymysql.constants import COMMAND
+from pymysql.constants import COMMAND, CR, ER
 from pymysql.protocol import OKPacketWrapper
 
 from replicator.mysql.connection import prepared_statements as prepared
@@ -30,7 +30,6 @@ from replicator.mysql.connection.session_settings import (
     keep_warnings,
     set_session,
 )
-from replicator.mysql.errors import ErrorCode
 
 Buffer = bytes | memoryview
 
@@ -135,7 +134,7 @@ class Session(BlockingSession):
         if len(sql) >= self.max_packet:
             # Servers just close the connection then, which looks as if they were away.
             raise pymysql.err.DataError(
-                ErrorCode.ER_NET_PACKET_TOO_LARGE.value,
+                ER.NET_PACKET_TOO_LARGE,
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
                 f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
             )
@@ -163,9 +162,7 @@ class Session(BlockingSession):
         with READING:
             asks = request.is_load_local_packet()
         if not asks:
-            raise pymysql.err.OperationalError(
-                ErrorCode.CR_COMMANDS_OUT_OF_SYNC.value, "no file was asked for"
-            )
+            raise pymysql.err.OperationalError(CR.CR_COMMANDS_OUT_OF_SYNC, "no file was asked for")
         size = min(LOAD_PACKET, self.max_packet // 2)
         for block in blocks:
             view = memoryview(block)

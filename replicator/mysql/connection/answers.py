@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pymysql.err
+from pymysql.constants import CR
 
 from replicator.memory import largest_event, too_large
-from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.errors import OddAnswerError
 
 LONGEST_MESSAGE: Final = 2048
 """Characters that are kept of a server's error message: its own limit is 512 bytes."""
@@ -48,7 +49,7 @@ class AnswerSize:
         self._taken += count + _OVERHEAD
         if self._taken > largest_event():
             raise pymysql.err.OperationalError(
-                ErrorCode.CR_NET_PACKET_TOO_LARGE.value,
+                CR.CR_NET_PACKET_TOO_LARGE,
                 too_large("the server's answer to a look-up", self._taken),
             )
 
@@ -118,7 +119,7 @@ def look_at_rows(result: Any) -> None:
 def asks_for_file() -> pymysql.err.OperationalError:
     """The error for a server that asks for a file in place of an answer."""
     return pymysql.err.OperationalError(
-        ErrorCode.CR_MALFORMED_PACKET.value,
+        CR.CR_MALFORMED_PACKET,
         "the server asks for a file in place of an answer, as none does that is what it seems; it"
         " gets none. Look who answers there, and let security.ssl-ca make sure",
     )

@@ -23,11 +23,12 @@ from typing import Any, cast
 
 import pymysql.err
 from pymysql import _auth
+from pymysql.constants import CR
 from pymysql.protocol import MysqlPacket
 
 from replicator.mysql.connection.address import DatabaseAddress, ServerKey
 from replicator.mysql.connection.tls import PemError
-from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.errors import OddAnswerError
 
 CACHING_SHA2 = "caching_sha2_password"
 SHA256 = "sha256_password"
@@ -229,14 +230,14 @@ def _withheld(plugin: str, address: DatabaseAddress, channel: Channel) -> Passwo
         lacks = "there is no TLS, and any key that it sends could be anyone's"
     asked = "in the clear" if plugin == CLEAR else "in a form that it can read"
     return PasswordWithheldError(
-        ErrorCode.CR_AUTH_PLUGIN_ERR.value,
+        CR.CR_AUTH_PLUGIN_ERR,
         f"{address.host}:{address.port} asks for the password of {address.user} {asked}"
         f" ({plugin}), and {lacks}: the password was not sent",
     )
 
 
 def _not_taken_part_in(text: str) -> pymysql.err.OperationalError:
-    return pymysql.err.OperationalError(ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD.value, text)
+    return pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, text)
 
 
 def plugins_of(address: DatabaseAddress) -> dict[str, Callable[[Any], Any]]:

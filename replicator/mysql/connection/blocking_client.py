@@ -26,7 +26,7 @@ from typing import Any, cast
 
 import pymysql.err
 from pymysql.connections import Connection
-from pymysql.constants import CLIENT
+from pymysql.constants import CLIENT, CR
 
 from replicator.mysql.connection import liveness
 from replicator.mysql.connection.answers import (
@@ -39,7 +39,7 @@ from replicator.mysql.connection.answers import (
 from replicator.mysql.connection.auth_plugins import first_plugin
 from replicator.mysql.connection.liveness import THREAD_SQL, Thread, thread_of
 from replicator.mysql.connection.tls import context_for
-from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.errors import OddAnswerError
 
 
 class LoginConnection(Connection):
@@ -66,7 +66,7 @@ class LoginConnection(Connection):
             except RuntimeError as error:
                 # PyMySQL lacks a package for this way of proving the password.
                 raise pymysql.err.OperationalError(
-                    ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD.value, str(error)
+                    CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(error)
                 ) from error
 
     def _read_packet(self, *given: Any) -> Any:
@@ -234,7 +234,7 @@ class WatchedConnection(BulkConnection):
         except OSError as error:
             own._force_close()
             raise pymysql.err.OperationalError(
-                ErrorCode.CR_SERVER_GONE_ERROR.value, f"the server takes no more: {error}"
+                CR.CR_SERVER_GONE_ERROR, f"the server takes no more: {error}"
             ) from error
 
     def _awaited(self, act: Callable[[], int]) -> int:

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pymysql.err
+from pymysql.constants import CR
 
 from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.connection.auth_plugins import PasswordWithheldError, plugins_of
 from replicator.mysql.connection.blocking_client import LoginConnection
 from replicator.mysql.connection.tls import TlsError, context_for, tls_error
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 
 _LISTENING = 1.0
 """Seconds for a server to look at a certificate, and to say that it does not take it."""
 
-_BROKEN = (ErrorCode.CR_SERVER_LOST, ErrorCode.CR_SERVER_GONE_ERROR)
+_BROKEN = (CR.CR_SERVER_LOST, CR.CR_SERVER_GONE_ERROR)
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pymysql.err
-
-from replicator.mysql.errors import ErrorCode
+from pymysql.constants import CR
 
 _UNDER_WAY = (
     ssl.SSLWantReadError,
@@ -106,7 +105,7 @@ class TlsError(pymysql.err.OperationalError):
     @classmethod
     def of(cls, finding: str, way_out: str) -> TlsError:
         """The error with the code that the servers' own clients give it."""
-        error = cls(ErrorCode.CR_SSL_CONNECTION_ERROR.value, finding)
+        error = cls(CR.CR_SSL_CONNECTION_ERROR, finding)
         error.way_out = way_out
         return error
 
@@ -207,7 +206,7 @@ def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> Tl
 def refuse_plain() -> pymysql.err.OperationalError:
     """The error, as PyMySQL has it, that a server has no TLS and there must be."""
     return pymysql.err.OperationalError(
-        ErrorCode.CR_SSL_CONNECTION_ERROR.value, "SSL is required but the server doesn't support it"
+        CR.CR_SSL_CONNECTION_ERROR, "SSL is required but the server doesn't support it"
     )
 
 
@@ -220,7 +219,7 @@ def _is_without_tls(cause: BaseException) -> bool:
     return (
         isinstance(cause, pymysql.err.OperationalError)
         and bool(cause.args)
-        and cause.args[0] == ErrorCode.CR_SSL_CONNECTION_ERROR
+        and cause.args[0] == CR.CR_SSL_CONNECTION_ERROR
     )
 
 

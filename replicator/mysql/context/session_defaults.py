@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.context.sql_modes import ServerKind, kind_of
 from replicator.mysql.context.statement_context import SYSTEM, StatementContext
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
 
 _MONTH = 30 * 24 * 3600
@@ -138,7 +139,7 @@ def _settable(cursor: Any) -> bool:
             "SET SESSION explicit_defaults_for_timestamp = @@explicit_defaults_for_timestamp"
         )
     except pymysql.err.MySQLError as error:
-        if error_code(error) != ErrorCode.ER_INCORRECT_GLOBAL_LOCAL_VAR:
+        if error_code(error) != ER.INCORRECT_GLOBAL_LOCAL_VAR:
             raise
         return False
     return True
@@ -152,7 +153,7 @@ def _collations(cursor: Any) -> dict[int, str]:
             " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
         )
     except pymysql.err.MySQLError as error:
-        if error_code(error) != ErrorCode.ER_BAD_FIELD_ERROR:
+        if error_code(error) != ER.BAD_FIELD_ERROR:
             raise
         cursor.execute(
             "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.session_settings import UTC, keep_warnings
@@ -14,7 +15,7 @@ from replicator.mysql.context.sql_modes import (
     modes_for,
 )
 from replicator.mysql.context.statement_context import SYSTEM, StatementContext
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 
 _STRICT_MODE = "STRICT_ALL_TABLES"
 
@@ -100,5 +101,5 @@ async def _set_collation(connection: Connection, collation: str) -> None:
     try:
         await connection.execute("SET SESSION collation_connection = %s", (collation,))
     except pymysql.err.MySQLError as error:
-        if error_code(error) != ErrorCode.ER_UNKNOWN_COLLATION:
+        if error_code(error) != ER.UNKNOWN_COLLATION:
             raise

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable
 
 import pymysql.err
+from pymysql.constants import ER
 
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 
 ANY_TABLE = "*"
 """A privilege on whichever table of the schema counts."""
@@ -36,7 +37,7 @@ async def held_privileges(connection: Connection, schema: str, table: str = "") 
     try:
         rows = await connection.fetch("SHOW GRANTS")
     except pymysql.err.MySQLError as error:
-        if error_code(error) != ErrorCode.ER_OPTION_PREVENTS_STATEMENT:
+        if error_code(error) != ER.OPTION_PREVENTS_STATEMENT:
             raise
         # --skip-grant-tables: everybody may do everything.
         return _ASKED

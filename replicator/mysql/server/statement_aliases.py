@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -54,5 +55,5 @@ def rows_understood(session: Asking, spellings: Sequence[str]) -> Rows:
 
 
 def _raise_unless_unknown(error: MySQLError) -> None:
-    if error_code(error) != ErrorCode.ER_PARSE_ERROR:
+    if error_code(error) != ER.PARSE_ERROR:
         raise error

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.binlog.segments.row_events import RowEvents
@@ -149,7 +150,7 @@ def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> 
         failed = _failed(work, WriteOutcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
     if isinstance(error, LockedOutError):
-        return _failed(work, WriteOutcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
+        return _failed(work, WriteOutcome.LOCKED, ER.LOCK_WAIT_TIMEOUT, str(error))
     if isinstance(error, OutOfPatienceError):
         of = error.error
         unreachable = _failed(work, WriteOutcome.UNREACHABLE, error_code(of), error_text(of))
@@ -168,11 +169,11 @@ def _row_outcome(
         key = _shown(error.key) if show_values else HIDDEN
         text = f"{' and '.join(map(str, error.members))} both hold the key {key}"
         found = _RowFound(work, error.key, keyed=True, members=error.members)
-        return _failed(work, WriteOutcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+        return _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text), found
     if isinstance(error, DuplicateRowError):
         text = error.text if show_values else without_values(error.text)
         found = _RowFound(work, error.line, members=(error.member,))
-        return _failed(work, WriteOutcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+        return _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text), found
     if isinstance(error, RowRefusedError):
         text = error.shown(values=show_values)
         members = (error.member,) if error.member is not None else ()
@@ -190,7 +191,7 @@ def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOu
         with transaction(settings.address, *harmless) as session:
             return _write(session, work, settings, exact=exact)
     except MySQLError as error:
-        if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+        if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
             raise LockedOutError(error_text(error)) from error
         raise
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.binlog.segments.row_events import RowEvents
@@ -32,7 +33,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.downstream.rows.writing import DuplicateRowError, WriteCounts, write_changes
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths
-from replicator.mysql.errors import DUPLICATE_KEY, ErrorCode, error_code, error_text
+from replicator.mysql.errors import DUPLICATE_KEY, error_code, error_text
 from replicator.mysql.names import Member, folded
 from replicator.pipeline.apply.batch import ApplySettings, TargetOutcome, WriteOutcome
 from replicator.pipeline.apply.buckets import (
@@ -137,7 +138,7 @@ def _attempt(
             parts = [_begin(session, work, tied[work.target.number], settings) for work in works]
             return _write(session, parts, settings, place, exact=exact)
     except MySQLError as error:
-        if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+        if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
             raise LockedOutError(error_text(error)) from error
         raise
 

@@ -1,8 +1,9 @@
 """Tables that no key cuts into ranges, compared whole: their rows meet by digests, in Spark.
 
 Spark sorts on disk where rows are many, and what differs stays there: memory does not grow with the
-tables, nor with what differs. A row that differs may be on its way. Few rows with a key are looked
-up by it then; else the tables are read again, and only what stayed counts.
+tables, nor with what differs. A row that differs may be on its way, so the tables are read again. A
+row that differs as it did at the reading before, while the shards have as many of it, gets a
+*strike* (`replicator.pipeline.compare.doubts`); anything else ends its strikes.
 """
 
 from __future__ import annotations
@@ -36,23 +37,25 @@ HAVING SUM(net) <> 0 OR MAX(failure) IS NOT NULL
 """
 _COUNTS = "SELECT net, read, failure FROM {summed} WHERE digest = X'' OR failure IS NOT NULL"
 _ALL = "SELECT digest, key, net, there, read, normal, line FROM {summed} WHERE digest <> X''"
-_STAYED = """
-SELECT n.digest, n.key, CAST(SIGN(n.net) AS BIGINT) * LEAST(ABS(n.net), ABS(f.net)) AS net,
-       n.there, n.read, n.normal, n.line
-FROM {now} n JOIN {former} f ON n.digest = f.digest AND SIGN(n.net) = SIGN(f.net)
- AND n.net + n.there = f.net + f.there
+_FIRST = "SELECT *, ABS(net) AS times, 0 AS strikes FROM {now}"
+_FURTHER = """
+SELECT n.*, IF(s.stays, LEAST(ABS(n.net), s.times), ABS(n.net)) AS times,
+       IF(s.stays, s.strikes + 1, 0) AS strikes
+FROM {now} n LEFT SEMI JOIN {former} k ON n.key = k.key
+LEFT JOIN (SELECT digest, SIGN(net) AS way, net + there AS here, times, strikes, TRUE AS stays
+           FROM {former}) s
+ON :counts AND n.digest = s.digest AND SIGN(n.net) = s.way AND n.net + n.there = s.here
 """
-_CHANGING = """
-SELECT n.* FROM {now} n LEFT SEMI JOIN {former} f ON n.key = f.key
-LEFT ANTI JOIN {stayed} s ON n.key = s.key
-"""
-_KEYS = "SELECT DISTINCT key FROM {changing} ORDER BY key"
-_KINDS = """
-SELECT COALESCE(SUM(missing - LEAST(missing, extra)), 0) AS missing,
-       COALESCE(SUM(extra - LEAST(missing, extra)), 0) AS extra,
-       COALESCE(SUM(LEAST(missing, extra)), 0) AS different
-FROM (SELECT SUM(IF(net > 0, net, 0)) AS missing, SUM(IF(net < 0, -net, 0)) AS extra
-      FROM {stayed} GROUP BY key)
+_SURE = "SELECT key FROM {doubted} GROUP BY key HAVING MAX(strikes) >= :strikes"
+_KEYS = "SELECT DISTINCT key FROM {doubted} ORDER BY key"
+_DECIDED = """
+SELECT COALESCE(SUM(IF(sure, missing - LEAST(missing, extra), 0)), 0) AS missing,
+       COALESCE(SUM(IF(sure, extra - LEAST(missing, extra), 0)), 0) AS extra,
+       COALESCE(SUM(IF(sure, LEAST(missing, extra), 0)), 0) AS different,
+       COALESCE(SUM(IF(sure, 0, missing + extra)), 0) AS left
+FROM (SELECT MAX(strikes) >= :strikes AS sure, SUM(IF(net > 0, times, 0)) AS missing,
+             SUM(IF(net < 0, times, 0)) AS extra
+      FROM {doubted} GROUP BY key)
 """
 
 
@@ -61,21 +64,33 @@ class RowsUnreadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class DigestsLooked:
-    """What one reading found: ``rows`` of the target and of each shard, and how many rows differ,
-    of those that differed before (all, the first time): ``missing``, ``extra`` and ``different``
-    stayed as they were, and the shards had as many of them; ``changing`` did not."""
+class Decided:
+    """How many rows differ for certain, by kind, and how many are ``left`` in doubt."""
 
-    rows: tuple[int, ...]
-    missing: int = 0
-    extra: int = 0
-    different: int = 0
-    changing: int = 0
+    missing: int
+    extra: int
+    different: int
+    left: int
 
     @property
-    def stayed(self) -> int:
-        """Rows that differ as they did before."""
-        return self.missing + self.extra + self.different
+    def some(self) -> bool:
+        """Whether any differ for certain."""
+        return bool(self.missing or self.extra or self.different)
+
+
+def doubts_of(
+    session: SparkSession, now: DataFrame, former: DataFrame | None, *, counts: bool
+) -> DataFrame:
+    """The rows in doubt with their strikes, of those that differ ``now``: all at the first reading,
+    then those whose keys were in doubt before. ``counts`` as for `DigestComparer.look`."""
+    if former is None:
+        return session.sql(_FIRST, now=now)
+    return session.sql(_FURTHER, {"counts": counts}, now=now, former=former)
+
+
+def sure_keys(session: SparkSession, doubted: DataFrame, strikes: int) -> DataFrame:
+    """The keys of which a row has so many strikes."""
+    return session.sql(_SURE, {"strikes": strikes}, doubted=doubted)
 
 
 class DigestComparer:
@@ -89,50 +104,47 @@ class DigestComparer:
         self._session = SparkSession(spark)
         self._comparison = comparison
         self._servers = servers
-        self._former: DataFrame | None = None
-        self._stayed: DataFrame | None = None
-        self._changing: DataFrame | None = None
+        self._doubted: DataFrame | None = None
+        self._sure: DataFrame | None = None
 
-    def look(self) -> DigestsLooked:
-        """Read all tables. Raises RowsUnreadError."""
-        rows, now = self._read()
-        if self._former is None:
-            self._stayed, self._changing = None, now
-            return DigestsLooked(rows, changing=now.count())
-        stayed = self._keep(self._session.sql(_STAYED, now=now, former=self._former))
-        changing = self._keep(
-            self._session.sql(_CHANGING, now=now, former=self._former, stayed=stayed)
-        )
-        (kinds,) = self._session.sql(_KINDS, stayed=stayed).toArrow().to_pylist()
-        self._stayed, self._changing = stayed, changing
-        return DigestsLooked(rows, **kinds, changing=changing.count())
+    def look(self, *, counts: bool, tasks: int) -> tuple[int, ...]:
+        """Read all tables, so many at once; the rows of the target and of each shard.
 
-    def go_on(self, *, settled: bool) -> None:
-        """The next reading is about what changes; unless it is ``settled``, what stayed, too."""
-        assert self._changing is not None, "nothing was read"
-        left = self._changing
-        if not settled and self._stayed is not None:
-            # As RDDs: both frames are of the same reading, and Spark 4.3 fails to give one of them
-            # other attributes for a UNION.
-            rows = left.rdd.union(self._stayed.rdd)
-            left = self._keep(self._session.createDataFrame(rows, left.schema, verifySchema=False))
-        self._former = left
+        ``counts``: the target has all that the sources had at the reading before, so a row that
+        differs as it did then gets a strike. Rows that did not differ then are left out. Raises
+        RowsUnreadError.
+        """
+        rows, now = self._read(tasks)
+        self._doubted = self._keep(doubts_of(self._session, now, self._doubted, counts=counts))
+        return rows
+
+    def decide(self, strikes: int) -> Decided:
+        """Rows whose keys have so many strikes differ, and are in doubt no more."""
+        assert self._doubted is not None, "nothing was read"
+        doubted = self._doubted
+        found = self._session.sql(_DECIDED, {"strikes": strikes}, doubted=doubted)
+        decided = Decided(**found.toArrow().to_pylist()[0])
+        if decided.some:
+            keys = sure_keys(self._session, doubted, strikes)
+            self._sure = self._keep(doubted.join(keys, "key", "left_semi"))
+            self._doubted = self._keep(doubted.join(keys, "key", "left_anti"))
+        return decided
 
     def keys(self) -> tuple[bytes, ...]:
-        """The keys of the rows that may be on their way; the target must have a key."""
-        assert self._changing is not None, "nothing was read"
-        rows = self._session.sql(_KEYS, changing=self._changing).toArrow().to_pylist()
+        """The keys of the rows in doubt; the target must have a key."""
+        assert self._doubted is not None, "nothing was read"
+        rows = self._session.sql(_KEYS, doubted=self._doubted).toArrow().to_pylist()
         return tuple(row["key"] for row in rows)
 
     def differences(self) -> Iterator[RowDifference]:
-        """The rows that stayed as they were, by their keys."""
-        assert self._stayed is not None, "nothing was looked at twice"
+        """The rows that were decided to differ last, by their keys."""
+        assert self._sure is not None, "nothing was decided"
         condition = "TRUE"
         while True:
             query = (
-                f"SELECT * FROM {{stayed}} WHERE {condition} ORDER BY key, digest LIMIT {PAGE_ROWS}"
+                f"SELECT * FROM {{sure}} WHERE {condition} ORDER BY key, digest LIMIT {PAGE_ROWS}"
             )
-            page = self._session.sql(query, stayed=self._stayed).toArrow().to_pylist()
+            page = self._session.sql(query, sure=self._sure).toArrow().to_pylist()
             whole = page
             if len(page) == PAGE_ROWS and page[0]["key"] != page[-1]["key"]:
                 # The last key may have more rows on the next page.
@@ -142,10 +154,10 @@ class DigestComparer:
             for row in whole:
                 group = groups.setdefault(row["key"], RowGroup())
                 if row["net"] < 0:
-                    group.on_target += [(row["normal"], row["line"])] * -row["net"]
+                    group.on_target += [(row["normal"], row["line"])] * row["times"]
                 else:
                     shard = (row["normal"], row["line"], row["read"] - 1)
-                    group.in_shards += [shard] * row["net"]
+                    group.in_shards += [shard] * row["times"]
             for key, group in groups.items():
                 for difference in differences_of(self._comparison, key, group):
                     yield replace(difference, seen=seen[key])
@@ -158,11 +170,15 @@ class DigestComparer:
         # it can't be computed once more. The blocks go with the frame.
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
-    def _read(self) -> tuple[tuple[int, ...], DataFrame]:
+    def _read(self, tasks: int) -> tuple[tuple[int, ...], DataFrame]:
         """How many rows each table has, and what differs."""
         release_slots(self._spark)
         tables = 1 + len(self._comparison.shards)
-        rows = self._spark.parallelize(range(tables), tables).flatMap(_digests)
+        # The target has as many rows as all shards together.
+        others = max(1, tasks - 1)
+        numbers = [[0], *([*range(1 + at, tables, others)] for at in range(others))]
+        read = self._spark.parallelize(numbers, min(tasks, len(numbers)))
+        rows = read.flatMap(lambda some: some).flatMap(_digests)
         frame = self._session.createDataFrame(rows, _ROWS, verifySchema=False)
         with sealed(self._spark, (self._comparison, self._servers)):
             summed = self._keep(self._session.sql(_SUMMED, rows=frame))

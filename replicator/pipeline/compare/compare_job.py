@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
+from replicator.downstream.meta.held_shards import HeldShards
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
@@ -24,7 +25,7 @@ from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.workers.worker_pool import release_slots
 
 _FirstWork = tuple[ComparisonPlan, tuple[Look, ...], CompareServers, int, bool, int]
-_FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool]
+_FurtherWork = tuple[ComparisonPlan, tuple[Doubt, ...], CompareServers, int, bool, HeldShards]
 _Answer = TypeVar("_Answer")
 
 
@@ -55,10 +56,11 @@ def look_again_at(
     tasks: int,
     *,
     applied: bool,
+    held: HeldShards,
 ) -> list[LookedAgain]:
-    """Look at doubts once more; as `look_at_ranges`, and ``applied`` as for `look_again`."""
+    """Look at doubts once more; as `look_at_ranges`, the rest as for `look_again`."""
     tasks = min(tasks, len(doubts))
-    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied
+    work: _FurtherWork = comparison, tuple(doubts), servers, tasks, applied, held
     return _run(spark, _look_again, work, len(doubts), tasks, LookedAgain)
 
 
@@ -85,7 +87,8 @@ def _look(work: _FirstWork, task: int) -> Iterator[bytes]:
 
 
 def _look_again(work: _FurtherWork, task: int) -> Iterator[bytes]:
-    comparison, doubts, servers, tasks, applied = work
+    comparison, doubts, servers, tasks, applied, held = work
     with contextlib.closing(Sessions(servers)) as sessions:
         for doubt in doubts[task::tasks]:
-            yield to_json(look_again(comparison, doubt, sessions, applied=applied))
+            answer = look_again(comparison, doubt, sessions, applied=applied, held=held)
+            yield to_json(answer)

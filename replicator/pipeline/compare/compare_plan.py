@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.downstream.rows.key_lookup import key_conditions
-from replicator.downstream.rows.literals import NULL_FIELD, field_value
+from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
+from replicator.downstream.rows.literals import NULL_FIELD, field_value, row_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
@@ -63,16 +63,19 @@ class ComparedTable:
     """One table, a shard's or (``source`` is empty) the target, as it is read.
 
     ``selected``: an SQL expression for each compared column, in one order in all tables;
-    ``conditions``: those of its rows; ``transcodes``: (index, from, to) of the columns whose text
-    goes to another charset. ``cut``: the columns that ranges are cut by, by the names that they
-    have in this table; ``shifts``: what the target has added to the values of each. ``index``: the
-    index that begins with them, empty for none. ``key``: the target's key here, in its order.
+    ``conditions``: those of its rows; ``where``: of the rows to compare, but not of those that are
+    looked up by key, since it may hold on one side alone. ``transcodes``: (index, from, to) of the
+    columns whose text goes to another charset. ``cut``: the columns that ranges are cut by, by the
+    names that they have in this table; ``shifts``: what the target has added to the values of each.
+    ``index``: the index that begins with them, empty for none. ``key``: the target's key here, in
+    its order.
     """
 
     source: str
     name: TableName
     selected: tuple[bytes, ...]
     conditions: tuple[bytes, ...] = ()
+    where: tuple[bytes, ...] = ()
     transcodes: tuple[tuple[int, str, str], ...] = ()
     cut: tuple[TargetColumn, ...] = ()
     shifts: tuple[int, ...] = ()
@@ -334,7 +337,8 @@ def _ordered_alike(shard: ComparedShard, column: Column) -> bool:
     if any(folded(made.name) == folded(column.name) for made in shard.rules.extracted):
         return False
     its = shard.structure.column(column.name)
-    if its is None:
+    if its is None or (its.nullable and not column.nullable):
+        # No range has a NULL.
         return False
     if its.sql_type.family == column.sql_type.family == "integer":
         return True
@@ -403,7 +407,8 @@ def _table(
         source=copy.source,
         name=TableName(structure.schema, structure.name),
         selected=tuple(selected),
-        conditions=(*copy.conditions, *where),
+        conditions=copy.conditions,
+        where=where,
         transcodes=tuple(transcodes),
     )
     return ordered_by(table, structure, cut, rules)
@@ -449,12 +454,25 @@ def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) 
 def key_rows_queries(
     table: ComparedTable, keys: Iterable[bytes], per_query: int
 ) -> Iterator[bytes]:
-    """Select the compared columns of the rows with these keys of the target, so many at a time."""
-    own = (key for line in keys if (key := own_key(table.key, line)) is not None)
+    """Select the compared columns of the rows with these keys of the target, so many at a time.
+
+    A shard may have a NULL in a key, which the target does not take.
+    """
+    own = [key for line in keys if (key := own_key(table.key, line)) is not None]
+    whole = [key for key in own if not _has_null(key)]
     head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
     tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
-    for condition in key_conditions(own, per_query):
+    with_nulls = (
+        b" AND ".join(row_predicate(column, field) for column, field in key)
+        for key in own
+        if _has_null(key)
+    )
+    for condition in (*key_conditions(whole, per_query), *with_nulls):
         yield head + condition + tail
+
+
+def _has_null(key: KeyFields) -> bool:
+    return any(field == NULL_FIELD for _, field in key)
 
 
 def checksum_query(
@@ -507,7 +525,7 @@ def bound_query(
     names = _names(table)
     hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
     order = b",".join(name + b" DESC" if from_end else name for name in names)
-    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names))
+    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names), where=())
     return b"SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET %d" % (
         hexed,
         _from(there, lower, upper),
@@ -543,7 +561,7 @@ def _from(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
         if bound is not None
     ]
     hint = b" FORCE INDEX (%s)" % quote(table.index).encode() if conditions and table.index else b""
-    conditions += [b"(%s)" % condition for condition in table.conditions]
+    conditions += [b"(%s)" % condition for condition in (*table.conditions, *table.where)]
     where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
     return table.name.quoted.encode() + hint + where
 

@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 
 from pymysql.err import MySQLError
 
+from replicator.downstream.meta.held_shards import NOTHING_HELD, HeldShards
 from replicator.downstream.rows.key_lookup import KEYS_PER_QUERY
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_text
@@ -92,9 +93,11 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LookedAgain:
-    """What a further look found: rows that ``differ`` for certain, what is ``left`` in doubt."""
+    """What a further look found: rows that ``differ`` for certain, how many are ``held``, what is
+    ``left`` in doubt."""
 
     differ: tuple[RowDifference, ...] = ()
+    held: int = 0
     left: tuple[Doubt, ...] = ()
     failure: str = ""
 
@@ -184,34 +187,46 @@ def _looked(
         cuts = _cuts(table, look.lower, look.upper, SMALL_RANGE // 2, sessions)
         if cuts:
             return Looked(cuts=cuts)
-    asked = () if many else tuple(sorted(keys))
+    by_key = comparison.key and (comparison.target.where or not many)
+    asked = tuple(sorted(keys)) if by_key else ()
     ends = binlog_ends(comparison, sessions)
     doubt = Doubt(look.lower, look.upper, len(keys), asked, ends=ends)
     return Looked(counts[0], by_shard, doubt)
 
 
 def look_again(
-    comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, applied: bool
+    comparison: ComparisonPlan,
+    doubt: Doubt,
+    sessions: Sessions,
+    *,
+    applied: bool,
+    held: HeldShards = NOTHING_HELD,
 ) -> LookedAgain:
     """Look once more at rows in doubt.
 
-    ``applied``: the target has all that the sources had when they were looked at before. Failures
-    of the servers are told in the answer.
+    ``applied``: the target has all that the sources had when they were looked at before, but for
+    rows of the shards that are ``held``. Failures of the servers are told in the answer.
     """
     try:
         try:
-            return _looked_again(comparison, doubt, sessions, applied=applied, limited=True)
+            return _looked_again(comparison, doubt, sessions, applied, held, limited=True)
         except _TooLargeError as large:
             parts = _parts(doubt, large, sessions)
         if parts:
             return LookedAgain(left=parts)
-        return _looked_again(comparison, doubt, sessions, applied=applied, limited=False)
+        return _looked_again(comparison, doubt, sessions, applied, held, limited=False)
     except MySQLError as error:
         return LookedAgain(failure=sessions.failure(error))
 
 
 def _looked_again(
-    comparison: ComparisonPlan, doubt: Doubt, sessions: Sessions, *, applied: bool, limited: bool
+    comparison: ComparisonPlan,
+    doubt: Doubt,
+    sessions: Sessions,
+    applied: bool,
+    held: HeldShards,
+    *,
+    limited: bool,
 ) -> LookedAgain:
     # The target first: what the shards have before and after it is what it must have.
     groups = row_groups(comparison, doubt, sessions, limit=LARGEST_RANGE if limited else 0)
@@ -220,6 +235,7 @@ def _looked_again(
     before = {evidence.key: evidence for evidence in doubt.evidence}
     first = not doubt.evidence
     differ: list[RowDifference] = []
+    waiting = 0
     left: list[Evidence] = []
     keys: list[bytes] = []
     for key, group in groups.items():
@@ -229,16 +245,20 @@ def _looked_again(
         evidence = judged(digest, group, before.get(digest), applied=applied)
         if evidence is None:
             continue
-        if quiet or evidence.suffices:
-            differ += differences_of(comparison, key, group)
+        found = list(differences_of(comparison, key, group))
+        others = [difference for difference in found if not held.holds(difference.shard)]
+        # Whatever further looks would show, a row waits if its shard is held.
+        if quiet or evidence.suffices or (applied and not others):
+            differ += others
+            waiting += sum(d.times for d in found) - sum(d.times for d in others)
         else:
             left.append(evidence)
             keys.append(key)
     if not left:
-        return LookedAgain(tuple(differ))
+        return LookedAgain(tuple(differ), waiting)
     asked = tuple(keys) if doubt.keys else ()
     still = replace(doubt, rows=len(left), keys=asked, evidence=tuple(left), ends=ends)
-    return LookedAgain(tuple(differ), (still,))
+    return LookedAgain(tuple(differ), waiting, (still,))
 
 
 def row_groups(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 from pyspark import SparkContext
 
@@ -128,7 +129,7 @@ class OwnRows:
             except MySQLError as error:
                 if error_code(error) in NO_SUCH_TABLE:
                     continue
-                if error_code(error) != ErrorCode.ER_BAD_FIELD_ERROR:
+                if error_code(error) != ER.BAD_FIELD_ERROR:
                     raise
                 raise RowRefusedError(
                     error_code(error),
@@ -155,10 +156,10 @@ def _by_name(key: KeyFields) -> dict[str, tuple[TargetColumn, bytes]]:
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
 
-CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR, ErrorCode.ER_KEY_DOES_NOT_EXITS}
+CHANGED = NO_SUCH_TABLE | {ER.BAD_FIELD_ERROR, ER.KEY_DOES_NOT_EXITS}
 """Unknown column, key, table, database: the shard is not as planned."""
 
-_OLD_SNAPSHOT = frozenset({ErrorCode.ER_TABLE_DEF_CHANGED})
+_OLD_SNAPSHOT = frozenset({ER.TABLE_DEF_CHANGED})
 """The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
 snapshot shows what it is now."""
 

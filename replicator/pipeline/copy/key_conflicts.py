@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from replicator.downstream.rows.key_lookup import KeyFields
-from replicator.downstream.rows.literals import field_value, key_predicate
+from replicator.downstream.rows.literals import NULL_FIELD, field_value, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import TableName, folded, quote
@@ -65,7 +65,7 @@ def own_key(parts: Sequence[KeyPart], line: bytes) -> KeyFields | None:
         if part.constant is not None:
             if part.constant != field:
                 return None
-        elif part.mapped is not None:
+        elif part.mapped is not None and field != NULL_FIELD:
             value = part.mapped.original(int(field))
             if value is None:
                 return None

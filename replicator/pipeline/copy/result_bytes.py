@@ -6,12 +6,13 @@ from typing import Any, cast
 
 import numpy as np
 import pymysql.err
+from pymysql.constants import CR
 from pymysql.protocol import MysqlPacket
 
 from replicator.memory import largest_event, too_large
 from replicator.mysql.connection.answers import READING
 from replicator.mysql.connection.blocking_client import WatchedConnection
-from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.errors import OddAnswerError
 from replicator.pipeline.copy.text_rows import HEADER, LONGEST_PAYLOAD, Bytes
 
 BLOCK_BYTES = 1 << 20
@@ -65,7 +66,7 @@ class ResultBytes:
             size = int.from_bytes(pending[:3], "little")
             if len(payload) + size > largest_event():
                 raise pymysql.err.OperationalError(
-                    ErrorCode.CR_NET_PACKET_TOO_LARGE.value,
+                    CR.CR_NET_PACKET_TOO_LARGE,
                     too_large("a row of a table", len(payload) + size),
                 )
             self._extend(pending, HEADER + size)
@@ -110,11 +111,11 @@ class ResultBytes:
 def damaged_row() -> pymysql.err.OperationalError:
     """The error for a row whose values don't end with its packet."""
     return pymysql.err.OperationalError(
-        ErrorCode.CR_MALFORMED_PACKET.value,
+        CR.CR_MALFORMED_PACKET,
         "the server sends a row whose values don't end where the row does: something between this"
         " host and the server damages it, or no MySQL or MariaDB answers there",
     )
 
 
 def _lost(text: str) -> pymysql.err.OperationalError:
-    return pymysql.err.OperationalError(ErrorCode.CR_SERVER_LOST.value, f"lost connection: {text}")
+    return pymysql.err.OperationalError(CR.CR_SERVER_LOST, f"lost connection: {text}")

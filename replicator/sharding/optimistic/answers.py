@@ -45,18 +45,6 @@ from replicator.sharding.optimistic.standings import (
 from replicator.watermark import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Release(Generic[Name]):
-    """Held rows of a source may be applied: its number is the version of its rows. It is saved when
-    no rows of the source are in flight. ``at``: up to there, rows of members that were not held are
-    applied. ``members``: those that were held, each from its open statement.
-    """
-
-    number: int
-    at: Place
-    members: tuple[tuple[Name, Place], ...]
-
-
 class StatementAnswer(StrEnum):
     """The result for a statement."""
 
@@ -136,7 +124,11 @@ class TargetState(Generic[Name]):
             return False
         if standing.open.granted or standing.open.action is not None:
             return True
-        return answer(self, change).answer is StatementAnswer.TAKEN
+        try:
+            _taken(self, _former(self, change), change)
+        except _OpenError:
+            return False
+        return True
 
 
 class _OpenError(Exception):
@@ -150,46 +142,52 @@ class _OpenError(Exception):
 
 def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a member's statement, or the new answer to one that was open."""
-    former = state.members.get(change.member, Standing(None))
-    opened = former.open
-    if opened is not None and opened.granted:
+    standing = state.members.get(change.member, Standing(None))
+    if standing.open is not None and standing.open.granted:
         now = state.joined()
         return JoinVerdict(
-            StatementAnswer.TAKEN, replace(former, open=None), now, now, fills=state.fills
+            StatementAnswer.TAKEN, replace(standing, open=None), now, now, fills=state.fills
         )
-    former = replace(former, open=None)
-    if former.taken is None and change.before is not None:
-        former = replace(former, taken=change.before)
+    former = _former(state, change)
     try:
         return _taken(state, former, change)
     except _OpenError as error:
-        unfit = _unfit(state, change, error.columns) if error.objection is Objection.TYPE else {}
+        unfit = _unfit(state, former, change, error.objection)
         return left_open(state, change, error.objection, str(error), unfit)
 
 
+def _former(state: TargetState[Name], change: Change[Name]) -> Standing:
+    """The member's standing before a statement."""
+    former = replace(state.members.get(change.member, Standing(None)), open=None)
+    return former if former.taken is not None else replace(former, taken=change.before)
+
+
 def _unfit(
-    state: TargetState[Name], change: Change[Name], columns: Iterable[str]
+    state: TargetState[Name], former: Standing, change: Change[Name], objection: Objection
 ) -> Mapping[Action, str]:
-    """The answers by which values would be converted that a server may change without a word, each
-    with the reason."""
+    """The answers that can't resolve a statement, with the reason: another objection stays, or
+    values would be converted that a server may change without a word."""
     others = [standing for name, standing in state.members.items() if name != change.member]
     target = joined(others, state.fills)
     found: dict[Action, str] = {}
-    for name in sorted(columns):
-        own = change.after.column(name) if change.after is not None else None
-        theirs = [s.taken.column(name) for s in others if s.taken is not None]
-        there = target.columns.get(name) if target is not None else None
-        if own is None or own.generated or there is None:
+    for action in Action:
+        if objection not in SETTLED[action]:
             continue
-        converted = {
-            Action.EXEC: [(column, own) for column in theirs if column is not None],
-            Action.SKIP: [(own, there.column)],
-        }
-        for action, pairs in converted.items():
-            for narrow, wide in pairs:
-                for result in (conversion(narrow, wide), charset_conversion(narrow, wide)):
-                    if result.fit is Fit.NONE:
-                        found.setdefault(action, f"column {own.name}: {result.why}")
+        try:
+            verdict = _taken(state, former, replace(change, action=action))
+        except _OpenError as error:
+            found[action] = str(error)
+            continue
+        for name in sorted(verdict.ceding or verdict.standing.ceded - former.ceded):
+            own = change.after.column(name) if change.after is not None else None
+            there = target.columns.get(name) if target is not None else None
+            if own is None or own.generated or there is None:
+                continue
+            theirs = [c for s in others if s.taken is not None and (c := s.taken.column(name))]
+            pairs = [(c, own) for c in theirs] if verdict.ceding else [(own, there.column)]
+            for result in (f(*pair) for pair in pairs for f in (conversion, charset_conversion)):
+                if result.fit is Fit.NONE:
+                    found.setdefault(action, f"column {own.name}: {result.why}")
     return found
 
 
@@ -277,9 +275,15 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=change.discards_rows)
     objections.look(_OpenError(Objection.ROWS, why) if why else None)
-    objections.look(_other_values(former, change))
-    objections.look(_other_rows(state, former, change))
-    return _judged(state, others, former, change, before, objections)
+    rows = _other_rows(state, former, change)
+    try:
+        objections.look(_other_values(former, change))
+        return _judged(state, others, former, change, before, objections, rows)
+    except _OpenError as error:
+        if rows is None or error.objection is not Objection.TYPE:
+            raise
+        # An answer of the operator settles both.
+        raise _OpenError(error.objection, f"{error}. Also, {rows}", error.columns) from error
 
 
 def _judged(
@@ -289,6 +293,7 @@ def _judged(
     change: Change[Name],
     before: Shape | None,
     objections: _Objections,
+    rows: _OpenError | None,
 ) -> JoinVerdict[Name]:
     assert change.after is not None
     shape = shape_of(change.after)
@@ -306,6 +311,7 @@ def _judged(
         rounded |= narrowed(change.before, change.after, strict=change.strict)
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state.fills, others, own_standing, objections)
+    objections.look(rows)
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
@@ -357,23 +363,16 @@ def _beside(
         elif objections.action is Action.SKIP:
             standing = replace(standing, ceded=standing.ceded | ceding)
         try:
-            together = _join([*rest, standing], fills)
-        except _OpenError as error:
-            objections.look(error)
-            if error.columns <= ceding:
-                raise
-            ceding = ceding | error.columns
+            together = joined([*rest, standing], fills)
+        except NoJoinError as error:
+            found = _OpenError(Objection.TYPE, str(error), [error.column])
+            objections.look(found)
+            if error.column in ceding:
+                raise found from error
+            ceding = ceding | found.columns
         else:
+            assert together is not None
             return standing, together
-
-
-def _join(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape:
-    try:
-        found = joined(standings, fills)
-    except NoJoinError as error:
-        raise _OpenError(Objection.TYPE, str(error), [error.column]) from error
-    assert found is not None
-    return found
 
 
 class _Objections:
@@ -480,7 +479,8 @@ def _other_rows(
     if change.before is None:
         return None
     for column in change.after.columns:
-        if change.before.column(column.name) is None:
+        named = column_part(column.name) in change.touched.named
+        if change.before.column(column.name) is None and not named:
             found = _other_fill(state, former, change.after, column)
             if found is not None:
                 return found

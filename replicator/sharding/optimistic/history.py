@@ -17,7 +17,6 @@ from replicator.sharding.items import Name
 from replicator.sharding.optimistic.answers import (
     Change,
     JoinVerdict,
-    Release,
     StatementAnswer,
     TargetState,
 )
@@ -32,6 +31,18 @@ from replicator.sharding.optimistic.standings import (
     with_holders,
 )
 from replicator.watermark import Place, Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[Name]):
+    """Held rows of a source may be applied: its number is the version of its rows. It is saved when
+    no rows of the source are in flight. ``at``: up to there, rows of members that were not held are
+    applied. ``members``: those that were held, each from its open statement.
+    """
+
+    number: int
+    at: Place
+    members: tuple[tuple[Name, Place], ...]
 
 
 class EntryKind(StrEnum):

@@ -8,7 +8,7 @@ shape; plain indexes are on the target where all members have the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -17,7 +17,8 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
 from replicator.schema.effects.column_values import formula_form, items_of, text_of
 from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses
+from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
+from replicator.sharding.optimistic.fills import Fill
 
 Key = frozenset[str]
 """The columns of a unique key, folded; their order makes no row unique."""
@@ -215,6 +216,22 @@ def _check_part(check: str) -> str:
     return f"check {check}"
 
 
+def narrower_than_fills(
+    before: Shape, after: Shape, members: Iterable[Table], fills: Mapping[str, Fill]
+) -> Iterator[tuple[str, Fill]]:
+    """The columns that a step makes narrower while rows of a member without them get a value."""
+    having = [shape_of(member).columns.keys() for member in members]
+    for name, found in after.columns.items():
+        former, fill = before.columns.get(name), fills.get(name)
+        if former is None or fill is None or fill.null or not fill.constant:
+            continue
+        # MySQL and TiDB have no constant defaults of these types.
+        large = found.column.base_type.endswith(("text", "blob"))
+        lacking = any(name not in names for names in having)
+        if lacking and not large and not takes(found.column, former.column):
+            yield name, fill
+
+
 def fits(narrow: Shape, wide: Shape) -> bool:
     """Whether every row of one shape fits into another."""
     try:
@@ -236,21 +253,27 @@ def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
     different = [*{found.sense: found.column for found in reversed(having)}.values()]
     joined = joined_column(different, compared)
     if joined is None:
-        one, two = _apart(different)
-        raise NoJoinError(
-            name,
-            one,
-            two,
+        one, two = _apart(different, ())
+        why = (
             f"no type takes the values of both {described(one)} and {described(two)}"
-            f" of column {one.name}",
+            f" of column {one.name}"
         )
+        if joined_column(different) is not None:
+            one, two = _apart(compared, compared)
+            why = (
+                f"a unique key has column {one.name}, which shards compare by different"
+                f" collations, {one.collation} and {two.collation}"
+            )
+        raise NoJoinError(name, one, two, why)
     return replace(first, column=joined)
 
 
-def _apart(columns: Sequence[Column]) -> tuple[Column, Column]:
+def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Column, Column]:
+    """Two columns without a join, with their collations if these are ``compared``."""
     for place, one in enumerate(columns):
         for other in columns[place + 1 :]:
-            if joined_column([one, other]) is None:
+            pair = [one, other]
+            if joined_column(pair, pair if compared else ()) is None:
                 return one, other
     return columns[0], columns[-1]
 

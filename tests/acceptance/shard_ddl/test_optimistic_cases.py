@@ -389,6 +389,28 @@ async def test_what_the_rows_of_the_target_refuse(estate: ShardedEstate) -> None
         assert "u" in [index[2] for index in there]
 
 
+async def test_a_column_that_becomes_too_narrow_for_the_rows_without_it(
+    estate: ShardedEstate,
+) -> None:
+    """The target keeps it wide: a new row of the other shard still gets the default of its ADD."""
+    estate.create("A1", "B1")
+    async with estate.merging():
+        estate.ddl("A1", "ADD c VARCHAR(9) DEFAULT 'abcdefgh'", "MODIFY c VARCHAR(3)")
+        await flows(estate, "A1", "{}, 'abc'")
+        await flows(estate, "B1", "{}")
+        [lock] = await opened(estate, "A1")
+        assert "without column c get 'abcdefgh', which varchar(3)" in lock.reason
+        await unlock(estate, "A1", skip=False)
+        with anyio.fail_after(PATIENCE):
+            while not (locks := estate.views()) or locks[0].resolving:
+                await anyio.sleep(LOOK_SECONDS)
+        await flows(estate, "B1", "{}")
+        assert estate.rows("c") == {(b"abc",): 1, (b"abcdefgh",): 2}
+        estate.ddl("B1", "ADD c VARCHAR(9) DEFAULT 'abcdefgh'")
+        await flows(estate, "B1", "{}, 'x'")
+        await opened(estate)
+
+
 async def test_ten_steps_while_a_source_stands_still(estate: ShardedEstate) -> None:
     estate.create("A1", "B1", table=TWO)
     async with estate.merging():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.checks.result import CheckResult
-from replicator.checks.source.hidden_tables import check_hidden_tables
+from replicator.checks.source.source_checks import check_hidden_tables
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.routes import Router, RouteRule, Routes

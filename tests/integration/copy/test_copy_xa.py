@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
+from pymysql.constants import ER
 from pymysql.err import OperationalError
 
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.rows.target_columns import TargetTable
 from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy.copy_chunk import source_snapshot
 from replicator.pipeline.copy.copy_plan import TableCopy
@@ -76,7 +77,7 @@ def rows_at_a_place(address: DatabaseAddress, copy: TableCopy) -> tuple[int, int
             ((rows,),) = stream.rows(b"SELECT COUNT(*) FROM " + copy.name)
             return read_at, int(rows)
     except OperationalError as error:
-        if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+        if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
             raise
         return None
 

@@ -64,6 +64,25 @@ async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: st
 
 
 @MARIADB
+async def test_values_that_a_tool_has_cut_are_open_when_the_column_is_wider_again(
+    merging: Merging,
+) -> None:
+    """The tools copy rows with INSERT IGNORE, however strict the server is."""
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'abcdefgh')")
+        merging.do(*gh_ost_steps("x_1", "MODIFY v VARCHAR(3)"))
+        merging.do("ALTER TABLE x_1 MODIFY v VARCHAR(9)")
+        await merging.caught_up(generation)
+        assert generation.running is not None
+        with anyio.move_on_after(PATIENCE):
+            while not (locks := generation.running.coordination.open_locks()):
+                await anyio.sleep(LOOK_SECONDS)
+        assert ["the values before that" in lock.reason for lock in locks] == [True]
+
+
+@MARIADB
 @pytest.mark.parametrize("mode", ["", "pessimistic"])
 async def test_a_ghost_with_columns_in_another_order_is_read_as_it_is(
     merging: Merging, mode: str

@@ -15,11 +15,11 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.errors import StreamLostError as Lost
 from replicator.checks.connecting import check_login
 from replicator.checks.result import CheckedPart
-from replicator.mysql.connection.asyncio_client import log_in
 from replicator.mysql.connection.asyncio_connection import (
     Connection,
     DatabaseAddress,
     is_unavailable,
+    log_in,
 )
 from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.backoff import Backoff
+from actors.control.arguments import RunOptions
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
 from actors.refusals import locked_fault
 from actors.task import lock_backoff as lock_backoff
@@ -48,7 +49,7 @@ class Scripted(TaskSupervisor):
 
     def __init__(self, *steps: Step, exit_on_error: bool = False) -> None:
         task = load_task(EXAMPLE)
-        super().__init__(task, TaskSpark(task), exit_on_error=exit_on_error)
+        super().__init__(task, TaskSpark(task), RunOptions(exit_on_error))
         self.steps = list(steps)
 
     async def _run_once(self) -> Outcome:

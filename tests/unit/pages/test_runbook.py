@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.writing import job_runner
-from replicator.events.all_events import EVENTS
-from replicator.events.log_event import FaultSection
+from replicator.events.all_events import EVENTS, FaultSection
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,

@@ -20,7 +20,7 @@ from replicator.routing.expression.expression_filter import (
 )
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.registry.registry import dump_structure, load_structure
-from replicator.schema.scratch.stand_in import taken_over
+from replicator.schema.scratch.scratch_table import taken_over
 from replicator.schema.structure.structure import Column, Table
 
 CREATE = "CREATE TABLE `x` (\n  `a` varchar(9)\n) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pymysql.constants import CR
 
-from replicator.mysql.error_codes import ErrorCode
 from replicator.mysql.row_values import without_values
 
 
@@ -63,7 +63,7 @@ from replicator.mysql.row_values import without_values
         ),
         (9999, "something new about 'ada' and 'bob's' row", "something new about '…' row"),
         (
-            int(ErrorCode.CR_CONN_HOST_ERROR),
+            int(CR.CR_CONN_HOST_ERROR),
             "Can't connect to MySQL server on 'db.example' (111)",
             "Can't connect to MySQL server on 'db.example' (111)",
         ),

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from actors.task.until import Until, parse_until
+from actors.control.arguments import Until
+from actors.task.until import parse_until
 from replicator.binlog.positions.position import BinlogPosition
 
 PLACE = BinlogPosition("bin.000002", 4)

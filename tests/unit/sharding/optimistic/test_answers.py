@@ -308,3 +308,30 @@ def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
     assert alike.answer is StatementAnswer.TAKEN
     assert not alike.step
     assert found.state.members["A"].ceded == frozenset()
+
+
+def test_two_types_are_named_before_two_fills_and_no_answer_converts_in_silence() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 0")), added="c")
+    text = bring(found, "B", (B, ("c", "varchar(9)", " DEFAULT 'x'")), added="c")
+    assert objection(text) is Objection.TYPE
+    assert text.standing.open is not None
+    assert "varchar(9)" in text.standing.open.reason
+    assert "DEFAULT 0" in text.standing.open.reason
+    assert text.standing.open.unfit.keys() == {Action.SKIP}
+
+
+def test_no_answer_to_an_exchange_of_names_converts_in_silence() -> None:
+    found = history_of("A", "B")
+    two = (("c", "int", ""), ("d", "varchar(9)", ""))
+    for member in "AB":
+        bring(found, member, two, added="d")
+    standing = found.state.members["A"]
+    after = table((("c", "varchar(9)", ""), ("d", "int", "")))
+    names = {column_part("c"), column_part("d")}
+    touched = Touched(renamed=names, named=names)
+    put = Change("A", Place(1, 0), "x", "x", standing.taken, after, touched)
+    verdict = answer(found.state, put)
+    assert objection(verdict) is Objection.NAME
+    assert verdict.standing.open is not None
+    assert verdict.standing.open.unfit.keys() == {Action.EXEC}

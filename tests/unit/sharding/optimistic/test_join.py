@@ -204,3 +204,12 @@ def test_a_key_is_on_the_target_while_each_member_has_one_at_least_as_strict() -
     primary = replace(keyed(), primary=a)
     assert join([primary, replace(keyed(), primary=b)]).primary == both
     assert join([primary, keyed()]).primary is None
+
+
+def test_collations_that_do_not_meet_in_a_key_are_named() -> None:
+    def keyed(collation: str) -> Shape:
+        column = Column("c", "varchar(9)", "utf8mb4", collation, nullable=False)
+        return Shape({"c": ShapeColumn(column)}, frozenset("c"), frozenset(), frozenset())
+
+    with pytest.raises(NoJoinError, match="utf8mb4_general_ci and utf8mb4_unicode_ci"):
+        join([keyed("utf8mb4_general_ci"), keyed("utf8mb4_unicode_ci")])
