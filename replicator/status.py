@@ -1,17 +1,15 @@
 """What a running task tells about itself: the answer to `replicator status`, as data.
 
-The JSON form (`TaskStatus.to_json`) is a stable interface: fields are added, never renamed or
+The JSON form (`TaskStatus.to_dict`) is a stable interface: fields are added, never renamed or
 removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per second.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from replicator.printable_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal[
@@ -359,10 +357,6 @@ class TaskStatus:
         values: dict[str, Any] = plain(self)
         return values
 
-    def to_json(self) -> str:
-        """The documented JSON text, indented by two spaces."""
-        return shown_json(self.to_dict(), indent=2)
-
     @staticmethod
     def from_dict(values: dict[str, Any]) -> TaskStatus:
         """The status that `to_dict` described; fields that are not known are left out.
@@ -376,11 +370,6 @@ class TaskStatus:
                 f"the status of the task is not understood: {error}. Use the same version of"
                 " replicator for the task and for this command"
             ) from error
-
-    @staticmethod
-    def from_json(text: str) -> TaskStatus:
-        """As `from_dict`, from JSON text. Raises ValueError where it is none."""
-        return TaskStatus.from_dict(json.loads(text))
 
 
 def condition(status: TaskStatus) -> str:

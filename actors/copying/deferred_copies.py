@@ -35,7 +35,7 @@ from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.copy.copy_plan import keyed_by_target
 from replicator.schema.effects.traced_columns import TableChange
 from replicator.schema.registry.registry import CopyState, MemberRecord

@@ -28,7 +28,7 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import BinlogEnd
-from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.copy.copy_writing import OnDuplicate
 from replicator.schema.registry.registry import CopyState
 from replicator.schema.structure.inspection import TableSize, table_sizes

@@ -26,8 +26,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseA
 from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
-from replicator.mysql.server.identify import server_identity
-from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
 from replicator.schema.registry.registry import KnownStructure, MemberRecord, Provenance
 from replicator.schema.structure.inspection import list_tables, read_table

@@ -221,6 +221,7 @@ class _Builder:
     def __init__(self, task: str) -> None:
         self._report = Report(task)
         self._changes: dict[tuple[str, str], SchemaChange] = {}
+        self._running: dict[str, SchemaChange] = {}
         self._messages: dict[tuple[str, str], MessageCount] = {}
         self._faults: list[FaultSpan] = []
         self._rows: float | None = None
@@ -417,12 +418,13 @@ class _Builder:
 
     # Schema changes.
 
-    def _change(self, record: LogRecord, *, by_statement: bool = False) -> SchemaChange:
-        named = record.text("statement" if by_statement else "version")
-        key = (record.text("target"), named)
+    def _change(self, record: LogRecord, name: str = "") -> SchemaChange:
+        """The change with this name; without one, that of a lock, which has the name of its
+        version."""
+        version = "" if name else record.text("version")
+        key = (record.text("target"), name or version)
         change = self._changes.get(key)
         if change is None:
-            version = "" if by_statement else named
             change = SchemaChange(key[0], version, record.text("statement"), record.at)
             self._changes[key] = change
             self._report.change_count += 1
@@ -436,7 +438,7 @@ class _Builder:
 
     def _opened(self, record: LogRecord) -> None:
         """A statement of the optimistic mode is open. It has no version, and may come again."""
-        change = self._change(record, by_statement=True)
+        change = self._change(record, record.text("statement"))
         change.resolved, change.outcome = None, f"open: {record.text('reason')}"
         self._wait(change, record)
 
@@ -478,13 +480,27 @@ class _Builder:
         self._change(record).outcome = "in conflict"
 
     def _ddl_started(self, record: LogRecord) -> None:
-        change = self._change(record)
+        target = record.text("target")
+        statement, running = record.text("statement"), self._running.get(target)
+        change = self._changes.get((target, record.text("version")))
+        if change is None:
+            change = self._changes.get((target, statement))
+        if change is None or (not change.version and change.executed_seconds is not None):
+            # No lock: each statement is a change of its own, unless a crash interrupted it.
+            again = running is not None and running.executed_seconds is None
+            if running is not None and again and running.statement == statement:
+                change = running
+            else:
+                change = self._change(record, f"{record.at} {statement}")
+        self._running[target] = change
         change.began = record.at
         if change.outcome.startswith("waits"):
             change.outcome = "is executed"
 
     def _ddl_executed(self, record: LogRecord) -> None:
-        change = self._change(record)
+        change = self._running.get(record.text("target"))
+        if change is None:
+            return
         change.outcome = change.outcome.replace("is executed", "executed")
         if change.began is not None and change.executed_seconds is None:
             change.executed_seconds = (record.at - change.began).total_seconds()

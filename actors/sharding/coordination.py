@@ -190,12 +190,6 @@ class CoordinationTools:
         """The rules about the columns of shards."""
         return columns_of(self.setups)
 
-    def left(self, member: Member, target: TableName) -> bool:
-        """Whether the task file no longer routes a shard to this target."""
-        setup, name = self.setups.get(member.source), member.name
-        routed = setup.router.route(name.schema, name.table) if setup else None
-        return setup is not None and (routed is None or TableName(*routed) != target)
-
 
 @dataclass(frozen=True, slots=True)
 class WriterRules:

@@ -1,8 +1,8 @@
-"""Whether the routes of a source take any table anywhere."""
+"""Whether the routes of a source take any table anywhere, and tell names apart as servers do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import Account
@@ -10,6 +10,7 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
 from replicator.routing.routes import RouteError, unused_routes
 from replicator.routing.wildcards import is_plain
+from replicator.schema.registry.registry import TargetNames
 
 SHOWN = 10
 """Names listed in a message before it says how many more there are."""
@@ -101,3 +102,38 @@ def listed(names: Sequence[TableName]) -> str:
     text = ", ".join(str(name) for name in names[:SHOWN])
     more = len(names) - SHOWN
     return f"{text} and {more} more" if more > 0 else text
+
+
+_ITEM = "lower_case_table_names"
+
+
+def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResult]:
+    """Whether the task file counts the case of names that the source knows in lower case only."""
+    if not (folds and source.routes.case_sensitive):
+        return []
+    return [
+        CheckedPart(source.source_id).warning(
+            _ITEM,
+            "names of tables have no case at this server (lower_case_table_names), and are taken in"
+            " lower case: under case-sensitive, a pattern with a capital letter in routes or the"
+            " block-allow-list matches none of them",
+            "Leave out `case-sensitive: true` for this source, or write its patterns in lower case",
+        )
+    ]
+
+
+def check_target_names(targets: Iterable[TableName], *, folds: bool) -> list[CheckResult]:
+    """Whether two targets are one table to their server."""
+    names = TargetNames(folds=folds)
+    return [
+        CheckedPart("target").failed(
+            _ITEM,
+            f"{name} and {other} are two targets of the task and one to the server"
+            " (lower_case_table_names): their schema changes and rows would be counted apart and"
+            " get into one table",
+            "Spell both alike in target-schema and target-table under 'routes:'; a table or"
+            " database without a route goes under its own name, so give it one",
+        )
+        for name in targets
+        if (other := names.clash(name)) is not None
+    ]

@@ -12,7 +12,7 @@ import secrets
 
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 
 _TOKEN_BYTES = 3
 """All that is left of the 64 characters of a name beside the longest task's."""

@@ -28,6 +28,7 @@ from replicator.status import (
     needs_operator,
 )
 
+Joined = Callable[[Iterable[float]], float]
 Samples = Iterable[tuple[tuple[str, ...], float | None]]
 """Values of labels, and the figure; None where it is not known, which tells nothing."""
 
@@ -136,10 +137,23 @@ def _locks(status: TaskStatus) -> Samples:
     return [((state,), states.count(state)) for state in ("waiting", "conflict", "resolving")]
 
 
+def _by_lock(status: TaskStatus, figures: Iterable[float | None], joined: Joined) -> Samples:
+    """A figure of each lock, which several open statements of its target may share."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for lock, figure in zip(status.locks, figures, strict=True):
+        if figure is not None:
+            found.setdefault((lock.id, lock.target), []).append(figure)
+    return [(labels, joined(each)) for labels, each in found.items()]
+
+
 def _lock_ages(status: TaskStatus) -> Samples:
-    for lock in status.locks:
-        age = max(0.0, time.time() - lock.since.timestamp()) if lock.since else None
-        yield (lock.id, lock.target), age
+    begun = (lock.since for lock in status.locks)
+    ages = [None if t is None else max(0.0, time.time() - t.timestamp()) for t in begun]
+    return _by_lock(status, ages, max)
+
+
+def _lock_rows(status: TaskStatus) -> Samples:
+    return _by_lock(status, [lock.rows_held for lock in status.locks], sum)
 
 
 def _blocked(status: TaskStatus) -> Samples:
@@ -305,7 +319,7 @@ STATUS_METRICS: tuple[StatusMetric, ...] = (
         "gauge",
         "Row events that a lock holds; they are read again when it is resolved.",
         ("lock", "target"),
-        lambda status: [((lock.id, lock.target), lock.rows_held) for lock in status.locks],
+        _lock_rows,
     ),
     _task(
         "copy_active",

@@ -26,7 +26,7 @@ def folded(name: str) -> str:
     """A name as servers compare it where its case does not count: letter by letter in lower case.
 
     So are names of columns, indexes and partitions compared by every server, those of tables and
-    databases where `replicator.mysql.server.name_case` says so. Accents count: ``e`` is not ``é``.
+    databases where `replicator.mysql.server.identity` says so. Accents count: ``e`` is not ``é``.
     Seen on MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all letters but
     some odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a dot, the
     long and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters that are

@@ -78,7 +78,9 @@ def after_key(view: View, key: str, status: TaskStatus) -> View | None:
 def _names(status: TaskStatus, kind: Kind) -> list[str]:
     """The parts of a kind, those that need the operator first."""
     if kind == "lock":
-        return [lock.id for lock in sorted(status.locks, key=lambda k: k.state != "conflict")]
+        locks = sorted(status.locks, key=lambda k: k.state != "conflict")
+        # Open statements of one target have the id of its lock.
+        return list(dict.fromkeys(lock.id for lock in locks))
     blocked = [part.name for part in status.blocked if part.kind == kind]
     others = (
         (source.source for source in status.sources)
@@ -147,7 +149,9 @@ def _keys_line(view: View) -> Text:
 def _listed(status: TaskStatus, kind: Kind, name: str, *, chosen: bool) -> Text:
     """A part in one line."""
     if kind == "lock":
-        told = next(lock_line(lock) for lock in status.locks if lock.id == name)
+        lines = [lock_line(lock) for lock in status.locks if lock.id == name]
+        more = Text(f"{number(len(lines))} statements: " if len(lines) > 1 else "")
+        told = more.append(lines[0])
     elif blocked := [p for p in status.blocked if (p.kind, p.name) == (kind, name)]:
         told = blocked_line(blocked[0])
     elif kind == "source":

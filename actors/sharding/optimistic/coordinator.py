@@ -265,13 +265,12 @@ class OptimisticCoordinator(Coordination):
             raise UnlockError(f"the task already resolves the statement of {member}")
         if opened.objection not in SETTLED[action]:
             raise UnlockError(
-                f"{opened.reason}. {action.value} can't resolve this:"
-                f" {'; '.join(way.text for way in _ways(member, opened))}"
+                f"{opened.reason}. {action.value} can't resolve this. {_helpful(member, opened)}"
             )
         if action in opened.unfit:
             raise UnlockError(
                 f"{action.value} can't resolve this: {opened.unfit[action]}."
-                f" What helps: {'; '.join(way.text for way in _ways(member, opened))}"
+                f" {_helpful(member, opened)}"
             )
         await self._answers.say(name, member, action)
 
@@ -300,6 +299,13 @@ def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
     for action, text in _ANSWERS.get(opened.objection, {}).items():
         if action not in opened.unfit:
             yield LockRemedy(text, action.value, member.source, str(member.name))
+
+
+def _helpful(member: Member, opened: OpenStatement) -> str:
+    ways = [
+        f"{way.action}: {way.text}" if way.action else way.text for way in _ways(member, opened)
+    ]
+    return f"What helps: {'; or '.join(ways) or '`replicator show-ddl-locks`'}"
 
 
 _FIRST = {

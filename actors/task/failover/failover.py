@@ -52,8 +52,7 @@ from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.mysql.server.identify import server_identity
-from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.schema.registry.registry import CopyState
 from replicator.sharding.items import Cutover
 from replicator.sharding.optimistic.history import MovedPlaces

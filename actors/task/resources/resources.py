@@ -17,7 +17,7 @@ from replicator.downstream.meta.lease import Lease
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures
 

@@ -36,8 +36,7 @@ from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
-from replicator.mysql.server.identify import server_identity
-from replicator.mysql.server.identity import ServerIdentity
+from replicator.mysql.server.identity import ServerIdentity, server_identity
 from replicator.routing.routes import unused_routes
 from replicator.schema.registry.registry import CopyState, SchemaRegistry
 from replicator.schema.structure.inspection import list_tables

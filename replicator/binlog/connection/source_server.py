@@ -39,7 +39,7 @@ class ServerInfo:
 
     ``version`` is (major, minor, patch). The values are as SHOW VARIABLES gives them, upper case.
     ``folds_names``: names of tables and databases have no case
-    (`replicator.mysql.server.name_case`).
+    (`replicator.mysql.server.identity`).
     ``session``: what its sessions have where they do not say otherwise.
     """
 

@@ -11,9 +11,8 @@ import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.connecting import account_of
-from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.routes import routed_tables
+from replicator.checks.routes import check_target_names, routed_tables
 from replicator.checks.schema.agreement import (
     Shard,
     check_agreement,
@@ -32,7 +31,7 @@ from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, quote
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
 from replicator.schema.structure.hidden_columns import system_period

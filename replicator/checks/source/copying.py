@@ -17,7 +17,7 @@ from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 
 _ENGINES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES

@@ -27,7 +27,7 @@ from replicator.mysql.connection.blocking_connection import connect
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName, folded
 from replicator.mysql.server.binlog_end import binlog_end
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.mysql.server.statement_aliases import SHOW_REPLICAS, fetch_understood
 
 _POSITION_REFUSED = frozenset(

@@ -10,9 +10,8 @@ import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.connecting import Account, account_of, check_login, ended_early
-from replicator.checks.name_case import check_source_names
 from replicator.checks.result import CheckedPart, CheckResult
-from replicator.checks.routes import check_routes, listed, routed_tables
+from replicator.checks.routes import check_routes, check_source_names, listed, routed_tables
 from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.source.copying import check_engines
 from replicator.checks.source.replication import (
@@ -26,7 +25,7 @@ from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, quote
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.types import ExpressionError
 from replicator.routing.routes import RouteError

@@ -75,7 +75,7 @@ def classify(
 
     ``default_schema`` is the schema of the session that ran the statement (it is in the binlog
     event); the next two are parts of that session's ``sql_mode``. ``folds_names``: its server takes
-    names of tables and databases without their case (`replicator.mysql.server.name_case`), and
+    names of tables and databases without their case (`replicator.mysql.server.identity`), and
     they are given in lower case. Whatever is not understood wholly is `StatementKind.UNKNOWN` with
     the reason in ``detail``.
     """

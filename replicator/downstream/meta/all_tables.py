@@ -36,7 +36,7 @@ from replicator.downstream.scratch_names import scratch_pattern
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName, quote
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 
 META_TABLES = (
     LEASE_TABLE,

@@ -6,10 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from replicator.downstream.meta_table import MetaTable
-from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
+
+if TYPE_CHECKING:
+    # Executors have no asyncio driver.
+    from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 
 HELD_TABLE = MetaTable(
     "held",

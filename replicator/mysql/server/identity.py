@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from replicator.mysql.connection.answers import understood
+from replicator.mysql.server.statement_aliases import Fetching
 
 IDENTITY_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
@@ -20,7 +21,7 @@ class ServerIdentity:
     """What one server is told from another by. MariaDB has no UUID (it is empty then).
 
     ``folds_names`` is no part of that, but has to stay as well: whether the server takes names of
-    tables without their case (`replicator.mysql.server.name_case`). None where it is not known.
+    tables without their case (`folds_names`). None where it is not known.
     """
 
     server_id: int
@@ -88,3 +89,22 @@ class AnchorEvent:
         """What `dump` has made a text of."""
         offset, created, print_, file = text.split(":", 3)
         return AnchorEvent(file, int(offset), int(created), int(print_))
+
+
+async def server_identity(connection: Fetching) -> ServerIdentity:
+    """Ask a server who it is. Raises DatabaseUnavailableError or the server's own error."""
+    return ServerIdentity.told(await connection.fetch(IDENTITY_SQL))
+
+
+async def folds_names(connection: Fetching) -> bool:
+    """Whether names that differ in case only are one table to a server.
+
+    That is its ``lower_case_table_names`` (MySQL manual, "Identifier Case Sensitivity"): 0 counts
+    it, 1 keeps all names in lower case, 2 keeps them as they are given and compares them without
+    case (macOS, and TiDB always). With 1 and 2 a statement may write a name in any case, while row
+    events have it in lower case: the server lowers a name when it opens the table, and with 2 keeps
+    the given one for display only. So where case does not count, a task knows tables by their
+    `folded` names. Raises DatabaseUnavailableError or the server's error.
+    """
+    (row,) = await connection.fetch("SELECT @@lower_case_table_names")
+    return int(row[0]) != 0

@@ -372,7 +372,7 @@ def load_structure(text: str) -> Table | None:
 
 
 class TargetNames:
-    """The names of targets seen so far. ``folds``: as in `replicator.mysql.server.name_case`.
+    """The names of targets seen so far. ``folds``: as in `replicator.mysql.server.identity`.
 
     To the task two names are two targets: each would have its own version, watermarks and lock,
     while their rows and schema changes go to one table.

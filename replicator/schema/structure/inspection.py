@@ -13,7 +13,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.session_settings import GENERATED_KEYS, SHOW_GENERATED_KEYS
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
-from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.identity import folds_names
 from replicator.schema.structure.hidden_columns import without_period
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 

@@ -17,7 +17,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.mysql.server.binlog_end import binlog_end, blocking_binlog_end
-from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.copy.binary_rows import UnknownTypeError
 from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.pipeline.copy.typed_rows import LargeRowError

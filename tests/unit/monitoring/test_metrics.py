@@ -82,6 +82,21 @@ def samples(status: TaskStatus, meters: TaskMeters | None = None) -> dict[str, f
     return found
 
 
+def test_open_statements_of_one_target_are_one_lock() -> None:
+    younger = LockStatus("d.t:3", "d.t", 1, "ALTER", "b", "waiting", now(), 3)
+    found = generate_latest(
+        registry_of(lambda: replace(STATUS, locks=(*STATUS.locks, younger)), TaskMeters())
+    ).decode()
+    [held] = [
+        line
+        for line in found.splitlines()
+        if line.startswith('replicator_lock_held_events{lock="d.t:3')
+    ]
+    assert held.endswith(" 7.0")
+    [age] = [line for line in found.splitlines() if line.startswith("replicator_lock_age_seconds{")]
+    assert float(age.rpartition(" ")[2]) >= 3600
+
+
 def test_every_figure_of_the_status_is_told() -> None:
     found = samples(STATUS)
     told = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.checks.checked_task import SourceToCheck
-from replicator.checks.name_case import check_source_names
+from replicator.checks.routes import check_source_names
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.normalise import normalise

@@ -258,7 +258,7 @@ def test_status_as_json(task: Task) -> None:
     code, out, _ = invoke("status", "orders", "--json")
     assert code == 0
     assert json.loads(out)["error"]["message"] == "[bold]it's\\broken[/]"
-    assert TaskStatus.from_json(out).state == "running"
+    assert TaskStatus.from_dict(json.loads(out)).state == "running"
 
 
 def test_status_shows_a_fault_as_it_was_written(task: Task) -> None:

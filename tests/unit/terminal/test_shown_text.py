@@ -103,10 +103,10 @@ def test_what_commands_show(capsys: pytest.CaptureFixture[str]) -> None:
         text = printed(thing, capsys)
         assert unharmed(text)
         assert "\nforged" not in text
-    for line in (found.to_json(), checks_json("t", [check])):
+    for line in (shown_json(found.to_dict()), checks_json("t", [check])):
         assert unharmed(line)
         assert json.loads(line)
-    assert json.loads(found.to_json())["task"] == EVIL
+    assert json.loads(shown_json(found.to_dict()))["task"] == EVIL
     tell(f"{EVIL}\tb\n")
     text = capsys.readouterr().out
     assert unharmed(text)

@@ -54,6 +54,16 @@ def test_keys_open_a_part_and_lead_back() -> None:
     assert after_key(after("s open"), "q", FULL) is None
 
 
+def test_open_statements_of_one_target_are_one_entry() -> None:
+    [lock] = FULL.locks
+    status = replace(FULL, locks=(lock, replace(lock, owner="z"), replace(lock, id="d.u:1")))
+    assert after("l down", status) == View("lock", "d.u:1")
+    assert [line[:15] for line in screen(status, "l")][1:3] == [
+        "▸ 2 statements:",
+        "  lock d.u:1  c",
+    ]
+
+
 def test_what_has_gone_is_no_more_looked_at() -> None:
     gone = replace(FULL, locks=())
     assert after_key(after("l"), "down", gone) == after("l")

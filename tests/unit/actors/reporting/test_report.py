@@ -259,6 +259,21 @@ def test_a_statement_of_the_optimistic_mode_waits_until_its_shard_is_released() 
     assert [wait.seconds for wait in change.waits] == [200.0, 70.0, None]
 
 
+def test_statements_without_a_lock_are_changes_of_their_own() -> None:
+    def executed(at: float, statement: str, crash: float = 0) -> list[bytes]:
+        on = {"source": "a", "target": "d.t", "version": 0}
+        begun = [at, at + crash] if crash else [at]
+        started = [line(t, "ddl.started", **on, statement=statement, member="m") for t in begun]
+        return [*started, line(at + crash + 2, "ddl.executed", **on)]
+
+    add, drop = "ALTER TABLE t ADD c INT", "ALTER TABLE t DROP c"
+    lines = [*executed(0, add), *executed(10, drop, crash=30), *executed(60, add)]
+    report, _ = made_of(lines)
+    assert report.change_count == 3
+    told = [(change.statement, change.outcome) for change in report.changes]
+    assert told == [(add, "executed"), (drop, "executed"), (add, "executed")]
+
+
 def test_a_process_that_stands_by_tells_whom_it_takes_over_from() -> None:
     report, _ = made_of(
         [
