@@ -62,8 +62,7 @@ class Generation:
     is added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
     and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
     nor do ``away`` sources, to which it adds. ``recopy`` are targets to be emptied and copied anew;
-    what is noted as such is taken out of it. ``stalled`` tells why the target does not get on where
-    the end of the task is not to wait for it. ``on_changed_rules``: what becomes of rows that were
+    what is noted as such is taken out of it. ``on_changed_rules``: what becomes of rows that were
     written by other rules.
     """
 
@@ -78,7 +77,6 @@ class Generation:
     _on_changed_rules: OnChangedRules = OnChangedRules.STOP
     copy: FullCopy | None = attrs.field(default=None, init=False)
     recopy: set[TableName] = attrs.field(factory=set, init=False)
-    stalled: Callable[[], str] = attrs.field(default=lambda: "", init=False)
     _running: RunningTask | None = attrs.field(default=None, init=False)
     _context: SparkContext | None = attrs.field(default=None, init=False)
     _applied: AppliedTargets = attrs.field(factory=lambda: AppliedTargets(), init=False)
@@ -323,12 +321,12 @@ class Generation:
         done = anyio.Event()
         writer.mailbox.tell(Flush(done))
         with anyio.move_on_after(STOP_PATIENCE):
-            while not (done.is_set() or writer.jobs.stuck or self.stalled()):
+            while not done.is_set() and not writer.jobs.stuck:
                 with anyio.move_on_after(STOP_LOOK):
                     await done.wait()
         if not done.is_set():
             # What is not saved is read again at the next start; the watermarks keep it exact.
-            self._log.warning("task.stopped-unsaved", writer=self.stalled() or writer.jobs.state)
+            self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
 def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) -> FullCopy:

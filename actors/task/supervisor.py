@@ -21,7 +21,7 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, Parts, Recovery, TransientError
-from actors.task.generation import Generation
+from actors.task.generation import STOP_LOOK, Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
@@ -387,17 +387,20 @@ class TaskSupervisor:
             self._options.on_changed_rules,
         )
         generation.recopy = self._recopy
-        generation.stalled = lambda: self._stalled.trouble if self._wish == "stop" else ""
+        given_up = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
                 for one in (self._away.one_is_back, self._set_aside.one_is_due):
                     tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
+                tasks.start_soon(self._end_stalled, given_up, tasks.cancel_scope)
                 tasks.start_soon(self._target_watch.run, started)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
+            if given_up.is_set():
+                return False
             raise weightiest(group, address_of(self._task.target_database)) from group
         return generation.finished
 
@@ -445,6 +448,22 @@ class TaskSupervisor:
         await self._lease_lost.wait()
         assert self._keeper.lost is not None
         raise self._keeper.lost
+
+    async def _end_stalled(self, given_up: anyio.Event, scope: anyio.CancelScope) -> None:
+        """End a generation whose stop would wait for a target that does not get on.
+
+        What is not saved is read again at the next start; the watermarks keep it exact.
+        """
+        trouble = ""
+        while not trouble:
+            await anyio.sleep(STOP_LOOK)
+            trouble = self._stalled.trouble if self._wish == "stop" else ""
+        self._log.warning("task.stopped-unsaved", writer=trouble)
+        given_up.set()
+        scope.cancel()
+        with anyio.CancelScope(shield=True):
+            # Jobs end with Spark: a cancellation would wait for them.
+            await self._spark.close()
 
     async def _obey_signals(self) -> None:
         with anyio.open_signal_receiver(*ending_signals()) as signals:

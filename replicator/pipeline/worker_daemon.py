@@ -13,6 +13,8 @@ import contextlib
 import gc
 import os
 import sys
+from collections.abc import Callable
+from socket import socket
 
 from replicator.pipeline.spark.worker_fork import join_worker_fork
 
@@ -40,6 +42,9 @@ every 700 of them took as long as the net effect itself."""
 
 OLDEST_PYTHON = (3, 11)
 
+Work = Callable[[socket, bool], int]
+"""Does what Spark asks for over a connection; its exit code."""
+
 
 def load() -> None:
     """Load what forked workers are to have."""
@@ -54,15 +59,32 @@ def load() -> None:
             import replicator.pipeline.workers.worker  # noqa: F401
 
 
+def ending_quietly(work: Work) -> Work:
+    """The same worker, which ends without a traceback where Spark has closed its connection.
+
+    Spark does so with a task that it ends, as when a task of ours pauses or stops: what the worker
+    would still say to it nobody waits for.
+    """
+
+    def worker(connection: socket, authenticated: bool) -> int:
+        try:
+            return work(connection, authenticated)
+        except ConnectionError:
+            return 1
+
+    return worker
+
+
 def manage() -> None:
     """Fork workers for Spark, until it closes the standard input."""
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     # What is loaded now lives as long as the workers: never look at it for garbage again.
     gc.freeze()
     gc.enable()
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
-    manager()
+    daemon.worker = ending_quietly(daemon.worker)  # type: ignore[assignment]
+    daemon.manager()
 
 
 if __name__ == "__main__":

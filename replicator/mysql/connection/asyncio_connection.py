@@ -12,8 +12,8 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from typing import Any
 
 import aiomysql
@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 import pymysql.err
 import structlog
-from pymysql.constants import CLIENT, ER
+from pymysql.constants import CLIENT, CR, ER
 from pymysql.err import MySQLError
 
 from replicator.mysql.connection import liveness
@@ -344,7 +344,8 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
     async def _request_authentication(self) -> None:
         try:
-            await self._authenticate()
+            with _in_time():
+                await self._authenticate()
         finally:
             # Where the login fails aiomysql closes it in order, and keeps no hold of it.
             writer: Any = self.__dict__["_writer"]
@@ -401,7 +402,7 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
             return proved(end.value)
 
     async def _get_server_information(self) -> None:
-        with READING:
+        with READING, _in_time():
             await super()._get_server_information()
 
     async def _read_packet(self, *kind: Any) -> Any:
@@ -445,6 +446,17 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         elif self._transport is not None:
             self._transport.abort()
         self._transport = None
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """A step of a login. By itself aiomysql limits only how long a connection takes."""
+    try:
+        with anyio.fail_after(CONNECT_TIMEOUT):
+            yield
+    except TimeoutError:
+        silent = f"no answer to the login for {CONNECT_TIMEOUT} s"
+        raise pymysql.err.OperationalError(CR.CR_CONN_HOST_ERROR, silent) from None
 
 
 async def log_in(address: DatabaseAddress) -> aiomysql.Connection:

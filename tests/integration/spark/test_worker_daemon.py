@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyspark
 from pyspark import SparkContext
 
 from replicator.pipeline.spark.python_job import run_in_tasks
-from replicator.pipeline.worker_daemon import without_packed
+from replicator.pipeline.worker_daemon import ending_quietly, without_packed
 from replicator.pipeline.workers.worker_pool import release_slots
 
 ARCHIVE = "/python/lib/pyspark.zip"
@@ -28,6 +29,17 @@ def test_workers_have_the_installed_modules_of_spark(spark: SparkContext) -> Non
     assert Path(module).resolve() == home / "serializers.py"
     packed = (path for path in map(Path, paths) if path.suffix in (".zip", ".jar"))
     assert not [path for path in packed if path.resolve().is_relative_to(home)]
+
+
+def test_a_worker_whose_connection_spark_has_closed_ends_without_a_traceback() -> None:
+    def answers(connection: socket.socket, _: bool) -> int:
+        return connection.send(b"the rest")
+
+    worker, spark = socket.socketpair()
+    with worker:
+        assert ending_quietly(answers)(worker, True) == len("the rest")
+        spark.close()
+        assert ending_quietly(answers)(worker, True) == 1
 
 
 def test_modules_are_left_packed_where_no_others_are_known_to_be_the_same(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pymysql.err
 import pytest
 from pymysql.constants import CR, ER
 
+from replicator.mysql.connection import asyncio_connection
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.errors import (
     DatabaseUnavailableError,
@@ -78,11 +79,15 @@ def test_an_error_without_a_number_has_none() -> None:
     assert error_code(OSError(2, "No such file or directory")) == 0
 
 
-async def test_a_server_that_is_silent_at_a_login_is_told_as_such() -> None:
+@pytest.mark.parametrize(("patience", "step"), [(1, 60), (60, 1)])
+async def test_a_server_that_is_silent_at_a_login_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, patience: int, step: int
+) -> None:
+    monkeypatch.setattr(asyncio_connection, "CONNECT_TIMEOUT", step)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = DatabaseAddress("127.0.0.1", silent.getsockname()[1], "root")
         with pytest.raises(DatabaseUnavailableError, match="no answer to the login for 1 s"):
-            await Connection(address, patience=1).fetch("SELECT 1")
+            await Connection(address, patience=patience).fetch("SELECT 1")
 
 
 def test_names_are_quoted_with_their_backticks_doubled() -> None:
