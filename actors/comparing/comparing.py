@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +99,6 @@ class TargetComparer:
         self._file: RepairFile | None = None
         self._kept_in = ComparisonFile(task.name)
         self._kept = KeptComparison("")
-        self._fills: Mapping[TableName, TargetFills] = {}
 
     async def run(self) -> list[TargetComparison]:
         """What was found, by target.
@@ -118,7 +117,6 @@ class TargetComparer:
             kept = KeptComparison(asked)
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
-        self._fills = await self._progress.fills()
         async with self._repair_file() as file:
             for name, members in shards.items():
                 if self._is_wanted(name) and name not in done:
@@ -138,7 +136,7 @@ class TargetComparer:
             target = await read_target(connection, name)
         if target is None:
             return None
-        fills = self._fills.get(name, TargetFills({}))
+        fills = (await self._progress.fills()).get(name, TargetFills({}))
         target = filled(target, fills.certain)
         held = await self._progress.held(name)
         shards = [

@@ -224,3 +224,46 @@ async def test_rows_without_a_key_that_wait_for_a_lock(
         assert (result.held, result.differing, result.unsettled) == (2, 0, 0), result
         # One for the rows, and perhaps one for the structures.
         assert len(looks) <= 2
+
+
+async def test_a_column_that_a_shard_drops_before_the_task_knows_it(
+    merging_from: MergingFrom,
+    spark: SparkContext,
+    mariadb_source: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its older rows have what they had, not what rows without the column get."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", X, shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1,1,'a')", "INSERT INTO x_2 VALUES (2,1,'a')")
+    merging.mode = "all"
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for change in ("ADD COLUMN c INT DEFAULT 7", "MODIFY c BIGINT"):
+            merging.do(*(f"ALTER TABLE x_{n} {change}" for n in (1, 2)))
+        merging.do("INSERT INTO x_1 (id, v, s) VALUES (3, 1, 'NULL')")
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE x_1 DROP COLUMN c")
+    begins, follows, ends = (anyio.Event() for _ in range(3))
+
+    async def follow() -> None:
+        await begins.wait()
+        async with merging.running() as generation:
+            await merging.copied(generation)
+            await merging.caught_up(generation)
+            follows.set()
+            await ends.wait()
+
+    async def applied(*_: object) -> bool:
+        begins.set()
+        await follows.wait()
+        return True
+
+    monkeypatch.setattr(TaskProgress, "applied", applied)
+    async with anyio.create_task_group() as group:
+        group.start_soon(follow)
+        result = await compared(merging, spark)
+        ends.set()
+    assert begins.is_set()
+    assert (result.held, result.differing, result.unsettled) == (0, 0, 0), result
