@@ -28,9 +28,9 @@ This page is made from the program (`python -m scripts.events_reference`); don't
 `replicator run` logs to the standard error output: readable lines on a terminal, JSON lines
 elsewhere, and nothing else. This includes what Spark's processes write (`spark.output`) and what a
 failed check finds (`check.failed`). `--log-file FILE` also appends JSON lines to a file. It may be
-rotated by renaming it, at any time and without a signal: the next record begins a new one (SIGHUP
-ends the task, as SIGTERM does). `--log-max-size 100MiB` rotates it by itself: `FILE.1` is the
-newest of five older ones. `--log-level` is `debug`, `info` (default), `warning` or `error`.
+rotated by renaming it, at any time: the next record begins a new one. A signal is not needed, and
+SIGHUP ends only a task that has a terminal. `--log-max-size 100MiB` rotates it by itself: `FILE.1`
+is the newest of five older ones. `--log-level` is `debug`, `info` (default), `warning` or `error`.
 
 Every record has `timestamp` (UTC, ISO 8601), `level`, `event` and, as far as it belongs to one,
 `task`. The tables name its other fields. Passwords never appear. Event names are stable; records of

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+import signal
 import sys
 from contextlib import suppress
 from enum import StrEnum
@@ -54,8 +55,8 @@ LogMaxSize = Annotated[
     typer.Option(
         metavar="SIZE",
         help="Rotate the log file when it has this size, for example 100MiB, and keep five older"
-        " ones beside it. Without this option, you can rotate the file by renaming it,"
-        " without a signal.",
+        " ones beside it. Without this option, you can rotate the file by renaming it;"
+        " a signal is not needed.",
     ),
 ]
 
@@ -137,7 +138,8 @@ def run(
     dry_run: DryRun = False,
     standby: Standby = False,
 ) -> None:
-    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it; it saves its batch first."""
+    """Run a task in the foreground. SIGTERM, Ctrl-C and the end of its terminal (SIGHUP) end it; it
+    saves its batch first."""
     if dry_run:
         raise typer.Exit(_dry_run(task_file, start_time, remove_meta=remove_meta))
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
@@ -147,6 +149,7 @@ def run(
     from config import load_task
     from replicator import logs
 
+    _outlive_rotations()
     task = load_task(task_file)
     _keep_from_children(task)
     most_bytes = _log_size(log_max_size) if log_max_size else 0
@@ -173,6 +176,15 @@ def run(
     structlog.get_logger().info("task.step", step="programs")
     options = RunOptions(on_error is OnError.EXIT, on_changed_rules, end, standby)
     raise typer.Exit(_run(task, task_file, options))
+
+
+def _outlive_rotations() -> None:
+    """Ignore SIGHUP where no terminal can go away: what rotates logs sends it there, and the log
+    file needs none."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def check(

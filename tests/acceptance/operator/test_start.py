@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +31,9 @@ STEPS = ["programs", "checks", "lease", "saved state", "spark", "full copy", "so
 
 
 @contextmanager
-def run(file: Path, folder: Path, runtime: Path) -> Iterator[TaskProcess]:
+def run(
+    file: Path, folder: Path, runtime: Path, terminal: int | None = None
+) -> Iterator[TaskProcess]:
     """Run a task; its log is what it writes to the standard error output."""
     env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder / "tmp")}
     (folder / "tmp").mkdir(exist_ok=True)
@@ -40,6 +46,7 @@ def run(file: Path, folder: Path, runtime: Path) -> Iterator[TaskProcess]:
             stderr=errors,
             env=env,
             start_new_session=True,
+            preexec_fn=partial(_controlled_by, terminal),
         )
     try:
         yield TaskProcess(process, log, env)
@@ -47,6 +54,11 @@ def run(file: Path, folder: Path, runtime: Path) -> Iterator[TaskProcess]:
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def _controlled_by(terminal: int | None) -> None:
+    if terminal is not None:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
 def events(task: TaskProcess) -> list[dict[str, Any]]:
@@ -184,16 +196,34 @@ def test_a_terminal_that_goes_away_ends_the_task_in_order(
     shards: Shards, tmp_path: Path, runtime: Path
 ) -> None:
     shards.change(rows=60)
-    with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime) as task:
+    theirs, ours = pty.openpty()
+    with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime, ours) as task:
+        os.close(ours)
         task.until_logged("source.connected")
-        # The kernel sends it to all processes that the terminal has in front, Java is one of them.
-        os.killpg(task.process.pid, signal.SIGHUP)
+        # The kernel sends SIGHUP to all processes that the terminal has in front, also to Java.
+        os.close(theirs)
         assert task.process.wait(PATIENCE) == 0
         task.until_alone()
         found = events(task)
     assert [e["signal"] for e in found if e["event"] == "task.signal"] == ["SIGHUP"]
     assert found[-1]["event"] == "task.stopped"
     assert [e for e in found if e["level"] == "error" or e["event"] == "task.restart"] == []
+
+
+def test_a_rotation_of_logs_does_not_end_a_task_without_a_terminal(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    shards.change(rows=60)
+    values = copy_task(shards)
+    with run(write_task(tmp_path, values), tmp_path, runtime) as task:
+        task.until_logged("source.connected")
+        os.killpg(task.process.pid, signal.SIGHUP)
+        assert task.cli("stop", values["name"]).returncode == 0
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+        found = events(task)
+    assert [e for e in found if e["event"] in ("task.signal", "task.restart")] == []
+    assert [e for e in found if e["level"] == "error"] == []
 
 
 @pytest.mark.remedy("spark.not-started", "resume")
