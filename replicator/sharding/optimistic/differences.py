@@ -10,7 +10,12 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.fills import fill_of
-from replicator.sharding.optimistic.shapes import NoJoinError, Shape, described, joined_names, shape_of
+from replicator.sharding.optimistic.shapes import (
+    NoJoinError,
+    Shape,
+    described,
+    shape_of,
+)
 from replicator.sharding.optimistic.standings import (
     Objection,
     OpenStatement,
