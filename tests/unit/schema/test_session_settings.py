@@ -16,10 +16,11 @@ TABLE = Table(
     "s",
     "t",
     tuple(
-        Column(*pair.split())
-        for pair in (
-            *("i int", "ts timestamp(6)", "dt datetime(6)", "tm time(3)", "d date"),
-            *("c char(9)", "v varchar(30)", "n decimal(20,6)", "whole datetime"),
+        Column(name, kind)
+        for name, kind in (
+            *(("i", "int"), ("ts", "timestamp(6)"), ("dt", "datetime(6)"), ("tm", "time(3)")),
+            *(("d", "date"), ("c", "char(9)"), ("v", "varchar(30)"), ("n", "decimal(20,6)")),
+            ("whole", "datetime"),
         )
     ),
     (),
