@@ -19,7 +19,6 @@ from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
-from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.failpoints import Failpoint, reach
@@ -28,6 +27,7 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
@@ -235,7 +235,7 @@ class OptimisticAnswers:
         put = Change(
             member,
             Place(at, 0),
-            normalise(effect.statement),
+            compared_text(effect.statement, change.before, execution.context),
             effect.sql,
             change.before,
             change.after,
@@ -243,7 +243,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
-            strict=bool((execution.context.sql_mode or 0) & STRICT) and effect.made is None,
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
