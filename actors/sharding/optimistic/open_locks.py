@@ -155,7 +155,8 @@ def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> 
 
 _FIRST = {
     Objection.NAME: "run the statement on the other shards{}: the last one resolves it",
-    Objection.TYPE: "make the column of the other shards{} like this one",
+    Objection.TYPE: "make the column of the other shards{} like this one. If a statement of theirs"
+    " converts values, it is open, too: answer it with exec",
     Objection.STALE: "drop the column on the other shards{}: then the task adds it by itself",
     Objection.ROWS: "run the statement on the other shards{}: the last one resolves it",
 }
