@@ -45,7 +45,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
     standing_at_start,
 )
-from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
+from replicator.sharding.optimistic.fills import Fill, beside, fill_of, filled, without_formulas
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -389,6 +389,7 @@ class OptimisticAnswers:
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
+            there=beside(present, change, self.history(target).state.fills),
             # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
             strict=bool((execution.context.sql_mode or 0) & STRICT) and effect.made is None,
             discards_rows=effect.discards_rows,
