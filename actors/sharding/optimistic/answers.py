@@ -391,7 +391,7 @@ class OptimisticAnswers:
             identified=present is None or present.row_key is not None,
             there=beside(present, change, self.history(target).state.fills),
             # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
-            strict=bool((execution.context.sql_mode or 0) & STRICT) and effect.made is None,
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
