@@ -209,7 +209,7 @@ def test_overrides_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
             (("skip", name, "--binlog-pos", "here"), "FILE:OFFSET"),
             (("skip", name, "--source", "z", "--binlog-pos", far), "no source z"),
             (("replace", name, "gibberish", "--binlog-pos", far), "not understood"),
-            (("replace", name, "DELETE FROM t1", "--binlog-pos", far), "only statements that change"),
+            (("replace", name, "DELETE FROM t1", "--binlog-pos", far), "only statements"),
         ):
             refused = task.cli("binlog", *words)
             assert refused.returncode == 1
