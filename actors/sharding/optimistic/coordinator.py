@@ -317,6 +317,10 @@ _FIRST = {
 """What the operator can do in the shards."""
 _VALUES = "give the shard's rows that are on the target the values that they have in the shard"
 _FORMER = "the shard's older rows keep their former values in it"
+_ROUNDED = (
+    "the target follows; then give its older rows in this column the values that they have in"
+    " their shards"
+)
 _ANSWERS = {
     Objection.NAME: {
         Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
@@ -333,6 +337,7 @@ _ANSWERS = {
         Action.SKIP: f"the target's default stays; {_VALUES}",
     },
     Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
+    Objection.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
     Objection.REFUSED: {
         Action.EXEC: "tries again, once the target or its rows are mended",
     },

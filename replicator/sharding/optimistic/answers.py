@@ -41,6 +41,9 @@ from replicator.sharding.optimistic.standings import (
     behind_open,
     joined,
     marked,
+    only,
+    rounded_again,
+    rounds_otherwise,
 )
 from replicator.watermark import Place
 
@@ -57,8 +60,9 @@ class Change(Generic[Name]):
     """A member's statement as input of the rule. ``text``: its normalised form.
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
-    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
+    ``strict``: its server refuses values that do not fit. ``settings``: those of its session on
+    which its result depends. ``discards_rows``: it deletes rows. ``action``: the operator's answer,
+    if it was open before. ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -71,6 +75,7 @@ class Change(Generic[Name]):
     timestamp: int = 0
     identified: bool = True
     strict: bool = True
+    settings: str = ""
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
@@ -306,16 +311,17 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    rounded = former.rounded & shape.columns.keys()
-    if change.before is not None:
-        rounded |= narrowed(change.before, change.after, strict=change.strict)
+    ways = narrowed(change.before, change.after, strict=change.strict, settings=change.settings)
+    rounded = only(rounded_again(former.rounded, ways), shape.columns.keys())
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state.fills, others, own_standing, objections)
     objections.look(rows)
+    if found := rounds_otherwise([*others.values(), standing], before, together, change.settings):
+        objections.look(_OpenError(Objection.ROUNDED, found[1], [found[0]]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
-        raise _without_key(stale | rounded)
+        raise _without_key(stale | rounded.keys())
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
         # Rows of others have the fill with which the column was added, under its former name.
@@ -399,10 +405,10 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.EXEC: frozenset(
         {
             *(Objection.NAME, Objection.TYPE, Objection.FILL, Objection.STALE),
-            Objection.REFUSED,
+            *(Objection.ROUNDED, Objection.REFUSED),
         }
     ),
-    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""
 
@@ -436,7 +442,7 @@ def _renames_alone(
         return None
     theirs = joined_names(s.taken for s in others.values())
     special = {name, new} & frozenset().union(*(s.stale | s.ceded for s in others.values()))
-    mine = {name, new} & (former.stale | former.ceded | former.rounded)
+    mine = {name, new} & (former.stale | former.ceded | former.rounded.keys())
     return None if {name, new} & theirs or special or mine else (name, new)
 
 
@@ -513,7 +519,7 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError
     if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
         return None
     return _OpenError(
-        Objection.STALE,
+        Objection.ROUNDED,
         f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
         " type has changed its values: its older rows on the target still have the values before"
         " that",
