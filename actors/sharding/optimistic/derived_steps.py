@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.default_collations import with_available
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
@@ -23,9 +25,10 @@ from replicator.sharding.optimistic.alters import (
     origin_of,
     tried_on_a_copy,
 )
-from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState
+from replicator.sharding.optimistic.answers import JoinVerdict
 from replicator.sharding.optimistic.column_order import narrowed
-from replicator.sharding.optimistic.history import HistoryEntry, entry_of
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entry_of
+from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
     Shape,
     described,
@@ -34,14 +37,24 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import RefusedStep, Standing, only, rounded_again
+from replicator.sharding.optimistic.standings import (
+    RefusedStep,
+    Standing,
+    TargetState,
+    only,
+    rounded_again,
+)
 
 
 class DerivedSteps:
     """The ALTERs that give targets their new structures, tried on an empty copy."""
 
-    def __init__(self, target: Connection, meta: MetaStore) -> None:
+    def __init__(
+        self, target: Connection, meta: MetaStore, histories: AnswerHistories, executor: DdlExecutor
+    ) -> None:
         self._target = target
+        self._histories = histories
+        self._executor = executor
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
     async def between(
@@ -98,7 +111,43 @@ class DerivedSteps:
                 )
         return ""
 
-    async def narrower(
+    async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
+        """Try a refused step again, while no batch touches the target.
+
+        Raises DatabaseUnavailableError.
+        """
+        history = self._histories.of(target)
+        if step not in history.refused_steps:
+            return
+        made = HistoryEntry(EntryKind.STEPPED, step.member, at=step.at)
+        try:
+            run = await self._narrower(target, step, history.state)
+            if not run:
+                await self._histories.add(target, made)
+                return
+            made = replace(made, run=run, timestamp=step.timestamp, context=step.context)
+            await self._executor.execute(
+                DdlExecution(
+                    target=target,
+                    # The record of the statement itself says what became of it first.
+                    member=Member("", step.member.name),
+                    transaction=step.at.transaction,
+                    sql=run[0],
+                    change=None,
+                    timestamp=step.timestamp,
+                    context=step.context,
+                    entry=dump_entry(made),
+                )
+            )
+        except (NoAlterError, DdlRefusedError) as error:
+            refused = replace(step, reason=str(error), action=None)
+            entry = HistoryEntry(EntryKind.REFUSED, step.member, refusal=refused, at=step.at)
+            await self._histories.add(target, entry)
+            self._histories.tell(target, entry)
+            return
+        history.take(made)
+
+    async def _narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
         """The ALTER that a refused step takes by now. Raises NoAlterError."""
