@@ -214,8 +214,8 @@ def test_all_members_change_what_one_of_them_has_rounded(
     for member in "AB":
         bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
     bring(found, "A", (B, ("c", "decimal(11,3)", "")), converted="c")
-    bring(found, "A", (B, after), **touched)
-    assert objection(bring(found, "B", (B, after), **touched)) is Objection.ROUNDED
+    bring(found, "A", (B, after), None, **touched)
+    assert objection(bring(found, "B", (B, after), None, **touched)) is Objection.ROUNDED
     said = bring(found, "B", (B, after), Action.EXEC, **touched)
     assert said.granted == ("A",)
 
