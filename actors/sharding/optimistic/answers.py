@@ -20,7 +20,6 @@ from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
-from replicator.ddl.rewrite.normalise import normalise
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -52,6 +51,7 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     entry_of,
 )
+from replicator.sharding.optimistic.same_change import change_text, renaming_form
 from replicator.sharding.optimistic.shapes import fits, joined_names, shape_of
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
@@ -382,7 +382,7 @@ class OptimisticAnswers:
         put = Change(
             member,
             Place(at, 0),
-            normalise(effect.statement),
+            change_text(effect.statement),
             effect.sql,
             change.before,
             change.after,
@@ -394,6 +394,7 @@ class OptimisticAnswers:
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
+            form=renaming_form(effect.statement, change),
         )
         self._changes.setdefault(target, {})[member] = put
         return put

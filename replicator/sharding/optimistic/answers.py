@@ -54,7 +54,8 @@ class StatementAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`change_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
@@ -74,6 +75,7 @@ class Change(Generic[Name]):
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ def left_open(
         change.after,
         change.timestamp,
         unfit=unfit or {},
+        form=change.form,
     )
     taken = former.taken or change.before
     return JoinVerdict(
@@ -258,7 +261,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     same = tuple(
         name
         for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.text == change.text
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
     before = joined([*others.values(), former], state.fills)
     objections = _Objections(change.action)
