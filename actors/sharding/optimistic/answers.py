@@ -36,7 +36,6 @@ from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError
 from replicator.sharding.optimistic.answers import (
     Change,
-    JoinVerdict,
     StatementAnswer,
     TargetState,
     answer,
@@ -415,7 +414,7 @@ class OptimisticAnswers:
         run: tuple[str, ...] = ()
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
-            verdict, run = await self._step(item, put, verdict, execution)
+            verdict, run = await self._steps.of(put, verdict, state, execution, effect.sql)
         if run and not refusal and verdict.before and verdict.after:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
@@ -443,34 +442,6 @@ class OptimisticAnswers:
                 statement=put.sql[:2000],
                 reason=f"{function} is another value at each execution",
             )
-
-    async def _step(
-        self,
-        item: DdlItem,
-        put: Change[Member],
-        verdict: JoinVerdict[Member],
-        execution: DdlExecution,
-    ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
-        """The step that changes the target; the statement is open if no step is possible."""
-        target = execution.target
-        present = await read_table(self._target, target)
-        if present is None:
-            return verdict, (item.effect.sql,)
-        if not verdict.step or (verdict.own and put.before is None):
-            return verdict, ()
-        if verdict.own:
-            return verdict, (item.effect.sql,)
-        state = self.history(target).state
-        members = [put.after, *(s.taken for s in state.members.values())]
-        assert verdict.before is not None
-        assert verdict.after is not None
-        try:
-            run = await self._steps.between(
-                target, verdict.before, verdict.after, present, members, verdict.converted
-            )
-        except NoAlterError as error:
-            return left_open(state, put, Objection.REFUSED, str(error)), ()
-        return verdict, run
 
     # Steps that the target has refused.
 

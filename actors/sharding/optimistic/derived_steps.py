@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.default_collations import with_available
+from replicator.downstream.ddl.ddl_execution import DdlExecution
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
@@ -21,9 +22,10 @@ from replicator.sharding.optimistic.alters import (
     column_definition,
     derived_alter,
     origin_of,
+    stand_in_index,
     tried_on_a_copy,
 )
-from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState
+from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState, left_open
 from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.history import HistoryEntry, entry_of
 from replicator.sharding.optimistic.shapes import (
@@ -34,7 +36,7 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import RefusedStep, Standing
+from replicator.sharding.optimistic.standings import Objection, RefusedStep, Standing
 
 
 class DerivedSteps:
@@ -44,6 +46,39 @@ class DerivedSteps:
         self._target = target
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
+    async def of(
+        self,
+        put: Change[Member],
+        verdict: JoinVerdict[Member],
+        state: TargetState[Member],
+        execution: DdlExecution,
+        sql: str,
+    ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
+        """The step that a statement takes: its own text ``sql``, a derived ALTER, or nothing. The
+        statement is open if no step is possible. ``state``: that before it. Raises
+        DatabaseUnavailableError.
+        """
+        target = execution.target
+        present = await read_table(self._target, target)
+        if present is None:
+            return verdict, (sql,)
+        if verdict.after is None or (verdict.own and put.before is None):
+            return verdict, ()
+        others = [s.taken for name, s in state.members.items() if name != put.member]
+        index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
+        if verdict.own:
+            return verdict, (await self._with_index(target, sql, index, execution.context),)
+        if verdict.before is None or not (verdict.step or index):
+            return verdict, ()
+        members = [put.after, *(s.taken for s in state.members.values())]
+        try:
+            run = await self.between(
+                target, verdict.before, verdict.after, present, members, verdict.converted, index
+            )
+        except NoAlterError as error:
+            return left_open(state, put, Objection.REFUSED, str(error)), ()
+        return verdict, run
+
     async def between(
         self,
         target: TableName,
@@ -52,10 +87,14 @@ class DerivedSteps:
         present: Table,
         members: Iterable[Table | None],
         converted: frozenset[str] = frozenset(),
+        index: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError."""
+        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError.
+
+        ``index``: an action that goes with it (`stand_in_index`).
+        """
         known = [table for table in members if table is not None]
-        actions = derived_alter(before, after, present, known, converted)
+        actions = [*derived_alter(before, after, present, known, converted), *index]
         if not actions:
             return ()
         # Texts of shards name the collations of their servers.
@@ -67,6 +106,17 @@ class DerivedSteps:
         if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
+
+    async def _with_index(
+        self, target: TableName, sql: str, index: Sequence[str], context: StatementContext
+    ) -> str:
+        """A shard's own statement, with an action more unless the target refuses it for that."""
+        whole = ", ".join([sql, *index])
+        tried = [[classify(text, default_schema=target.schema)] for text in (whole, sql)]
+        refused = self._rehearsal.refused
+        if index and await refused(target, tried[0], context):
+            return whole if await refused(target, tried[1], context) else sql
+        return whole
 
     async def unfit_fill(
         self, target: TableName, before: Shape, after: Shape, state: TargetState[Member]

@@ -38,6 +38,7 @@ async def named(
             await opened(estate, *estate.shards[:done])
             for other in estate.shards[done:]:
                 await flows(estate, other, old, column=columns[0])
+    await estate.settled()
     for shard in estate.shards:
         await flows(estate, shard, new, column=columns[1])
     await estate.settled()
