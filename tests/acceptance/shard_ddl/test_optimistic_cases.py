@@ -158,7 +158,15 @@ WALKS = {
 """Table, change, a row before and behind it."""
 
 
-@pytest.mark.parametrize("case", WALKS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.not_on_tidb("it stores latin1 as UTF-8"))
+        if "039" in case
+        else case
+        for case in WALKS
+    ],
+)
 async def test_walks(estate: ShardedEstate, case: str) -> None:
     table, action, old, new = WALKS[case]
     estate.create("A1", "B1", "B2", table=table)
@@ -178,7 +186,15 @@ async def test_walks(estate: ShardedEstate, case: str) -> None:
 GENERATED = "(id INT PRIMARY KEY, g INT GENERATED ALWAYS AS (id + 1) STORED)"
 
 
-@pytest.mark.parametrize("kind", ["STORED", "VIRTUAL"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(
+            "STORED", marks=pytest.mark.not_on_tidb("it adds no stored column to a table")
+        ),
+        "VIRTUAL",
+    ],
+)
 async def test_cases_041_043_047_generated_columns(
     mariadb_estate: ShardedEstate, kind: str
 ) -> None:
