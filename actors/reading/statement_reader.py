@@ -349,8 +349,7 @@ class StatementReader:
                 written_out = self._written_out(one.statement, one.parsed)
                 effects = self._effects(written_out, one.statement.schema)
                 _refuse_absent(effects, self.members)
-                made = self._made(one)
-                found.append((one.statement, tuple(replace(e, made=made) for e in effects)))
+                found.append((one.statement, self._exchanged(one, effects)))
         for processed, effects in found:
             _refuse_unread(processed, effects)
         return found
@@ -371,7 +370,7 @@ class StatementReader:
         separate = change_and_rename(parsed) if action is OverrideAction.SKIP else ()
         parts = [self._written_out(session, self.parsed(session, t)) for t in separate]
         found = [
-            (one.statement, tuple(replace(effect, made=self._made(one)) for effect in effects))
+            (one.statement, self._exchanged(one, effects))
             for one, effects in zip(
                 replayed, overridden_exchange(action, own, given, route, self.members), strict=False
             )
@@ -474,9 +473,10 @@ class StatementReader:
         )
         return parsed if sql is None else self.parsed(statement, sql)
 
-    def _made(self, replay: Replay) -> ParsedStatement | None:
-        """The CREATE TABLE of a ghost table, if it is known, as `_written_out`."""
-        return self._written_out(replay.statement, replay.made) if replay.made else None
+    def _exchanged(self, replay: Replay, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        """The effects of a change that came with a ghost table; with its CREATE TABLE, if any."""
+        made = self._written_out(replay.statement, replay.made) if replay.made else None
+        return tuple(replace(effect, exchanged=True, made=made) for effect in effects)
 
     def parsed(self, statement: Statement, sql: str) -> ParsedStatement:
         """Classify a text under the SQL mode of a statement's session."""

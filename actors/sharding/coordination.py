@@ -23,10 +23,10 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.sharding.open_locks import LockView
 from replicator.sharding.optimistic.differences import Differences
 from replicator.sharding.optimistic.fills import TargetFills
 from replicator.sharding.optimistic.history import MovedPlaces
-from replicator.sharding.pessimistic.lock import LockView
 from replicator.watermark import Place, Watermark
 
 
@@ -58,12 +58,14 @@ class Unit(Protocol):
 @dataclass(frozen=True, slots=True)
 class LockRemedy:
     """A remedy of a lock; ``text`` says what it does. ``action``: of `unlock-ddl-lock`, for the
-    ``shard`` of its ``owner``; empty where it is done elsewhere."""
+    ``shard`` of its ``owner``; empty where it is done elsewhere. ``position``: of the statement,
+    where `binlog replace` gives others for it."""
 
     text: str
     action: str = ""
     owner: str = ""
     shard: str = ""
+    position: str = ""
 
 
 @dataclass(frozen=True, slots=True)

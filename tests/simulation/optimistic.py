@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched
-from replicator.sharding.optimistic.answers import SETTLED, Change, TargetState, answer
+from replicator.sharding.optimistic.answers import answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -23,8 +23,9 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
+from replicator.sharding.optimistic.objections import SETTLED, Change
 from replicator.sharding.optimistic.shapes import Shape
-from replicator.sharding.optimistic.standings import Action, Standing
+from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.store import BrokenError

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from replicator.sharding.optimistic import shapes
-from replicator.sharding.optimistic.answers import TargetState
 from replicator.sharding.optimistic.history import HistoryEntry, Release, TargetHistory
 from replicator.sharding.optimistic.shapes import Key, Shape
+from replicator.sharding.optimistic.standings import TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic import Follower, OptimisticWorld
 from tests.simulation.optimistic_estate import Ddl, Values

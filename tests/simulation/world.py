@@ -10,8 +10,9 @@ from collections import deque
 
 from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.items import Item, RowDecision, Template
+from replicator.sharding.open_locks import UnlockError
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
-from replicator.sharding.pessimistic.lock import TargetLock, UnlockError
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
     BEGINNING,

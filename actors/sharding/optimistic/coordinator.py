@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import anyio
 
-from actors.lock_state import ShardStatement
-from actors.sharding.coordination import Coordination, CoordinationTools, LockRemedy, OpenLock, Unit
+from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
+from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
 from actors.sharding.uncoordinated.mode import Uncoordinated
-from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
-from replicator.sharding.items import Item
-from replicator.sharding.optimistic.answers import SETTLED
-from replicator.sharding.optimistic.differences import Differences, differences_of
+from replicator.sharding.open_locks import DisputedError, UnlockError
+from replicator.sharding.optimistic.differences import Differences, against, differences_of
+from replicator.sharding.optimistic.objections import SETTLED
 from replicator.sharding.optimistic.standings import (
     Action,
-    Objection,
     OpenStatement,
     RefusedStep,
 )
-from replicator.sharding.pessimistic.lock import DisputedError, LockView, UnlockError
 from replicator.watermark import Place
 
 LOOK_SECONDS = 1.0
@@ -42,6 +38,7 @@ class OptimisticCoordinator(Coordination):
 
     def __init__(self, tools: CoordinationTools, answers: OptimisticAnswers) -> None:
         self._answers = answers
+        self._histories = answers.histories
         self._registry = tools.registry
         self._writer = tools.writer
         self._units = tools.units
@@ -54,7 +51,7 @@ class OptimisticCoordinator(Coordination):
         """Restart sources whose held rows may be applied."""
         while True:
             with anyio.move_on_after(LOOK_SECONDS):
-                await self._answers.changed.wait()
+                await self._histories.changed.wait()
             for unit in self._units.values():
                 if unit.running and not unit.restarting and any(self._due(unit)):
                     unit.restart()
@@ -65,19 +62,19 @@ class OptimisticCoordinator(Coordination):
         due = [(n, s) for n, s in self._refused() if s.action and n not in self._blocked]
         for name, step in due:
             if step not in self._stepping:
-                run = partial(self._answers.step_again, name, step)
+                run = partial(self._answers.steps.again, name, step)
                 self._writer.step(self._registry.target(name), run)
         self._stepping = [step for _, step in due]
 
     def _refused(self) -> Iterator[tuple[TableName, RefusedStep[Member]]]:
-        for name, history in sorted(self._answers.histories.items()):
+        for name, history in sorted(self._histories.by_target.items()):
             for step in history.refused_steps:
                 if step.action is not Action.SKIP:
                     yield name, step
 
     def _due(self, unit: Unit) -> Iterator[tuple[TableName, dict[Member, Place]]]:
         """The targets for which a source has open statements that have an answer by now."""
-        for name in self._answers.histories:
+        for name in self._histories.by_target:
             if name not in self._blocked and (due := self._answers.due(name, unit.source)):
                 tracker = self._writer.tracker(unit.source)
                 target = self._registry.target(name)
@@ -96,7 +93,7 @@ class OptimisticCoordinator(Coordination):
             target,
             self._registry,
             self._writer.mailbox,
-            self._answers.history(name).release(unit.source),
+            self._histories.of(name).release(unit.source),
             unit.low_watermarks.get(target),
             self._answers,
         )
@@ -108,7 +105,7 @@ class OptimisticCoordinator(Coordination):
         for source, target in tuple(self._groups):
             if source == unit.source:
                 del self._groups[source, target]
-        for name in tuple(self._answers.histories):
+        for name in tuple(self._histories.by_target):
             target = self._registry.target(name)
             low, high = (w.get(target) for w in (unit.low_watermarks, unit.high_watermarks))
             # If a bucket is ahead of another, the position at which versions change is unknown.
@@ -116,12 +113,12 @@ class OptimisticCoordinator(Coordination):
                 continue
             if due := self._answers.due(name, unit.source):
                 applied = None if low is None else (low.version, low.place)
-                await self._answers.release(name, unit.source, due, applied)
+                await self._histories.release(name, unit.source, due, applied)
 
     # What is open.
 
     def _open(self) -> Iterator[tuple[TableName, Member, OpenStatement]]:
-        for name, history in sorted(self._answers.histories.items()):
+        for name, history in sorted(self._histories.by_target.items()):
             for member, standing in sorted(history.state.members.items()):
                 if standing.open is not None:
                     yield name, member, standing.open
@@ -141,82 +138,34 @@ class OptimisticCoordinator(Coordination):
 
     def open_locks(self) -> Sequence[OpenLock]:
         """An entry for each open statement and each refused step; the id is that of its target."""
-        return [
-            *(self._lock(*found) for found in self._open()),
-            *(self._refused_lock(*found) for found in self._refused()),
-        ]
+        sources = tuple(self._units)
+        refused = (
+            refused_lock(name, self._version(name, step.member) + 1, sources, step)
+            for name, step in self._refused()
+        )
+        return [*(self._lock(*found) for found in self._open()), *refused]
 
     def _lock(self, name: TableName, member: Member, opened: OpenStatement) -> OpenLock:
-        target = self._registry.target(name)
-        group = self._groups.get((member.source, target))
-        held = group.rows_held[member] if group is not None else 0
-        statement = Statement("", opened.sql, opened.at.transaction, opened.timestamp)
-        resolving = opened.granted or opened.released or opened.action is not None
-        view = self._view(name, member, opened.text, statement, held, resolving=resolving)
-        return OpenLock(
-            str(name),
-            view,
-            opened.timestamp or None,
-            {member.source: opened.timestamp} if held and opened.timestamp else {},
-            reason=f"{member}: {opened.reason}",
-            ways=(*_ways(member, opened), *self._override(member, opened)),
-        )
-
-    def _refused_lock(self, name: TableName, step: RefusedStep[Member]) -> OpenLock:
-        statement = Statement("", step.sql, step.at.transaction, step.timestamp)
-        resolving = step.action is not None
-        view = self._view(name, step.member, step.sql, statement, 0, resolving=resolving)
-        return OpenLock(
-            str(name),
-            view,
-            step.timestamp or None,
-            reason=f"{step.member}: the target has refused the change, so it accepts more than its"
-            f" shards; no rows are held: {step.reason}",
-            ways=tuple(_step_ways(step)),
-        )
-
-    def _view(
-        self,
-        name: TableName,
-        member: Member,
-        text: str,
-        statement: Statement,
-        held: int,
-        *,
-        resolving: bool,
-    ) -> LockView[TableName, ShardStatement]:
-        at = Place(statement.transaction, 0)
-        return LockView(
-            target=name,
-            version=self._answers.history(name).version(member.source) + 1,
-            item=Item(text, (statement.sql,), member.name, at, ShardStatement(statement)),
-            owner=member.source,
-            ready=tuple(s for s in self._units if s != member.source),
-            missing={},
-            rows_held=held,
-            conflict=None,
-            resolving=resolving,
-        )
-
-    def _override(self, member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
-        """The command that gives other statements, where neither exec nor skip may help."""
+        group = self._groups.get((member.source, self._registry.target(name)))
         unit = self._units.get(member.source)
-        position = unit.state.position if unit is not None else None
-        answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
-        if position is None or (answers and opened.objection is not Objection.REFUSED):
-            return
-        if not (opened.granted or opened.released or opened.action is not None):
-            yield LockRemedy(
-                "`replicator binlog replace TASK 'STATEMENT' … --source"
-                f" {shlex.quote(member.source)} --binlog-pos"
-                f" {position.binlog.with_key(opened.at.transaction)}`, then `replicator pause"
-                " TASK` and `replicator resume TASK`: these statements, written like the shard's"
-                " own, take its place"
-            )
+        read = unit.state.position if unit is not None else None
+        return statement_lock(
+            name,
+            self._version(name, member) + 1,
+            tuple(self._units),
+            self._histories.of(name).state,
+            member,
+            opened,
+            held=group.rows_held[member] if group is not None else 0,
+            position="" if read is None else str(read.binlog.with_key(opened.at.transaction)),
+        )
+
+    def _version(self, name: TableName, member: Member) -> int:
+        return self._histories.of(name).version(member.source)
 
     def differences(self) -> Mapping[TableName, Differences[Member]]:
         """The targets whose members are not alike, and in what."""
-        histories = sorted(self._answers.histories.items())
+        histories = sorted(self._histories.by_target.items())
         found = {name: differences_of(history.state) for name, history in histories}
         return {name: differences for name, differences in found.items() if differences}
 
@@ -259,82 +208,15 @@ class OptimisticCoordinator(Coordination):
         if isinstance(opened, RefusedStep):
             if opened.action is not None:
                 raise UnlockError(f"the task already tries the change of {member} again")
-            await self._answers.say(name, member, action, opened.at)
+            await self._histories.say(name, member, action, opened.at)
             return
-        if opened.granted or opened.released or opened.action is not None:
+        if opened.answered:
             raise UnlockError(f"the task already resolves the statement of {member}")
-        if opened.objection not in SETTLED[action]:
+        fits = opened.objection in SETTLED[action]
+        if not fits or action in opened.unfit:
+            others = against(self._histories.of(name).state, member, opened)
             raise UnlockError(
-                f"{opened.reason}. {action.value} can't resolve this. {_helpful(member, opened)}"
+                f"{member}: {opened.unfit[action] if fits else opened.reason}."
+                f" {action.value} can't resolve this. {helpful(member, opened, others)}"
             )
-        if action in opened.unfit:
-            raise UnlockError(
-                f"{action.value} can't resolve this: {opened.unfit[action]}."
-                f" {_helpful(member, opened)}"
-            )
-        await self._answers.say(name, member, action)
-
-
-def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
-    """The remedies of a refused step."""
-    if step.action is not None:
-        yield LockRemedy("wait: the task tries it again")
-        return
-    texts = {
-        Action.EXEC: "tries again, once the target's rows are corrected (change them in the"
-        " shards; rows that no shard has, on the target)",
-        Action.SKIP: "the target stays as it is",
-    }
-    for action, text in texts.items():
-        yield LockRemedy(text, action.value, step.member.source, str(step.member.name))
-
-
-def _ways(member: Member, opened: OpenStatement) -> Iterator[LockRemedy]:
-    """The remedies of an open statement."""
-    if opened.granted or opened.released or opened.action is not None:
-        yield LockRemedy("wait: its rows are being read again")
-        return
-    if opened.objection in _FIRST and opened.structure is not None:
-        yield LockRemedy(_FIRST[opened.objection])
-    for action, text in _ANSWERS.get(opened.objection, {}).items():
-        if action not in opened.unfit:
-            yield LockRemedy(text, action.value, member.source, str(member.name))
-
-
-def _helpful(member: Member, opened: OpenStatement) -> str:
-    ways = [
-        f"{way.action}: {way.text}" if way.action else way.text for way in _ways(member, opened)
-    ]
-    return f"What helps: {'; or '.join(ways) or '`replicator show-ddl-locks`'}"
-
-
-_FIRST = {
-    Objection.NAME: "run the statement on the other shards: the last one resolves it",
-    Objection.TYPE: "make the column of the other shards like this one",
-    Objection.STALE: "drop the column on the other shards: then it is added by itself",
-    Objection.ROWS: "run the statement on the other shards: the last one resolves it",
-}
-"""What the operator can do in the shards."""
-_VALUES = "give the shard's rows that are on the target the values that they have in the shard"
-_FORMER = "the shard's older rows keep their former values in it"
-_ANSWERS = {
-    Objection.NAME: {
-        Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
-        f" {_VALUES}",
-    },
-    Objection.TYPE: {
-        Action.EXEC: "the target's column becomes this one; a value of other shards that does not"
-        " fit pauses the target",
-        Action.SKIP: "the target's column stays; a value of this shard that does not fit pauses"
-        " the target, and a column that both compute has the target's values",
-    },
-    Objection.FILL: {
-        Action.EXEC: f"rows without the column get this value from now on; {_VALUES}",
-        Action.SKIP: f"the target's default stays; {_VALUES}",
-    },
-    Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
-    Objection.REFUSED: {
-        Action.EXEC: "tries again, once the target or its rows are mended",
-    },
-}
-"""What the operator's answers do."""
+        await self._histories.say(name, member, action)

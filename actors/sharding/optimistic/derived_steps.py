@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.default_collations import with_available
-from replicator.downstream.ddl.ddl_execution import DdlExecution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
@@ -22,12 +23,12 @@ from replicator.sharding.optimistic.alters import (
     column_definition,
     derived_alter,
     origin_of,
-    stand_in_index,
     tried_on_a_copy,
 )
-from replicator.sharding.optimistic.answers import Change, JoinVerdict, TargetState, left_open
+from replicator.sharding.optimistic.answers import JoinVerdict
 from replicator.sharding.optimistic.column_order import narrowed
-from replicator.sharding.optimistic.history import HistoryEntry, entry_of
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entry_of
+from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
     Shape,
     described,
@@ -36,48 +37,19 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import Objection, RefusedStep, Standing
+from replicator.sharding.optimistic.standings import RefusedStep, Standing, TargetState
 
 
 class DerivedSteps:
     """The ALTERs that give targets their new structures, tried on an empty copy."""
 
-    def __init__(self, target: Connection, meta: MetaStore) -> None:
+    def __init__(
+        self, target: Connection, meta: MetaStore, histories: AnswerHistories, executor: DdlExecutor
+    ) -> None:
         self._target = target
+        self._histories = histories
+        self._executor = executor
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
-
-    async def of(
-        self,
-        put: Change[Member],
-        verdict: JoinVerdict[Member],
-        state: TargetState[Member],
-        execution: DdlExecution,
-        sql: str,
-    ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
-        """The step that a statement takes: its own text ``sql``, a derived ALTER, or nothing. The
-        statement is open if no step is possible. ``state``: that before it. Raises
-        DatabaseUnavailableError.
-        """
-        target = execution.target
-        present = await read_table(self._target, target)
-        if present is None:
-            return verdict, (sql,)
-        if verdict.after is None or (verdict.own and put.before is None):
-            return verdict, ()
-        others = [s.taken for name, s in state.members.items() if name != put.member]
-        index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
-        if verdict.own:
-            return verdict, (await self._with_index(target, sql, index, execution.context),)
-        if verdict.before is None or not (verdict.step or index):
-            return verdict, ()
-        members = [put.after, *(s.taken for s in state.members.values())]
-        try:
-            run = await self.between(
-                target, verdict.before, verdict.after, present, members, verdict.converted, index
-            )
-        except NoAlterError as error:
-            return left_open(state, put, Objection.REFUSED, str(error)), ()
-        return verdict, run
 
     async def between(
         self,
@@ -107,7 +79,7 @@ class DerivedSteps:
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
 
-    async def _with_index(
+    async def with_index(
         self, target: TableName, sql: str, index: Sequence[str], context: StatementContext
     ) -> str:
         """A shard's own statement, with an action more unless the target refuses it for that."""
@@ -148,7 +120,43 @@ class DerivedSteps:
                 )
         return ""
 
-    async def narrower(
+    async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
+        """Try a refused step again, while no batch touches the target.
+
+        Raises DatabaseUnavailableError.
+        """
+        history = self._histories.of(target)
+        if step not in history.refused_steps:
+            return
+        made = HistoryEntry(EntryKind.STEPPED, step.member, at=step.at)
+        try:
+            run = await self._narrower(target, step, history.state)
+            if not run:
+                await self._histories.add(target, made)
+                return
+            made = replace(made, run=run, timestamp=step.timestamp, context=step.context)
+            await self._executor.execute(
+                DdlExecution(
+                    target=target,
+                    # The record of the statement itself says what became of it first.
+                    member=Member("", step.member.name),
+                    transaction=step.at.transaction,
+                    sql=run[0],
+                    change=None,
+                    timestamp=step.timestamp,
+                    context=step.context,
+                    entry=dump_entry(made),
+                )
+            )
+        except (NoAlterError, DdlRefusedError) as error:
+            refused = replace(step, reason=str(error), action=None)
+            entry = HistoryEntry(EntryKind.REFUSED, step.member, refusal=refused, at=step.at)
+            await self._histories.add(target, entry)
+            self._histories.tell(target, entry)
+            return
+        history.take(made)
+
+    async def _narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
         """The ALTER that a refused step takes by now. Raises NoAlterError."""

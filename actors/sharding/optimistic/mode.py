@@ -12,12 +12,8 @@ from actors.sharding.coordination import (
     WriterRules,
     WriterTools,
 )
-from actors.sharding.optimistic.answers import (
-    OptimisticAnswers,
-    dump_answer,
-    load_answer,
-    saved_histories,
-)
+from actors.sharding.optimistic.answer_histories import dump_entry, load_entry, saved_histories
+from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.coordinator import OptimisticCoordinator
 from replicator.downstream.meta.answers import AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -40,9 +36,9 @@ class OptimisticMode(ShardMode):
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
         """An open statement has a position, and a release has those from which rows are held."""
         found = moved_entries(
-            [*map(load_answer, entries)], lambda member: member.source == moves.source, moves
+            [*map(load_entry, entries)], lambda member: member.source == moves.source, moves
         )
-        return [*map(dump_answer, found)]
+        return [*map(dump_entry, found)]
 
     async def fills(self, meta: MetaStore) -> Mapping[TableName, TargetFills]:
         """As the answers have left them."""
@@ -62,18 +58,18 @@ class OptimisticMode(ShardMode):
         """They leave with their open statements; the target keeps what their rows need."""
         gone = tuple(sorted(members))
         entry = HistoryEntry(EntryKind.LEFT, gone[0], gone=gone)
-        await AnswerStore(meta).add(target, gone[0], dump_answer(entry))
+        await AnswerStore(meta).add(target, gone[0], dump_entry(entry))
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
         """The answers: the rule decides each statement when it reaches its target."""
         answers = OptimisticAnswers(
             tools.registry, tools.meta, tools.target, tools.executor, strict=tools.strict
         )
-        return WriterRules(answers, answers)
+        return WriterRules(answers, answers.histories)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
         """The coordination, with the saved answers; an unfinished step is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        await answers.start(tools.blocked)
+        await answers.histories.start(tools.blocked)
         return OptimisticCoordinator(tools, answers)

@@ -23,7 +23,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableRole
-from replicator.ddl.rewrite.normalise import normalise
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
@@ -32,6 +31,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
     computed_anew,
@@ -185,7 +185,8 @@ class PessimisticGroup(GroupActor):
             number = self.registry.join(Member(self.source, effect.table), effect.target)
             self.group.join(name, at, None)
             self.numbers[name] = number
-        text = normalise(effect.statement)
+        before = self.registry.held(self.numbers[name], at.transaction - 1).certain
+        text = compared_text(effect.statement, before, statement.context)
         if self.tied_as:
             # The same change of another target is another item.
             text = text.replace("<table>", self.tied_as, 1)
@@ -206,8 +207,6 @@ class PessimisticGroup(GroupActor):
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        number = self.numbers[name]
-        before = self.registry.held(number, at.transaction - 1).certain
         after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.instead is None:
             change = MemberChange(before, after.certain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replicator.sharding.pessimistic.lock import UnlockError
+from replicator.sharding.open_locks import UnlockError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from actors.sharding.coordination import (
     WriterRules,
     WriterTools,
 )
-from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic.coordinator import LockCoordinator
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord, DecisionStore

@@ -88,11 +88,12 @@ def joined_entry(member: Member, structure: Table | None, context: ChangeContext
 
 
 def altered_entry(
-    member: Member, effect: Effect, change: MemberChange, context: ChangeContext
+    member: Member, effect: Effect, change: MemberChange, context: ChangeContext, settings: str
 ) -> tuple[Entry[Member], StatementVerdict | None]:
     """The entry of an ALTER, and how it was read where the operator has not said what to run.
 
-    Where that is UNCLEAR there is no entry to be saved.
+    ``settings``: those that its result depends on (`settings_of`). Where the reading is UNCLEAR
+    there is no entry to be saved.
     """
     text = normalise(effect.statement)
     touched = touched_parts(effect.statement, change)
@@ -103,6 +104,7 @@ def altered_entry(
         parts,
         dropped=frozenset(touched.dropped),
         exchanged=frozenset(touched.renamed | touched.named),
+        settings=settings,
     )
     if effect.skipped:
         # The operator says that it is settled, or it would take rows of others away. What the task

@@ -43,6 +43,7 @@ from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
+from replicator.schema.effects.session_settings import settings_of
 from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
@@ -150,7 +151,8 @@ class DuplicateDdl:
         elif effect.kind is EffectKind.MOVE_IN:
             entry = moved_entry(member, change, context)
         else:
-            entry, verdict = altered_entry(member, effect, change, context)
+            settings = settings_of(effect.statement, change.before, execution.context)
+            entry, verdict = altered_entry(member, effect, change, context, settings)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
             if verdict is not None and verdict.reading in (
@@ -236,6 +238,13 @@ def _refuse_other_values(
     if difference is None and verdict.reading is Reading.APPLIED:
         strict = bool((item.statement.context.sql_mode or 0) & STRICT)
         difference = converted_again(change, context.present, touched, strict=strict)
+        same = context.history.change(number)
+        settings = settings_of(item.effect.statement, change.before, item.statement.context)
+        if difference is None and same is not None and same.settings not in ("", settings):
+            difference = (
+                f"the shard converts its values with {settings or 'other settings'}, and the target"
+                f" has converted them with {same.settings}"
+            )
     if difference is None:
         return
     raise other_values_fault(

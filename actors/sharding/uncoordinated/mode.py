@@ -20,7 +20,7 @@ from actors.sharding.uncoordinated.duplicate_ddl import DuplicateDdl
 from actors.sharding.uncoordinated.group import UncoordinatedGroup
 from actors.sharding.uncoordinated.recreated_columns import RecreatedColumns
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.sharding.pessimistic.lock import UnlockError
+from replicator.sharding.open_locks import UnlockError
 
 
 class UncoordinatedMode(ShardMode):

@@ -12,7 +12,7 @@ from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Claim
-from replicator.sharding.pessimistic.lock import LockView
+from replicator.sharding.open_locks import LockView
 from replicator.status import (
     BinlogDistance,
     DifferingShard,
@@ -125,7 +125,7 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     """The statements that shards have brought for one item, each with the command that takes it."""
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     if lock.ways:
-        yield from (_way(unlock, way) for way in lock.ways)
+        yield from (_way(task, unlock, way) for way in lock.ways)
         return
     several = len({choice.item.target for choice in lock.view.choices}) > 1
     for choice in lock.view.choices:
@@ -153,7 +153,15 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     )
 
 
-def _way(unlock: str, way: LockRemedy) -> str:
+def _way(task: str, unlock: str, way: LockRemedy) -> str:
+    if way.position:
+        name = shlex.quote(task)
+        table = way.shard if way.shard.replace("_", "").replace(".", "").isalnum() else ""
+        where = f"--source {shlex.quote(way.owner)} --binlog-pos {way.position}"
+        return (
+            f"{way.text}: `replicator binlog replace {name} 'ALTER TABLE {table} …' {where}`, then"
+            f" `replicator pause {name}` and `replicator resume {name}`"
+        )
     if not way.action:
         return way.text
     shard = f"--source {shlex.quote(way.owner)} --shard {shlex.quote(way.shard)}"

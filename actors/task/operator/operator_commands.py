@@ -26,7 +26,7 @@ from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideSto
 from replicator.downstream.meta.lease import Lease
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.sharding.pessimistic.lock import DisputedError, UnlockError
+from replicator.sharding.open_locks import DisputedError, UnlockError
 
 _DDL = {
     StatementKind.CREATE_TABLE,

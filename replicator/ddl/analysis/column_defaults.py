@@ -81,36 +81,43 @@ def implicit_timestamps(statement: ParsedStatement) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DefinedTime:
-    """A column of a type with fractions of seconds, as an ALTER TABLE defines it.
+class DefinedColumn:
+    """A column as an ALTER TABLE defines it.
 
-    ``existing``: its name before; empty where it is new. ``digits``: those of its fractions.
+    ``existing``: its name before; empty where it is new. ``type_word``: its type's first word, in
+    lower case. ``digits``: the number behind that, which are the digits of a fraction of seconds.
     ``given``: those that its default is written with.
     """
 
     existing: str
     name: str
+    type_word: str
     digits: int
     given: int
 
 
-def defined_times(statement: ParsedStatement) -> tuple[DefinedTime, ...]:
+def redefined(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
+    """The columns that an ALTER TABLE adds or defines anew."""
+    found = []
+    for action, name, definition in defined_columns(statement):
+        if definition and name.keyword not in _KEYS:
+            number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
+            digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
+            word, given = definition[0].keyword.lower(), _digits_given(definition)
+            found.append(DefinedColumn(_existing(action, name), name.name, word, digits, given))
+    return tuple(found)
+
+
+def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
     """The columns of an ALTER TABLE that may lose fractions of seconds.
 
     A server truncates or rounds them ("Fractional Seconds in Time Values" of MySQL's manual,
     "Microseconds in MariaDB").
     """
-    found = []
-    for action, name, definition in defined_columns(statement):
-        if definition and definition[0].keyword in _FRACTIONS:
-            number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
-            digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
-            given = _digits_given(definition)
-            found.append(DefinedTime(_existing(action, name), name.name, digits, given))
-    return tuple(found)
+    return tuple(column for column in redefined(statement) if column.type_word in _FRACTIONS)
 
 
-_FRACTIONS = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
+_FRACTIONS = frozenset({"time", "datetime", "timestamp"})
 
 
 def _existing(action: Sequence[Token], name: Token) -> str:

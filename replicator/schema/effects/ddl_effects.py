@@ -74,8 +74,9 @@ class Effect:
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
     file leaves the statement out, so that it is no change of the target's at all; ``answered``: the
-    operator has said that this is right. ``made``: the CREATE TABLE of the ghost table that an
-    online DDL tool has put in the place of ``table``, which this changes. ``created``: the shard's
+    operator has said that this is right. ``exchanged``: an online DDL tool has put a ghost table,
+    which this has changed, in the place of ``table``; ``made`` is its CREATE TABLE, where that is
+    not the table's own. ``created``: the shard's
     own CREATE TABLE, where the operator has given this in its place. ``own``: the targets in a
     database that ``sql`` or ``clears`` drops; nothing else in it is the task's.
     """
@@ -92,6 +93,7 @@ class Effect:
     clears: str = ""
     filtered: bool = False
     answered: bool = False
+    exchanged: bool = False
     made: ParsedStatement | None = None
     created: ParsedStatement | None = None
     own: tuple[TableName, ...] = ()

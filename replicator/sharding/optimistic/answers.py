@@ -12,18 +12,29 @@ read again is below a watermark, or of a structure that the target takes: no ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
 
 from replicator.mysql.names import folded
-from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable, kind, narrowed, takes
+from replicator.sharding.optimistic.column_order import kind, narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.objections import (
+    SETTLED,
+    Change,
+    ObjectionError,
+    Objections,
+    comes_back,
+    former_values,
+    other_rows,
+    other_values,
+    without_key,
+)
 from replicator.sharding.optimistic.partitions import has_more, repartitioned
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -38,11 +49,11 @@ from replicator.sharding.optimistic.standings import (
     Objection,
     OpenStatement,
     Standing,
+    TargetState,
     behind_open,
     joined,
     marked,
 )
-from replicator.watermark import Place
 
 
 class StatementAnswer(StrEnum):
@@ -50,32 +61,6 @@ class StatementAnswer(StrEnum):
 
     TAKEN = "taken"
     OPEN = "open"
-
-
-@dataclass(frozen=True, slots=True)
-class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
-    those of other members (`change_text`, `renaming_form`).
-
-    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
-    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
-    """
-
-    member: Name
-    at: Place
-    text: str
-    sql: str
-    before: Table | None
-    after: Table | None
-    touched: Touched
-    timestamp: int = 0
-    identified: bool = True
-    strict: bool = True
-    discards_rows: bool = False
-    action: Action | None = None
-    doubt: str = ""
-    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,40 +93,6 @@ class JoinVerdict(Generic[Name]):
         )
 
 
-@dataclass(frozen=True)
-class TargetState(Generic[Name]):
-    """All members of a target, and the fills of its columns by their folded names."""
-
-    members: Mapping[Name, Standing] = field(default_factory=dict)
-    fills: Mapping[str, Fill] = field(default_factory=dict)
-
-    def joined(self) -> Shape | None:
-        """The join of the members' taken structures; None where none is known."""
-        return joined(self.members.values(), self.fills)
-
-    def takeable(self, change: Change[Name]) -> bool:
-        """Whether an open statement can be taken by now."""
-        standing = self.members.get(change.member)
-        if standing is None or standing.open is None:
-            return False
-        if standing.open.granted or standing.open.action is not None:
-            return True
-        try:
-            _taken(self, _former(self, change), change)
-        except _OpenError:
-            return False
-        return True
-
-
-class _OpenError(Exception):
-    """The statement can't be taken; the text says why."""
-
-    def __init__(self, objection: Objection, why: str, columns: Iterable[str] = ()) -> None:
-        super().__init__(why)
-        self.objection = objection
-        self.columns = frozenset(columns)
-
-
 def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a member's statement, or the new answer to one that was open."""
     standing = state.members.get(change.member, Standing(None))
@@ -153,9 +104,23 @@ def answer(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]:
     former = _former(state, change)
     try:
         return _taken(state, former, change)
-    except _OpenError as error:
+    except ObjectionError as error:
         unfit = _unfit(state, former, change, error.objection)
         return left_open(state, change, error.objection, str(error), unfit)
+
+
+def takeable(state: TargetState[Name], change: Change[Name]) -> bool:
+    """Whether an open statement can be taken by now."""
+    opened = state.open_of(change.member)
+    if opened is None:
+        return False
+    if opened.granted or opened.action is not None:
+        return True
+    try:
+        _taken(state, _former(state, change), change)
+    except ObjectionError:
+        return False
+    return True
 
 
 def _former(state: TargetState[Name], change: Change[Name]) -> Standing:
@@ -177,7 +142,7 @@ def _unfit(
             continue
         try:
             verdict = _taken(state, former, replace(change, action=action))
-        except _OpenError as error:
+        except ObjectionError as error:
             found[action] = str(error)
             continue
         for name in sorted(verdict.ceding or verdict.standing.ceded - former.ceded):
@@ -250,10 +215,10 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 
 
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
-    """The answer to a statement that can be taken. Raises _OpenError."""
+    """The answer to a statement that can be taken. Raises ObjectionError."""
     if change.after is None:
         why = f": {change.doubt}" if change.doubt else ""
-        raise _OpenError(
+        raise ObjectionError(
             Objection.ROWS, f"the effect of the statement on the shard is unknown{why}"
         )
     others = {name: s for name, s in state.members.items() if name != change.member}
@@ -264,10 +229,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
     before = joined([*others.values(), former], state.fills)
-    objections = _Objections(change.action)
-    if len(same) == len(others) and not _comes_back(state, change):
+    objections = Objections(change.action)
+    if len(same) == len(others) and not comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
-        objections.look(_former_values(former, change))
+        objections.look(former_values(former, change))
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)
@@ -277,16 +242,16 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
             StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=change.discards_rows)
-    objections.look(_OpenError(Objection.ROWS, why) if why else None)
-    rows = _other_rows(state, former, change)
+    objections.look(ObjectionError(Objection.ROWS, why) if why else None)
+    rows = other_rows(state, former, change)
     try:
-        objections.look(_other_values(former, change))
+        objections.look(other_values(former, change))
         return _judged(state, others, former, change, before, objections, rows)
-    except _OpenError as error:
+    except ObjectionError as error:
         if rows is None or error.objection is not Objection.TYPE:
             raise
         # An answer of the operator settles both.
-        raise _OpenError(error.objection, f"{error}. Also, {rows}", error.columns) from error
+        raise ObjectionError(error.objection, f"{error}. Also, {rows}", error.columns) from error
 
 
 def _judged(
@@ -295,8 +260,8 @@ def _judged(
     former: Standing,
     change: Change[Name],
     before: Shape | None,
-    objections: _Objections,
-    rows: _OpenError | None,
+    objections: Objections,
+    rows: ObjectionError | None,
 ) -> JoinVerdict[Name]:
     assert change.after is not None
     shape = shape_of(change.after)
@@ -318,7 +283,7 @@ def _judged(
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
-        raise _without_key(stale | rounded)
+        raise without_key(stale | rounded)
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
         # Rows of others have the fill with which the column was added, under its former name.
@@ -341,19 +306,11 @@ def _judged(
     )
 
 
-def _without_key(columns: Iterable[str]) -> _OpenError:
-    return _OpenError(
-        Objection.ROWS,
-        "the target has no key, so all columns identify its rows, and with the values that the"
-        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
-    )
-
-
 def _beside(
     fills: Mapping[str, Fill],
     others: Mapping[Name, Standing],
     standing: Standing,
-    objections: _Objections,
+    objections: Objections,
 ) -> tuple[Standing, Shape]:
     """The member's standing and the join with the others, with the exceptions by the operator."""
     rest = list(others.values())
@@ -368,7 +325,7 @@ def _beside(
         try:
             together = joined([*rest, standing], fills)
         except NoJoinError as error:
-            found = _OpenError(Objection.TYPE, str(error), [error.column])
+            found = ObjectionError(Objection.TYPE, str(error), [error.column])
             objections.look(found)
             if error.column in ceding:
                 raise found from error
@@ -376,38 +333,6 @@ def _beside(
         else:
             assert together is not None
             return standing, together
-
-
-class _Objections:
-    """The objections to a statement, and those that the operator's answer settles."""
-
-    def __init__(self, action: Action | None) -> None:
-        self.action = action
-        self.types: frozenset[str] = frozenset()
-        self.fills: frozenset[str] = frozenset()
-
-    def look(self, found: _OpenError | None) -> None:
-        """Raises _OpenError where the operator's answer does not settle it."""
-        if found is None:
-            return
-        if self.action is None or found.objection not in SETTLED[self.action]:
-            raise found
-        if found.objection is Objection.TYPE:
-            self.types |= found.columns
-        elif found.objection is Objection.FILL:
-            self.fills |= found.columns
-
-
-SETTLED: Mapping[Action, frozenset[Objection]] = {
-    Action.EXEC: frozenset(
-        {
-            *(Objection.NAME, Objection.TYPE, Objection.FILL, Objection.STALE),
-            Objection.REFUSED,
-        }
-    ),
-    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
-}
-"""The objections that an answer of the operator can settle."""
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:
@@ -441,127 +366,6 @@ def _renames_alone(
     special = {name, new} & frozenset().union(*(s.stale | s.ceded for s in others.values()))
     mine = {name, new} & (former.stale | former.ceded | former.rounded)
     return None if {name, new} & theirs or special or mine else (name, new)
-
-
-def _other_values(former: Standing, change: Change[Name]) -> _OpenError | None:
-    """Whether values change, or move, in a way that those of others do not."""
-    assert change.after is not None
-    touched = change.touched
-    if touched.renamed:
-        names = ", ".join(sorted(touched.renamed))
-        return _OpenError(
-            Objection.NAME, f"it renames {names}, and other shards have not done this"
-        )
-    if anew := touched.dropped & touched.added:
-        return _OpenError(Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again")
-    if former.taken is None or change.before is None:
-        return None
-    for column in change.after.columns:
-        old = change.before.column(column.name)
-        if old is None:
-            continue
-        if old.generated != column.generated:
-            why = f"it makes {column.name} a generated column, or no longer one"
-            return _OpenError(Objection.ROWS, why)
-        # What it has ceded was converted on the target already, to what others have.
-        if folded(column.name) not in former.ceded and not comparable(old, column):
-            return _OpenError(
-                Objection.TYPE,
-                f"it converts the values of {column.name} ({old.type} to {column.type})"
-                " differently from those of other shards",
-                [folded(column.name)],
-            )
-    return None
-
-
-def _other_rows(
-    state: TargetState[Name], former: Standing, change: Change[Name]
-) -> _OpenError | None:
-    """Whether existing rows get another value in a new column than on the target."""
-    assert change.after is not None
-    if change.before is None:
-        return None
-    for column in change.after.columns:
-        named = column_part(column.name) in change.touched.named
-        if change.before.column(column.name) is None and not named:
-            found = _other_fill(state, former, change.after, column)
-            if found is not None:
-                return found
-    return _former_values(former, change)
-
-
-def _former_values(former: Standing, change: Change[Name]) -> _OpenError | None:
-    """Whether older rows of the member have former values on the target in a column that it has
-    again, or has wider again."""
-    assert change.after is not None
-    for column in () if change.before is None else change.after.columns:
-        assert change.before is not None
-        old = change.before.column(column.name)
-        found = _rounded_before(former, old, column) if old else _stale_before(former, column)
-        if found is not None:
-            return found
-    return None
-
-
-def _comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
-    """Whether it adds a column that the target has from a former shard, whose rows stay."""
-    return change.before is not None and any(
-        folded(column.name) in state.fills and change.before.column(column.name) is None
-        for column in (() if change.after is None else change.after.columns)
-    )
-
-
-def _rounded_before(former: Standing, old: Column, column: Column) -> _OpenError | None:
-    name = folded(column.name)
-    if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
-        return None
-    return _OpenError(
-        Objection.STALE,
-        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
-        " type has changed its values: its older rows on the target still have the values before"
-        " that",
-        [name],
-    )
-
-
-def _stale_before(former: Standing, column: Column) -> _OpenError | None:
-    name = folded(column.name)
-    if name not in former.stale or column.generated:
-        return None
-    return _OpenError(
-        Objection.STALE,
-        f"it adds {column.name} again, which it had dropped while other shards still have it:"
-        " its older rows on the target still have their former values",
-        [name],
-    )
-
-
-def _other_fill(
-    state: TargetState[Name], former: Standing, after: Table, column: Column
-) -> _OpenError | None:
-    name = folded(column.name)
-    if (stale := _stale_before(former, column)) is not None:
-        return stale
-    if column.auto_increment:
-        return _OpenError(
-            Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
-        )
-    fill, recorded = fill_of(after, column), state.fills.get(name)
-    if recorded is None or column.generated or fill.text == recorded.text:
-        return None
-    if fill.constant and recorded.constant:
-        return _OpenError(
-            Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, but on the target they have"
-            f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
-            [name],
-        )
-    theirs = recorded.sql if recorded.constant else "another value at each moment"
-    return _OpenError(
-        Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
-        [name],
-    )
 
 
 def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.answers import TargetState
 from replicator.sharding.optimistic.fills import fill_of
-from replicator.sharding.optimistic.shapes import Shape, described, shape_of
-from replicator.sharding.optimistic.standings import Standing
+from replicator.sharding.optimistic.shapes import (
+    NoJoinError,
+    Shape,
+    described,
+    shape_of,
+)
+from replicator.sharding.optimistic.standings import (
+    Objection,
+    OpenStatement,
+    Standing,
+    TargetState,
+    joined,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,33 @@ def differences_of(state: TargetState[Name]) -> Differences[Name]:
         {name: texts for name, texts in found.items() if texts},
         (*_defaults(state, shape), *_indexes(state)),
     )
+
+
+def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Sequence[Name]:
+    """The members because of which a member's statement is open: those that have not made it, or
+    have the column otherwise, or still have the one that it adds again."""
+    own = state.members.get(member, Standing(None))
+    others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
+    match opened.objection:
+        case Objection.NAME | Objection.ROWS:
+            return [n for n, s in others if s.open is None or s.open.text != opened.text]
+        case Objection.TYPE:
+            wanted = replace(own, taken=opened.structure)
+            return [name for name, s in others if not _join([wanted, s])]
+        case Objection.STALE:
+            return [
+                n for n, s in others if s.taken and own.stale & shape_of(s.taken).columns.keys()
+            ]
+        case _:
+            return []
+
+
+def _join(standings: Sequence[Standing]) -> bool:
+    try:
+        joined(standings, {})
+    except NoJoinError:
+        return False
+    return True
 
 
 def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> Iterator[str]:

@@ -14,19 +14,16 @@ from typing import Generic
 
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.answers import (
-    Change,
-    JoinVerdict,
-    StatementAnswer,
-    TargetState,
-)
+from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
 from replicator.sharding.optimistic.standings import (
     Action,
     Objection,
     RefusedStep,
     Standing,
+    TargetState,
     behind_open,
     with_holders,
 )
@@ -241,13 +238,12 @@ class TargetHistory(Generic[Name]):
         """
         found = {}
         for member in members:
-            standing = self.state.members.get(member)
-            opened = standing.open if standing is not None else None
+            opened = self.state.open_of(member)
             if opened is None or opened.released:
                 continue
             put = changes.get(member) if member not in self._refused else None
             known = opened.granted or opened.action is not None
-            if known or (put is not None and put.at == opened.at and self.state.takeable(put)):
+            if known or (put is not None and put.at == opened.at and takeable(self.state, put)):
                 found[member] = opened.at
         return found
 

@@ -13,19 +13,23 @@ from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind
 from replicator.ddl.parser.tokens import Token
 from replicator.ddl.rewrite.normalise import normalise
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import folded
 from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.session_settings import settings_of
 from replicator.schema.effects.touched_parts import touched_parts
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.shapes import shape_of
 
 
-def change_text(statement: ParsedStatement) -> str:
-    """The normalised text of a statement, without the positions of columns."""
+def without_positions(statement: ParsedStatement) -> ParsedStatement:
+    """A statement without the positions of its columns, to be compared."""
     return _without(statement, _positions(statement))
 
 
-def renaming_form(statement: ParsedStatement, change: MemberChange) -> str:
+def renaming_form(
+    statement: ParsedStatement, change: MemberChange, context: StatementContext
+) -> str:
     """A statement that renames columns, with what the columns are before and after in place of the
     words that say so. Empty for others, and where the structures are unknown.
 
@@ -44,8 +48,10 @@ def renaming_form(statement: ParsedStatement, change: MemberChange) -> str:
             return ""
         senses.add(f"{names} {pair}")
         definitions.append(_span(action))
-    renames = touched_parts(statement, MemberChange(None, None)).renamed
-    return "\n".join([_without(statement, definitions), *sorted(senses)]) if renames else ""
+    if not touched_parts(statement, MemberChange(None, None)).renamed:
+        return ""
+    settings = settings_of(statement, before, context)
+    return "\n".join([normalise(_without(statement, definitions)), settings, *sorted(senses)])
 
 
 def _names(action: Sequence[Token]) -> tuple[str, str] | None:
@@ -81,5 +87,5 @@ def _span(tokens: Sequence[Token]) -> Span:
     return Span(tokens[0].start, tokens[-1].start + len(tokens[-1].text))
 
 
-def _without(statement: ParsedStatement, spans: Iterable[Span]) -> str:
-    return normalise(replace(statement, omitted=(*statement.omitted, *spans)))
+def _without(statement: ParsedStatement, spans: Iterable[Span]) -> ParsedStatement:
+    return replace(statement, omitted=(*statement.omitted, *spans))

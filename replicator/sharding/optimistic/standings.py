@@ -53,6 +53,11 @@ class OpenStatement:
         """Whether a statement of another member, compared by these, is the same change."""
         return self.text == text or self.form == form != ""
 
+    @property
+    def answered(self) -> bool:
+        """Whether what becomes of it is decided: it is answered anew when it is read again."""
+        return self.granted or self.released or self.action is not None
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep(Generic[Name]):
@@ -107,6 +112,23 @@ class Objection(StrEnum):
     """Its rows could not be distinguished from those of others, or its effect is unknown."""
     REFUSED = "refused"
     """The target has refused the change."""
+
+
+@dataclass(frozen=True)
+class TargetState(Generic[Name]):
+    """All members of a target, and the fills of its columns by their folded names."""
+
+    members: Mapping[Name, Standing] = field(default_factory=dict)
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+
+    def joined(self) -> Shape | None:
+        """The join of the members' taken structures; None where none is known."""
+        return joined(self.members.values(), self.fills)
+
+    def open_of(self, member: Name) -> OpenStatement | None:
+        """The open statement of a member, if it has one."""
+        standing = self.members.get(member)
+        return None if standing is None else standing.open
 
 
 def joined(standings: Iterable[Standing], fills: Mapping[str, Fill]) -> Shape | None:

@@ -71,6 +71,7 @@ class Entry(Generic[Name]):
     come from one. ``joined``: the member is new, and has these levels alone. ``renamed``: members
     got other names, in this order. ``reset``: the target is another table from here on. ``first``:
     the target's parts before the first entry, and ``members`` those that it had then.
+    ``settings``: those of its session on which the values depend that it leaves in rows.
     """
 
     member: Name
@@ -86,6 +87,7 @@ class Entry(Generic[Name]):
     reset: bool = False
     first: frozenset[str] | None = None
     members: frozenset[Name] = frozenset()
+    settings: str = ""
 
 
 class Reading(StrEnum):

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actors.task.operator.lock_report import differing_targets, lock_statuses
-from replicator.sharding.pessimistic.lock import UnlockError
+from replicator.sharding.open_locks import UnlockError
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import SHARD, ShardedEstate

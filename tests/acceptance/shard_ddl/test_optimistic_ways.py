@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from replicator.sharding.pessimistic.lock import UnlockError
+from replicator.sharding.open_locks import UnlockError
 from tests.support.tasks.open_statements import flows, opened, unlock
 from tests.support.tasks.running import fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate
@@ -224,7 +224,7 @@ async def test_case_043_formulas(mariadb_estate: ShardedEstate) -> None:
                 for shard in estate.shards:
                     estate.ddl(shard, "DROP COLUMN g")
                 await estate.settled()
-        assert all(int(str(g, "ascii")) == int(str(i, "ascii")) + 2 for i, g in estate.rows())
+        assert estate.rows("g - id").keys() == {(b"2",)}
 
 
 async def test_several_changes_one_behind_the_other(estate: ShardedEstate) -> None:

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from actors.sharding.coordination import OpenLock
-from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.task.generation import Generation
 from actors.task.operator.lock_report import lock_statuses
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.sharding.pessimistic.lock import DisputedError
+from replicator.sharding.open_locks import DisputedError
 from tests.integration.merge.test_cascades import PARENT, child, create, drop_key, extracted_family
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override

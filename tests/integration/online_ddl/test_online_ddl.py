@@ -72,8 +72,9 @@ async def test_values_that_a_tool_has_cut_are_open_when_the_column_is_wider_agai
     merging.create("x", COLUMNS, shards=2)
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 'abcdefgh')")
-        merging.do(*gh_ost_steps("x_1", "MODIFY v VARCHAR(3)"))
-        merging.do("ALTER TABLE x_1 MODIFY v VARCHAR(9)")
+        strict = "SET sql_mode='STRICT_ALL_TABLES'"
+        merging.do(strict, *gh_ost_steps("x_1", "MODIFY v VARCHAR(3)"))
+        merging.do(strict, "ALTER TABLE x_1 MODIFY v VARCHAR(9)")
         await merging.caught_up(generation)
         assert generation.running is not None
         with anyio.move_on_after(PATIENCE):

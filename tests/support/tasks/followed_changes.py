@@ -115,7 +115,7 @@ class Followed:
         if instead is not None:
             effect = replace(effect, instead=(instead,) if instead else ())
         change = MemberChange(table(before), table(after))
-        entry, verdict = altered_entry(member, effect, change, self._context(member))
+        entry, verdict = altered_entry(member, effect, change, self._context(member), "")
         if verdict is not None and verdict.reading is Reading.UNCLEAR:
             return verdict.reading
         self._save(entry)

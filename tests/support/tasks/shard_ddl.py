@@ -22,7 +22,7 @@ from actors.task.generation import Generation
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.sharding.pessimistic.lock import LockView
+from replicator.sharding.open_locks import LockView
 from tests.support.servers.mysql import MySQLServer
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tasks.tables import rows_of, union_of

@@ -12,8 +12,8 @@ import pytest
 from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
-from actors.sharding.pessimistic import lock_coordinator
-from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic import coordinator
+from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
@@ -109,7 +109,7 @@ class Decided:
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
-    monkeypatch.setattr(lock_coordinator, "GATHERING_SECONDS", 600.0)
+    monkeypatch.setattr(coordinator, "GATHERING_SECONDS", 600.0)
     return Decided()
 
 
@@ -146,7 +146,7 @@ async def test_a_lock_that_waits_for_shards_keeps_nobody_waiting(decided: Decide
 async def test_a_long_statement_keeps_a_source_waiting_for_a_moment_only(
     decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_coordinator, "GATHERING_SECONDS", 0.05)
+    monkeypatch.setattr(coordinator, "GATHERING_SECONDS", 0.05)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(decided.coordinator.run)
         for table in TABLES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.analysis.column_defaults import (
-    DefinedTime,
+    DefinedColumn,
     converts_times,
     defined_times,
     fixes_the_time,
@@ -82,15 +82,15 @@ def test_implicit_timestamps(sql: str, expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
-        ("MODIFY a DATETIME", [DefinedTime("a", "a", 0, 0)]),
-        ("CHANGE COLUMN `a` b TIME(3) NULL", [DefinedTime("a", "b", 3, 0)]),
+        ("MODIFY a DATETIME", [DefinedColumn("a", "a", "datetime", 0, 0)]),
+        ("CHANGE COLUMN `a` b TIME(3) NULL", [DefinedColumn("a", "b", "time", 3, 0)]),
         ("ADD (a INT, b TIMESTAMP(2) NULL DEFAULT '2020-01-01 00:00:00.1230')",
-         [DefinedTime("", "b", 2, 3)]),
+         [DefinedColumn("", "b", "timestamp", 2, 3)]),
         ("ADD a DATE, ADD KEY b (a), DROP c, MODIFY d DATETIME(6) DEFAULT NOW(6)",
-         [DefinedTime("d", "d", 6, 0)]),
+         [DefinedColumn("d", "d", "datetime", 6, 0)]),
     ],
 )  # fmt: skip
-def test_defined_times(actions: str, expected: list[DefinedTime]) -> None:
+def test_defined_times(actions: str, expected: list[DefinedColumn]) -> None:
     found = defined_times(classify(f"ALTER TABLE t {actions}", default_schema="s"))
     assert list(found) == expected
 

@@ -17,7 +17,7 @@ from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import Coordination, CoordinationTools
 from actors.sharding.modes import SHARD_MODES
-from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
+from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.uncoordinated.mode import Uncoordinated
 from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
@@ -27,7 +27,8 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, Item, ResolvedItem
-from replicator.sharding.pessimistic.lock import Resolution, UnlockError
+from replicator.sharding.open_locks import UnlockError
+from replicator.sharding.pessimistic.lock import Resolution
 from replicator.terminal.locks import render_locks
 from replicator.watermark import Place
 

@@ -12,8 +12,8 @@ from actors.actor import Mailbox
 from actors.lock_state import LockHistory, ShardStatement
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import CoordinationTools
+from actors.sharding.pessimistic.coordinator import LockCoordinator
 from actors.sharding.pessimistic.group import PessimisticGroup
-from actors.sharding.pessimistic.lock_coordinator import LockCoordinator
 from actors.sharding.pessimistic.lock_messages import GroupChanged
 from actors.writing.batched_writer import BatchedWriter
 from replicator.binlog.segments.segment import Statement

@@ -11,8 +11,9 @@ from replicator.sharding.items import (
     ResolvedItem,
     RowDecision,
 )
+from replicator.sharding.open_locks import DisputedError, UnlockError
 from replicator.sharding.pessimistic.group import Group
-from replicator.sharding.pessimistic.lock import DisputedError, TargetLock, UnlockError
+from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
 
 START = boundary(0)

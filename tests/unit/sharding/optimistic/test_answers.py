@@ -6,13 +6,7 @@ from dataclasses import replace
 
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.answers import (
-    Change,
-    JoinVerdict,
-    StatementAnswer,
-    answer,
-    left_open,
-)
+from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
 from replicator.sharding.optimistic.differences import differences_of
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -21,6 +15,7 @@ from replicator.sharding.optimistic.history import (
     begin_of,
     entry_of,
 )
+from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import parts_of_step, without_parts
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place

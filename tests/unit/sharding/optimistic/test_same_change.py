@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.mysql.context.statement_context import NO_CONTEXT
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.sharding.optimistic.same_change import change_text, renaming_form
+from replicator.sharding.optimistic.same_change import renaming_form, without_positions
 from replicator.sharding.optimistic.standings import Objection, OpenStatement
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
@@ -17,8 +19,8 @@ B: Definition = ("b", "int", "")
 def opened(action: str, *after: Definition, before: tuple[Definition, ...] = (B,)) -> OpenStatement:
     """An ALTER TABLE with this action, of a shard with these columns before and after."""
     statement = classify(f"ALTER TABLE t {action}", default_schema="s")
-    form = renaming_form(statement, MemberChange(table(before), table(after)))
-    text = change_text(statement)
+    form = renaming_form(statement, MemberChange(table(before), table(after)), NO_CONTEXT)
+    text = normalise(without_positions(statement))
     return OpenStatement(Place(1, 0), text, "", Objection.NAME, "", table(after), form=form)
 
 

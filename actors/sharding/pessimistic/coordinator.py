@@ -28,7 +28,8 @@ from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
-from replicator.sharding.pessimistic.lock import LockView, Resolution, TargetLock, UnlockError
+from replicator.sharding.open_locks import LockView, UnlockError
+from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1

@@ -1,0 +1,266 @@
+"""The histories of targets: what was answered about their statements, as it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import anyio
+import structlog
+from pydantic import TypeAdapter
+
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName, folded
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.answers import standing_at_start
+from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
+from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
+from replicator.sharding.optimistic.shapes import joined_names
+from replicator.sharding.optimistic.standings import Action, Standing, TargetState
+from replicator.watermark import Place
+
+_ENTRY = TypeAdapter(HistoryEntry[Member])
+
+
+def dump_entry(entry: HistoryEntry[Member]) -> str:
+    """An entry as JSON."""
+    return _ENTRY.dump_json(entry, exclude_defaults=True).decode()
+
+
+def load_entry(text: str) -> HistoryEntry[Member]:
+    """The entry that `dump_entry` wrote."""
+    return _ENTRY.validate_json(text)
+
+
+async def saved_histories(meta: MetaStore) -> dict[TableName, TargetHistory[Member]]:
+    """What was answered about each target, as far as it is executed. Raises
+    DatabaseUnavailableError."""
+    found: dict[TableName, TargetHistory[Member]] = {}
+    for record in await AnswerStore(meta).load():
+        if record.done:
+            found.setdefault(record.target, TargetHistory()).take(load_entry(record.entry))
+    return found
+
+
+class AnswerHistories:
+    """The history of each target: loaded at the start, then as the answers leave it. Says also what
+    rows of a member without a column get, for their plans.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        target: Connection,
+        executor: DdlExecutor,
+    ) -> None:
+        self.by_target: dict[TableName, TargetHistory[Member]] = {}
+        self.changed = anyio.Event()
+        """Set, and replaced, when a statement is answered."""
+        self._registry = registry
+        self._target = target
+        self._executor = executor
+        self._store = AnswerStore(meta)
+        self._log = structlog.get_logger()
+
+    def of(self, target: TableName) -> TargetHistory[Member]:
+        """The history of a target."""
+        return self.by_target.setdefault(target, TargetHistory())
+
+    # The start.
+
+    async def start(self, blocked: Iterable[TableName]) -> None:
+        """Load the answers, finish an unfinished step, and add new members."""
+        left_out = set(blocked)
+        gone: dict[tuple[TableName, Member], int] = {}
+        for record in await self._store.load():
+            entry = load_entry(record.entry)
+            if record.done or record.target in left_out or await self._finished(record, entry):
+                self.of(record.target).take(entry)
+                names = (*entry.gone, *(old for old, _ in entry.renamed))
+                gone |= {(record.target, name): record.transaction for name in names}
+        for number, target in self._registry.targets():
+            if target.table and target not in left_out:
+                await self._join(number, target, gone)
+
+    async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
+        """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,
+        and decided again when the statement is read again."""
+        execution = DdlExecution(
+            target=record.target,
+            member=record.member,
+            transaction=record.transaction,
+            sql=entry.run[0] if len(entry.run) == 1 else "",
+            change=None,
+            timestamp=entry.timestamp,
+            context=entry.context,
+            instead=None if len(entry.run) == 1 else entry.run,
+        )
+        try:
+            await self._executor.execute(execution)
+        except DdlRefusedError as error:
+            self._log.info("ddl.refused-again", target=str(record.target), reason=str(error))
+            return False
+        return True
+
+    async def _join(
+        self, number: int, target: TableName, gone: Mapping[tuple[TableName, Member], int]
+    ) -> None:
+        """Add the members without a saved state, with the structures that they have.
+
+        ``gone``: by member, the place of the statement that dropped or renamed it. Where the member
+        begins before that place, the statement will be read again.
+        """
+        history, registry = self.of(target), self._registry
+        new = []
+        for joined in registry.members_of(number):
+            member = registry.member(joined)
+            begins = min(registry.places(joined), default=0)
+            if member not in history.state.members and gone.get((target, member), -1) < begins:
+                new.append(member)
+        if not new:
+            return
+        present = await read_table(self._target, target)
+        for member in new:
+            member_number = registry.number(member)
+            assert member_number is not None
+            # At the start of its source; a structure that was read may include later statements.
+            held = registry.held(member_number, min(registry.places(member_number), default=0))
+            structure = held.certain or _as_far_as(present, held.structure)
+            standing = standing_at_start(history.state, structure)
+            if standing.ceded:
+                self._log.warning(
+                    "ddl.no-join",
+                    source=member.source,
+                    member=str(member.name),
+                    target=str(target),
+                    columns=sorted(standing.ceded),
+                )
+            fills = _present_fills(history.state, present, standing)
+            entry = HistoryEntry(EntryKind.MEMBER, member, standing, fills)
+            await self.add(target, entry)
+
+    # Further entries.
+
+    async def add(self, target: TableName, entry: HistoryEntry[Member]) -> None:
+        """Save an entry that no statement is executed with, and apply it."""
+        await self._store.add(target, entry.member, dump_entry(entry))
+        self.of(target).take(entry)
+
+    async def release(
+        self,
+        target: TableName,
+        source: str,
+        due: Mapping[Member, Place],
+        applied: tuple[int, Place] | None,
+    ) -> None:
+        """Release held rows of a source, of which no rows are in flight."""
+        history = self.of(target)
+        release = history.next_release(source, due, applied)
+        first = min(due)
+        entry = HistoryEntry(
+            EntryKind.RELEASED, first, granted=tuple(due), source=source, release=release
+        )
+        reach(Failpoint.RELEASE_DUE)
+        places = {member: at.transaction for member, at in due.items()}
+        await self._store.release(target, first, dump_entry(entry), places)
+        reach(Failpoint.RELEASE_SAVED)
+        history.take(entry)
+        self._log.info(
+            "lock.released",
+            source=source,
+            target=str(target),
+            version=release.number,
+            members=[str(member.name) for member in due],
+        )
+
+    async def say(
+        self, target: TableName, member: Member, action: Action, at: Place | None = None
+    ) -> None:
+        """Save the operator's answer to an open statement, or to a refused step (``at``)."""
+        await self.add(target, HistoryEntry(EntryKind.SAID, member, action=action, at=at))
+        reach(Failpoint.UNLOCK_SAVED)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Wake who waits for a change."""
+        # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def tell(self, target: TableName, entry: HistoryEntry[Member]) -> None:
+        """Log what became of a statement."""
+        standing = entry.standing
+        if entry.kind is EntryKind.OPEN and standing is not None and standing.open is not None:
+            self._log.warning(
+                "ddl.open",
+                source=entry.member.source,
+                member=str(entry.member.name),
+                target=str(target),
+                statement=standing.open.sql[:2000],
+                reason=standing.open.reason,
+            )
+        elif entry.kind is EntryKind.TAKEN:
+            self._log.info(
+                "ddl.taken",
+                source=entry.member.source,
+                member=str(entry.member.name),
+                target=str(target),
+                statement="; ".join(entry.run)[:2000],
+            )
+        if entry.refusal is not None:
+            self._log.warning(
+                "ddl.stays-wider",
+                source=entry.member.source,
+                member=str(entry.member.name),
+                target=str(target),
+                reason=entry.refusal.reason,
+            )
+
+    # Rows.
+
+    async def load(self, target: int, name: TableName) -> None:
+        """Nothing: the histories are in memory."""
+
+    def forget(self, target: int) -> None:
+        """Nothing: the histories are as the last answer has left them."""
+
+    def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
+        """The target's table with the fills of the columns that the member lacks.
+
+        A column that both compute, and that the member has ceded, is the target's: the operator
+        has answered that its formula stays.
+        """
+        state = self.of(self._registry.target_name(target)).state
+        own = {folded(column.name) for column in structure.columns}
+        if (standing := state.members.get(member)) is not None:
+            table = without_formulas(table, structure, standing.ceded)
+        return filled(table, {n: fill for n, fill in state.fills.items() if n not in own})
+
+
+def _as_far_as(present: Table | None, guessed: Table | None) -> Table | None:
+    """An uncertain structure, without columns that the target lacks: a statement that is still to
+    be read may add them."""
+    if present is None or guessed is None:
+        return guessed
+    columns = tuple(c for c in guessed.columns if present.column(c.name) is not None)
+    return replace(guessed, columns=columns)
+
+
+def _present_fills(
+    state: TargetState[Member], present: Table | None, standing: Standing
+) -> Mapping[str, Fill]:
+    """The fills at the start: rows without a column have the target's default."""
+    fills = dict(state.fills)
+    names = joined_names([*(s.taken for s in state.members.values()), standing.taken])
+    for name in names - fills.keys():
+        column = present.column(name) if present is not None else None
+        if present is not None and column is not None:
+            fills[name] = fill_of(present, column)
+    return fills

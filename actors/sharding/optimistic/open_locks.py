@@ -1,0 +1,188 @@
+"""Open statements and refused steps as locks for reports, each with its remedies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import LockRemedy, OpenLock
+from replicator.binlog.segments.segment import Statement
+from replicator.mysql.names import Member, TableName
+from replicator.sharding.items import Item
+from replicator.sharding.open_locks import LockView
+from replicator.sharding.optimistic.differences import against
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    OpenStatement,
+    RefusedStep,
+    TargetState,
+)
+from replicator.terminal.figures import some_of
+from replicator.watermark import Place
+
+_LACKED = frozenset({Objection.NAME, Objection.ROWS})
+"""The objections that end when the other shards have made the statement, too."""
+
+
+def statement_lock(
+    target: TableName,
+    version: int,
+    sources: Collection[str],
+    state: TargetState[Member],
+    member: Member,
+    opened: OpenStatement,
+    *,
+    held: int,
+    position: str,
+) -> OpenLock:
+    """A member's open statement. ``held``: its rows that wait; ``position``: that of the statement,
+    empty where it is not known."""
+    others = () if opened.answered else against(state, member, opened)
+    lacking = by_source(others) if opened.objection in _LACKED else {}
+    view = LockView(
+        target=target,
+        version=version,
+        item=_item(member, opened.text, opened.sql, opened.at, opened.timestamp),
+        owner=member.source,
+        ready=tuple(s for s in sources if s != member.source and s not in lacking),
+        missing=lacking,
+        rows_held=held,
+        conflict=None,
+        resolving=opened.answered,
+    )
+    return OpenLock(
+        str(target),
+        view,
+        opened.timestamp or None,
+        {member.source: opened.timestamp} if held and opened.timestamp else {},
+        reason=f"{member}: {opened.reason}",
+        ways=(*ways_of(member, opened, others), *_override(member, opened, position)),
+    )
+
+
+def refused_lock(
+    target: TableName, version: int, sources: Collection[str], step: RefusedStep[Member]
+) -> OpenLock:
+    """A step that the target has refused for its rows."""
+    view = LockView(
+        target=target,
+        version=version,
+        item=_item(step.member, step.sql, step.sql, step.at, step.timestamp),
+        owner=step.member.source,
+        ready=tuple(sources),
+        missing={},
+        rows_held=0,
+        conflict=None,
+        resolving=step.action is not None,
+    )
+    return OpenLock(
+        str(target),
+        view,
+        step.timestamp or None,
+        reason=f"{step.member}: the target has refused the change, so it accepts more than its"
+        f" shards; no rows are held: {step.reason}",
+        ways=tuple(_step_ways(step)),
+    )
+
+
+def _item(
+    member: Member, text: str, sql: str, at: Place, timestamp: int
+) -> Item[TableName, ShardStatement]:
+    statement = Statement("", sql, at.transaction, timestamp)
+    place = Place(at.transaction, 0)
+    return Item(text, (sql,), member.name, place, ShardStatement(statement))
+
+
+def by_source(members: Iterable[Member]) -> Mapping[str, tuple[TableName, ...]]:
+    """Members by their sources."""
+    found = defaultdict[str, list[TableName]](list)
+    for member in members:
+        found[member.source].append(member.name)
+    return {source: tuple(names) for source, names in found.items()}
+
+
+def ways_of(
+    member: Member, opened: OpenStatement, others: Iterable[Member]
+) -> Iterator[LockRemedy]:
+    """The remedies of an open statement. ``others``: because of which members it is open."""
+    if opened.answered:
+        yield LockRemedy("wait: the task reads the shard's rows again")
+        return
+    first = _FIRST.get(opened.objection)
+    listed = [f"{s}: {some_of([*map(str, names)])}" for s, names in by_source(others).items()]
+    if first is not None and listed and opened.structure is not None:
+        yield LockRemedy(first.format(f" ({'; '.join(listed)})"))
+    for action, text in _ANSWERS.get(opened.objection, {}).items():
+        if action not in opened.unfit:
+            yield LockRemedy(text, action.value, member.source, str(member.name))
+
+
+def _override(member: Member, opened: OpenStatement, position: str) -> Iterator[LockRemedy]:
+    """Other statements in its place, where neither exec nor skip may help."""
+    answers = _ANSWERS.get(opened.objection, {}).keys() - opened.unfit.keys()
+    if position and not opened.answered and (not answers or opened.objection is Objection.REFUSED):
+        yield LockRemedy(
+            "give other statements for the target, with the shard's table name",
+            owner=member.source,
+            shard=str(member.name),
+            position=position,
+        )
+
+
+def _step_ways(step: RefusedStep[Member]) -> Iterator[LockRemedy]:
+    if step.action is not None:
+        yield LockRemedy("wait: the task tries it again")
+        return
+    texts = {
+        Action.EXEC: "tries again, once the target's rows are corrected (change them in the"
+        " shards; rows that no shard has, on the target)",
+        Action.SKIP: "the target stays as it is",
+    }
+    for action, text in texts.items():
+        yield LockRemedy(text, action.value, step.member.source, str(step.member.name))
+
+
+def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> str:
+    """What helps where an answer can't resolve a statement; ``others`` as in `ways_of`."""
+    ways = [
+        f"{way.action}: {way.text}" if way.action else way.text
+        for way in ways_of(member, opened, others)
+    ]
+    return f"What helps: {'; or '.join(ways) or '`replicator show-ddl-locks`'}"
+
+
+_FIRST = {
+    Objection.NAME: "run the statement on the other shards{}: the last one resolves it",
+    Objection.TYPE: "make the column of the other shards{} like this one",
+    Objection.STALE: "drop the column on the other shards{}: then the task adds it by itself",
+    Objection.ROWS: "run the statement on the other shards{}: the last one resolves it",
+}
+"""What the operator can do in the shards."""
+_VALUES = (
+    "the shard's older rows keep other values on the target than in the shard, until"
+    " `replicator compare` with --repair-now, or you, correct them"
+)
+_FORMER = "the shard's older rows keep their former values in it"
+_ANSWERS = {
+    Objection.NAME: {
+        Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
+        f" {_VALUES}",
+    },
+    Objection.TYPE: {
+        Action.EXEC: "the target's column becomes this one; a value of other shards that does not"
+        " fit blocks the target",
+        Action.SKIP: "the target's column stays; a value of this shard that does not fit blocks"
+        " the target. If both compute the column, its values are the target's",
+    },
+    Objection.FILL: {
+        Action.EXEC: f"rows without the column get this value from now on; {_VALUES}",
+        Action.SKIP: f"the target's default stays; {_VALUES}",
+    },
+    Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
+    Objection.REFUSED: {
+        Action.EXEC: "tries again, once the target or its rows are corrected",
+    },
+}
+"""What the operator's answers do."""

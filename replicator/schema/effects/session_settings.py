@@ -1,0 +1,78 @@
+"""The settings of a session on which the values depend that its ALTER TABLE leaves in rows. Pure.
+
+Two shards that run one text with different settings have made two changes: a TIMESTAMP becomes the
+local time of a DATETIME ("The DATE, DATETIME, and TIMESTAMP Types" of MySQL's manual), and a server
+rounds or truncates the fractions of seconds that a column no longer keeps ("Fractional Seconds in
+Time Values"; MariaDB truncates, MySQL rounds, and each has a mode for the other way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replicator.ddl.analysis.column_defaults import DefinedColumn, redefined
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.mysql.connection.session_settings import UTC
+from replicator.mysql.context.sql_modes import PAD_CHAR_TO_FULL_LENGTH, rounds_times
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.schema.effects.traced_columns import family
+from replicator.schema.structure.structure import Column, Table, fraction_digits
+
+_TIMES = frozenset({"time", "datetime", "timestamp"})
+_WHOLE = frozenset({"date", "year"})
+_MOST_DIGITS = 6
+_UTC_NAMES = frozenset(
+    {UTC, "-00:00", "utc", "gmt", "z", "etc/utc", "etc/gmt", "universal", "zulu"}
+)
+
+
+def compared_text(
+    statement: ParsedStatement, before: Table | None, context: StatementContext
+) -> str:
+    """A statement's normalised text, with `settings_of` it as a comment. ``before`` as there."""
+    text, settings = normalise(statement), settings_of(statement, before, context)
+    return f"{text} /* {settings} */" if settings else text
+
+
+def settings_of(statement: ParsedStatement, before: Table | None, context: StatementContext) -> str:
+    """The settings, with their values, on which the result of a statement depends; empty: none.
+
+    ``before``: the table that it changes; where that is unknown, nothing is said.
+    """
+    return ", ".join(dict.fromkeys(_settings(statement, before, context)))
+
+
+def _settings(
+    statement: ParsedStatement, before: Table | None, context: StatementContext
+) -> Iterator[str]:
+    modes = context.sql_mode or 0
+    for new in redefined(statement):
+        old = None if before is None else before.column(new.existing)
+        if old is None or old.generated:
+            continue
+        if (old.base_type == "timestamp") != (new.type_word == "timestamp"):
+            yield f"time_zone {_zone(context)}"
+        if _loses_fractions(old, new):
+            rounds = rounds_times(modes, mariadb=bool(context.mariadb))
+            yield f"fractions of seconds {'rounded' if rounds else 'truncated'}"
+        if modes & PAD_CHAR_TO_FULL_LENGTH and "char" in {old.base_type} - {new.type_word}:
+            yield "PAD_CHAR_TO_FULL_LENGTH"
+
+
+def _zone(context: StatementContext) -> str:
+    zone = context.time_zone or UTC
+    return UTC if zone.lower() in _UTC_NAMES else zone
+
+
+def _loses_fractions(old: Column, new: DefinedColumn) -> bool:
+    """Whether values have a part below a second, or may have it as a text or a number, that the new
+    type does not keep."""
+    if new.type_word not in _TIMES | _WHOLE:
+        # As a number, a time is rounded, too.
+        return fraction_digits(old) > 0 and family(new.type_word) == "integer"
+    if old.base_type in _TIMES | _WHOLE or old.sql_type.family == "integer":
+        had = fraction_digits(old)
+    else:
+        had = _MOST_DIGITS
+    return had > (new.digits if new.type_word in _TIMES else 0)

@@ -1,0 +1,210 @@
+"""A member's statement, and the objections to it: why its rows don't fit those of others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic
+
+from replicator.mysql.names import folded
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.items import Name
+from replicator.sharding.optimistic.column_order import comparable, takes
+from replicator.sharding.optimistic.fills import fill_of
+from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
+from replicator.watermark import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[Name]):
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`compared_text`, `renaming_form`).
+
+    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
+    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
+    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
+    """
+
+    member: Name
+    at: Place
+    text: str
+    sql: str
+    before: Table | None
+    after: Table | None
+    touched: Touched
+    timestamp: int = 0
+    identified: bool = True
+    strict: bool = True
+    discards_rows: bool = False
+    action: Action | None = None
+    doubt: str = ""
+    form: str = ""
+
+
+class ObjectionError(Exception):
+    """The statement can't be taken; the text says why."""
+
+    def __init__(self, objection: Objection, why: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(why)
+        self.objection = objection
+        self.columns = frozenset(columns)
+
+
+class Objections:
+    """The objections to a statement, and those that the operator's answer settles."""
+
+    def __init__(self, action: Action | None) -> None:
+        self.action = action
+        self.types: frozenset[str] = frozenset()
+        self.fills: frozenset[str] = frozenset()
+
+    def look(self, found: ObjectionError | None) -> None:
+        """Raises ObjectionError where the operator's answer does not settle it."""
+        if found is None:
+            return
+        if self.action is None or found.objection not in SETTLED[self.action]:
+            raise found
+        if found.objection is Objection.TYPE:
+            self.types |= found.columns
+        elif found.objection is Objection.FILL:
+            self.fills |= found.columns
+
+
+SETTLED: Mapping[Action, frozenset[Objection]] = {
+    Action.EXEC: frozenset(Objection) - {Objection.ROWS},
+    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+}
+"""The objections that an answer of the operator can settle."""
+
+
+def other_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
+    """Whether values change, or move, in a way that those of others do not."""
+    assert change.after is not None
+    touched = change.touched
+    if touched.renamed:
+        names = ", ".join(sorted(touched.renamed))
+        return ObjectionError(
+            Objection.NAME, f"it renames {names}, and other shards have not done this"
+        )
+    if anew := touched.dropped & touched.added:
+        return ObjectionError(
+            Objection.NAME, f"it drops {', '.join(sorted(anew))} and adds it again"
+        )
+    if former.taken is None or change.before is None:
+        return None
+    for column in change.after.columns:
+        old = change.before.column(column.name)
+        if old is None:
+            continue
+        if old.generated != column.generated:
+            why = f"it makes {column.name} a generated column, or no longer one"
+            return ObjectionError(Objection.ROWS, why)
+        # What it has ceded was converted on the target already, to what others have.
+        if folded(column.name) not in former.ceded and not comparable(old, column):
+            return ObjectionError(
+                Objection.TYPE,
+                f"it converts the values of {column.name} ({old.type} to {column.type})"
+                " differently from those of other shards",
+                [folded(column.name)],
+            )
+    return None
+
+
+def other_rows(
+    state: TargetState[Name], former: Standing, change: Change[Name]
+) -> ObjectionError | None:
+    """Whether existing rows get another value in a new column than on the target."""
+    assert change.after is not None
+    if change.before is None:
+        return None
+    for column in change.after.columns:
+        named = column_part(column.name) in change.touched.named
+        if change.before.column(column.name) is None and not named:
+            found = _other_fill(state, former, change.after, column)
+            if found is not None:
+                return found
+    return former_values(former, change)
+
+
+def former_values(former: Standing, change: Change[Name]) -> ObjectionError | None:
+    """Whether older rows of the member have former values on the target in a column that it has
+    again, or has wider again."""
+    assert change.after is not None
+    for column in () if change.before is None else change.after.columns:
+        assert change.before is not None
+        old = change.before.column(column.name)
+        found = _rounded_before(former, old, column) if old else _stale_before(former, column)
+        if found is not None:
+            return found
+    return None
+
+
+def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
+    """Whether it adds a column that the target has from a former shard, whose rows stay."""
+    return change.before is not None and any(
+        folded(column.name) in state.fills and change.before.column(column.name) is None
+        for column in (() if change.after is None else change.after.columns)
+    )
+
+
+def _rounded_before(former: Standing, old: Column, column: Column) -> ObjectionError | None:
+    name = folded(column.name)
+    if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
+        return None
+    return ObjectionError(
+        Objection.STALE,
+        f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
+        " type has changed its values: its older rows on the target still have the values before"
+        " that",
+        [name],
+    )
+
+
+def _stale_before(former: Standing, column: Column) -> ObjectionError | None:
+    name = folded(column.name)
+    if name not in former.stale or column.generated:
+        return None
+    return ObjectionError(
+        Objection.STALE,
+        f"it adds {column.name} again, which it had dropped while other shards still have it:"
+        " its older rows on the target still have their former values",
+        [name],
+    )
+
+
+def _other_fill(
+    state: TargetState[Name], former: Standing, after: Table, column: Column
+) -> ObjectionError | None:
+    name = folded(column.name)
+    if (stale := _stale_before(former, column)) is not None:
+        return stale
+    if column.auto_increment:
+        return ObjectionError(
+            Objection.ROWS, f"it numbers its rows in {column.name}, and other shards do so, too"
+        )
+    fill, recorded = fill_of(after, column), state.fills.get(name)
+    if recorded is None or column.generated or fill.text == recorded.text:
+        return None
+    if fill.constant and recorded.constant:
+        return ObjectionError(
+            Objection.FILL,
+            f"its rows get {fill.sql} in {column.name}, but on the target they have"
+            f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
+            [name],
+        )
+    theirs = recorded.sql if recorded.constant else "another value at each moment"
+    return ObjectionError(
+        Objection.FILL,
+        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
+        [name],
+    )
+
+
+def without_key(columns: Iterable[str]) -> ObjectionError:
+    """The objection that rows can't be told apart by their values in these columns."""
+    return ObjectionError(
+        Objection.ROWS,
+        "the target has no key, so all columns identify its rows, and with the values that the"
+        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
+    )

@@ -1,0 +1,74 @@
+"""Shards that convert a column in sessions with other settings have other values afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
+from tests.support.tasks.running import settles
+
+COLUMNS = "(id INT PRIMARY KEY, a TIMESTAMP(6) NULL, b DATETIME(6))"
+CHANGES = {
+    "zone": ("MODIFY a DATETIME(6)", "SET time_zone='+00:00'", "SET time_zone='+02:00'"),
+    "fraction": ("MODIFY b DATETIME", "SET sql_mode=''", "SET sql_mode='TIME_ROUND_FRACTIONAL'"),
+}
+UPDATES = {"zone": "a = a + INTERVAL 2 HOUR", "fraction": "b = b + INTERVAL 1 SECOND"}
+
+
+def change(merging: Merging, kind: str) -> None:
+    merging.do(
+        "SET time_zone='+00:00'",
+        *(f"INSERT INTO t_{n} VALUES ({n}, '2020-01-01 00:00:00.7', NOW(6))" for n in (1, 2)),
+        "UPDATE t_1 SET b = a",
+        "UPDATE t_2 SET b = a",
+    )
+    action, *sessions = CHANGES[kind]
+    for number, session in enumerate(sessions, start=1):
+        merging.do(session, f"ALTER TABLE t_{number} {action}")
+    merging.do("INSERT INTO t_2 VALUES (3, '2020-01-01', '2020-01-01')")
+
+
+@pytest.mark.remedy("ddl.other-values", "skip")
+@pytest.mark.parametrize("kind", CHANGES)
+async def test_values_of_another_session_are_a_fault_without_coordination(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, kind: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    change(merging, kind)
+    found = await merging.fault()
+    assert found.event == "ddl.other-values"
+    assert "the shard converts its values with " in found.message
+    merging.on(merging.target, f"UPDATE t SET {UPDATES[kind]} WHERE id = 2")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await merging.check(generation)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+async def test_values_of_another_session_are_a_conflict(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, kind: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        change(merging, kind)
+        await merging.caught_up(generation)
+        assert generation.running is not None
+        coordination = generation.running.coordination
+        [lock] = coordination.open_locks()
+        assert lock.view.conflict is not None
+        shard = f"{merging.database}.t_1"
+        await coordination.unlock(lock.id, owner="a", shard=shard, skip=False)
+        # What the shard has held since comes then, too.
+        await settles(lambda: merging.on(merging.target, "SELECT COUNT(*) FROM t"), ((3,),))
+        merging.on(merging.target, f"UPDATE t SET {UPDATES[kind]} WHERE id = 2")
+        await merging.check(generation)
