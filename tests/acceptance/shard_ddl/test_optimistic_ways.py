@@ -89,6 +89,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", NAMES)
 async def test_cases_050_051_two_names(estate: ShardedEstate, case: str) -> None:
     """Nothing is held after `exec` of each; the operator is told what to correct."""
@@ -121,6 +122,7 @@ FILLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["exec", "skip", "alike"])
 @pytest.mark.parametrize("case", FILLS)
 async def test_case_037_two_fills(estate: ShardedEstate, case: str, way: str) -> None:
@@ -151,6 +153,7 @@ async def test_case_037_two_fills(estate: ShardedEstate, case: str, way: str) ->
             await estate.settled()
 
 
+@pytest.mark.slow
 async def test_a_stale_column_is_added(estate: ShardedEstate) -> None:
     """Either answer: the shard goes on, and its older rows keep their former values."""
     estate.create("A1", "B1", table=TWO)
@@ -169,6 +172,7 @@ async def test_a_stale_column_is_added(estate: ShardedEstate) -> None:
         assert estate.rows("b") == {(b"1",): 1, (b"2",): 1, (b"3",): 1, (b"8",): 2, (b"9",): 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("skip", "shard", "value"), [(False, "A1", "-5"), (True, "B1", "4e9")])
 async def test_case_031_a_value_that_does_not_fit_after_an_answer(
     estate: ShardedEstate, skip: bool, shard: str, value: str
@@ -196,6 +200,7 @@ async def test_case_031_a_value_that_does_not_fit_after_an_answer(
     assert "'c'" in str(fault)
 
 
+@pytest.mark.slow
 async def test_case_043_formulas(mariadb_estate: ShardedEstate) -> None:
     """Alike, by the others; then `exec`."""
     estate = mariadb_estate
@@ -227,6 +232,7 @@ async def test_case_043_formulas(mariadb_estate: ShardedEstate) -> None:
         assert estate.rows("g - id").keys() == {(b"2",)}
 
 
+@pytest.mark.slow
 async def test_several_changes_one_behind_the_other(estate: ShardedEstate) -> None:
     """ADD_DROP_COLUMNS, COLUMN_INDEX, RemoveLock."""
     estate.create("A1", "B1", "B2", table="(id INT PRIMARY KEY, a INT)")
@@ -249,6 +255,7 @@ async def test_several_changes_one_behind_the_other(estate: ShardedEstate) -> No
             await estate.settled()
 
 
+@pytest.mark.slow
 @pytest.mark.not_on_tidb("it adds no AUTO_INCREMENT column to a table")
 async def test_case_034_a_column_that_counts_in_empty_shards(estate: ShardedEstate) -> None:
     estate.create("A1", "B1", table="(b INT NOT NULL)")
