@@ -29,6 +29,7 @@ from replicator.mysql.names import TableName
 from replicator.routing.online_tables import OnlineUse
 from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import DdlError
+from replicator.schema.effects.touched_parts import copied_otherwise
 
 _HAPPENED = {
     GhostAct.BEGUN: "online-ddl.started",
@@ -103,6 +104,20 @@ class OnlineDdl:
 
         None for any other one, which is to be processed itself. Raises DdlError.
         """
+        found = self._taken(parsed, statement, classify)
+        why = copied_otherwise(replay.parsed for replay in found or ())
+        if why:
+            raise DdlError(
+                f"{why}, and tools differ in what they copy then: the task does not know which"
+                " values the rows of the shard have now. Look at them, and replace the statement"
+                " by an ALTER TABLE that gives the target the same: one with CHANGE or MODIFY where"
+                " they have kept their values, or one that drops the column and adds it"
+            )
+        return found
+
+    def _taken(
+        self, parsed: ParsedStatement, statement: Statement, classify: Recogniser
+    ) -> list[Replay] | None:
         event = GhostEntry(
             TableName("", ""),
             statement.transaction,
@@ -140,7 +155,7 @@ class OnlineDdl:
         Empty where it is not an exchange, or what its ghost went through is not known.
         """
         try:
-            return self.take(parsed, statement, classify) or []
+            return self._taken(parsed, statement, classify) or []
         except DdlError:
             return []
 

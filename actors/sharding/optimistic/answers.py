@@ -40,6 +40,7 @@ from replicator.sharding.optimistic.answers import (
     left_open,
     settled,
 )
+from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -243,6 +244,7 @@ class OptimisticAnswers:
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
+            there=beside(present, change, self.histories.of(target).state.fills),
             # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
             discards_rows=effect.discards_rows,

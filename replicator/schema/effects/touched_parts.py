@@ -121,6 +121,30 @@ def followed_column(name: str, statements: Iterable[ParsedStatement]) -> str | N
     return name_of_column(part)
 
 
+def copied_otherwise(statements: Iterable[ParsedStatement]) -> str | None:
+    """Which of these ALTER TABLEs of a ghost table leaves open what values its rows have.
+
+    Tools copy rows by the names of columns. gh-ost and pt-online-schema-change follow CHANGE, but
+    not RENAME COLUMN, after which the new column is empty; and pt-online-schema-change copies a
+    column that is dropped and added again.
+    """
+    dropped: set[str] = set()
+    added: set[str] = set()
+    for statement in statements:
+        if statement.kind is not StatementKind.ALTER_TABLE:
+            continue
+        for action in alter_actions(statement):
+            found = Touched()
+            _read(action, found)
+            if found.renamed and action[0].keyword == "RENAME":
+                return f"the tool was told to RENAME {', '.join(sorted(found.renamed))}"
+            dropped |= found.dropped
+            added |= found.added - found.named
+    if both := dropped & added:
+        return f"the tool was told to drop {', '.join(sorted(both))} and to add it again"
+    return None
+
+
 def _read(action: Sequence[Token], found: Touched) -> None:
     word, rest = action[0].keyword, action[1:]
     second = rest[0].keyword if rest else ""

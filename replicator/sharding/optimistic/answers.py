@@ -35,7 +35,7 @@ from replicator.sharding.optimistic.objections import (
     other_values,
     without_key,
 )
-from replicator.sharding.optimistic.partitions import has_more, repartitioned
+from replicator.sharding.optimistic.partitions import gives_partitions, repartitioned
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
@@ -216,6 +216,8 @@ def settled(state: TargetState[Name], change: Change[Name]) -> JoinVerdict[Name]
 
 def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> JoinVerdict[Name]:
     """The answer to a statement that can be taken. Raises ObjectionError."""
+    # Rows of all members have the target's default in a column that none of them has.
+    state = replace(state, fills={**change.there, **state.fills})
     if change.after is None:
         why = f": {change.doubt}" if change.doubt else ""
         raise ObjectionError(
@@ -386,14 +388,16 @@ def _is_own(
     if change.before is None:
         return before is None
     others = [s.taken for name, s in state.members.items() if name != change.member]
-    if has_more(change.before, change.after):
-        return all(taken is None or has_more(taken, change.after) for taken in others)
+    known = [taken for taken in others if taken is not None]
+    parted = gives_partitions(change.before, change.after, known)
     old, new = shape_of(change.before), shape_of(change.after)
-    if old.checks - new.checks:
-        # The target may have them by other names.
+    if parted is False or old.checks - new.checks:
+        # The target may have CHECKs by other names.
         return False
     if before is not None and before.sense != after.sense:
         return before.sense == old.sense and after.sense == new.sense
+    if parted:
+        return True
     # Rows do not depend on it: the target gets it once all members are equal.
     return old.sense == new.sense and all(
         taken is not None and definitions(taken) == definitions(change.after) for taken in others

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import Member, folded
+from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import value_clause, value_text
 from replicator.schema.structure.structure import Column, Table, labels_of
 
@@ -90,6 +91,23 @@ def fill_of(table: Table, column: Column) -> Fill:
         # Independent of the charset of the session that writes it.
         sql = f"CONVERT({sql} USING utf8mb4)"
     return Fill(sql, value_text(table, column.name).partition(" ")[2])
+
+
+def beside(
+    target: Table | None, change: MemberChange, fills: Mapping[str, Fill]
+) -> Mapping[str, Fill]:
+    """The values of all rows on the target in columns that a statement adds to a shard, and that
+    the target has beside those of its shards. ``fills``: those of its shards' columns.
+    """
+    if target is None or change.after is None:
+        return {}
+    had = () if change.before is None else change.before.columns
+    added = {folded(c.name) for c in change.after.columns} - {folded(c.name) for c in had}
+    return {
+        name: fill_of(target, column)
+        for column in target.columns
+        if (name := folded(column.name)) in added and name not in fills
+    }
 
 
 def without_formulas(target: Table, shard: Table, ceded: Set[str]) -> Table:

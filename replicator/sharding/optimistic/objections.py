@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic
 
 from replicator.mysql.names import folded
@@ -11,7 +11,7 @@ from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import comparable, takes
-from replicator.sharding.optimistic.fills import fill_of
+from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
 
@@ -22,6 +22,7 @@ class Change(Generic[Name]):
     those of other members (`compared_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
+    ``there``: the fills of columns that it adds, and that the target has, but no member.
     ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
     ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
     """
@@ -35,6 +36,7 @@ class Change(Generic[Name]):
     touched: Touched
     timestamp: int = 0
     identified: bool = True
+    there: Mapping[str, Fill] = field(default_factory=dict)
     strict: bool = True
     discards_rows: bool = False
     action: Action | None = None

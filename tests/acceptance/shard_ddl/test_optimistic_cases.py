@@ -345,6 +345,42 @@ async def test_partitions(estate: ShardedEstate) -> None:
         await estate.settled()
 
 
+async def test_partitions_come_to_the_target_with_the_last_shard(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2")
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            estate.ddl(shard, "PARTITION BY HASH (id) PARTITIONS 3")
+            await flows(estate, shard, "{}")
+        await flows(estate, "B2", "{}")
+        there = f"SHOW CREATE TABLE {estate.db}.t"
+        assert "PARTITION" not in estate.target.execute(there)[0][1]
+        estate.ddl("B2", "PARTITION BY HASH (id) PARTITIONS 3")
+        await flows(estate, "B2", "{}")
+        await flows(estate, "A1", "{}")
+        await estate.settled()
+        assert "PARTITION" in estate.target.execute(there)[0][1]
+
+
+async def test_a_column_that_the_target_has_and_no_shard(estate: ShardedEstate) -> None:
+    """Older rows of all shards have the target's default in it, so another one is open."""
+    estate.create("A1", "B1")
+    estate.target.execute(f"ALTER TABLE {estate.db}.t ADD c INT DEFAULT 8, ADD d INT DEFAULT 7")
+    estate.insert("A1", "9001")
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            estate.ddl(shard, "ADD d INT DEFAULT 7")
+            await flows(estate, shard, "{}, 1")
+        estate.ddl("A1", "ADD c INT DEFAULT 4")
+        [lock] = await opened(estate, "A1")
+        assert "on the target they have 8" in lock.reason
+        estate.run("A1", "UPDATE {t} SET c = 5")
+        await unlock(estate, "A1", skip=True)
+        estate.ddl("B1", "ADD c INT DEFAULT 8")
+        await flows(estate, "A1", "{}, 1, 2")
+        await flows(estate, "B1", "{}, 1, 2")
+        await estate.settled()
+
+
 async def test_a_table_without_a_key_keeps_a_column_until_all_have_dropped_it(
     estate: ShardedEstate,
 ) -> None:

@@ -78,3 +78,31 @@ async def test_a_table_that_gets_the_name_of_a_ghost(merging: Merging, rename: s
     await override(merging, fault, OverrideAction.SKIP)
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize(
+    ("mode", "change", "copied", "given"),
+    [
+        ("optimistic", "RENAME COLUMN v TO w", "id", "DROP v, ADD w INT AFTER id"),
+        ("", "DROP v, ADD v INT DEFAULT 3", "id, v", "MODIFY v INT DEFAULT 3 AFTER s"),
+    ],
+)
+async def test_a_tool_that_copies_other_values_than_its_statement_says(
+    merging: Merging, mode: str, change: str, copied: str, given: str
+) -> None:
+    """They lose the values by RENAME COLUMN, and may keep those of a column that comes again."""
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT PRIMARY KEY, v INT, s INT)", shards=1)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 5, 6)")
+        await merging.caught_up(generation)
+    merging.do(*gh_ost_steps("x_1", change, copied=f"{copied}, s"))
+    merging.do("INSERT INTO x_1 VALUES (2, 7, 8)")
+    fault = await merging.fault()
+    assert fault.event == "ddl.not-supported"
+    assert "tools differ in what they copy" in fault.message
+    await override(merging, fault, OverrideAction.REPLACE, f"ALTER TABLE x_1 {given}")
+    async with merging.running() as generation:
+        await until(lambda: (2,) in merging.on(merging.target, "SELECT id FROM x"))
+        await merging.check(generation)

@@ -8,7 +8,7 @@ from replicator.ddl.parser import tokens
 from replicator.ddl.parser.classify import classify
 from replicator.schema.effects import column_values
 from replicator.schema.effects.column_values import other_values, value_clause
-from replicator.schema.effects.touched_parts import followed_column
+from replicator.schema.effects.touched_parts import copied_otherwise, followed_column
 from replicator.schema.structure.structure import Column, Table
 
 
@@ -90,3 +90,23 @@ def test_the_text_of_a_wide_table_is_taken_apart_once(monkeypatch: pytest.Monkey
 def test_the_name_of_a_column_behind_statements(actions: tuple[str, ...], name: str | None) -> None:
     statements = [classify(f"ALTER TABLE t {action}", default_schema="s") for action in actions]
     assert followed_column("C", statements) == name
+
+
+@pytest.mark.parametrize(
+    ("actions", "why"),
+    [
+        (("CHANGE c d INT, ADD e INT", "MODIFY e BIGINT", "ADD UNIQUE KEY (e)"), None),
+        (("CHANGE c d INT", "ADD c INT"), None),
+        (("DROP c, CHANGE d c INT",), None),
+        (("RENAME INDEX i TO k",), None),
+        (("ADD e INT, RENAME COLUMN c TO d",), "RENAME column c"),
+        (("DROP COLUMN c, ADD d INT, ADD COLUMN C BIGINT",), "drop column c"),
+        (("DROP c", "ADD (d INT, c INT)"), "drop column c"),
+    ],
+)
+def test_a_tool_copies_rows_by_the_names_of_columns(
+    actions: tuple[str, ...], why: str | None
+) -> None:
+    statements = [classify(f"ALTER TABLE t {action}", default_schema="s") for action in actions]
+    found = copied_otherwise(statements)
+    assert found is None if why is None else found is not None and why in found

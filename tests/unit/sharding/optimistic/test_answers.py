@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
 from replicator.sharding.optimistic.differences import differences_of
+from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -330,3 +333,71 @@ def test_no_answer_to_an_exchange_of_names_converts_in_silence() -> None:
     assert objection(verdict) is Objection.NAME
     assert verdict.standing.open is not None
     assert verdict.standing.open.unfit.keys() == {Action.EXEC}
+
+
+RANGES = "\nPARTITION BY RANGE (`b`) (PARTITION `p0` VALUES LESS THAN (10){})"
+MORE = ", PARTITION `p1` VALUES LESS THAN (20)"
+HASH = "\nPARTITION BY HASH (`b`) PARTITIONS 3"
+
+
+def partition(
+    found: TargetHistory[str], member: str, tail: str, more: tuple[Definition, ...] = ()
+) -> JoinVerdict[str]:
+    """A member's statement that gives it these partitions."""
+    before = found.state.members[member].taken
+    assert before is not None
+    after = table((B, *more))
+    after = replace(after, create_sql=after.create_sql + tail)
+    touched = Touched(added={column_part(name) for name, *_ in more})
+    change = Change(member, Place(1, 0), tail, tail, before, after, touched)
+    verdict = answer(found.state, change)
+    found.take(entry_of(member, verdict, ()))
+    return verdict
+
+
+@pytest.mark.parametrize("tail", [RANGES.format(""), HASH])
+def test_the_target_gets_partitions_when_all_shards_have_them(tail: str) -> None:
+    found = history_of("A", "B", "C")
+    for member in "AB":
+        verdict = partition(found, member, tail)
+        assert (verdict.answer, verdict.step) == (StatementAnswer.TAKEN, False)
+    assert partition(found, "C", tail).own
+
+
+def test_one_more_range_comes_with_the_first_shard_that_has_it_if_the_target_has_ranges() -> None:
+    found = history_of("A", "B", "C")
+    partition(found, "A", RANGES.format(""))
+    assert not partition(found, "A", RANGES.format(MORE)).step
+    assert not partition(found, "B", RANGES.format("")).step
+    assert not partition(found, "C", RANGES.format("")).step
+    found = history_of("A", "B")
+    for member in "AB":
+        partition(found, member, RANGES.format(""))
+    assert partition(found, "A", RANGES.format(MORE)).own
+    assert not partition(found, "B", RANGES.format(MORE)).step
+
+
+def test_a_column_that_comes_with_partitions_does_not_bring_these_to_the_target() -> None:
+    found = history_of("A", "B")
+    verdict = partition(found, "A", HASH, (("c", "int", ""),))
+    assert verdict.step
+    assert not verdict.own
+
+
+@pytest.mark.parametrize(("there", "objects"), [("7", True), ("5", False)])
+def test_a_column_that_the_target_has_and_no_shard(there: str, *, objects: bool) -> None:
+    """Rows of all shards have the target's default in it."""
+    found = history_of("A", "B")
+    for member in "AB":
+        after = table((B, ("c", "int", " DEFAULT 5")))
+        change = Change(
+            member, Place(1, 0), "", "", table((B,)), after, Touched(added={"column c"})
+        )
+        fills = {} if "c" in found.state.fills else {"c": Fill(there, there)}
+        verdict = answer(found.state, replace(change, there=fills))
+        assert verdict.answer is (StatementAnswer.OPEN if objects else StatementAnswer.TAKEN)
+        if objects:
+            assert objection(verdict) is Objection.FILL
+            verdict = answer(found.state, replace(change, there=fills, action=Action.SKIP))
+            assert verdict.fills["c"].sql == there
+        found.take(entry_of(member, verdict, ()))
