@@ -180,6 +180,7 @@ def left_open(
         change.after,
         change.timestamp,
         unfit=unfit or {},
+        form=change.form,
     )
     taken = former.taken or change.before
     return JoinVerdict(
@@ -231,7 +232,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     same = tuple(
         name
         for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.text == change.text
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
     before = joined([*others.values(), former], state.fills)
     objections = Objections(change.action)

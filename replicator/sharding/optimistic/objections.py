@@ -18,7 +18,8 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`compared_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``there``: the fills of columns that it adds, and that the target has, but no member.
@@ -42,6 +43,7 @@ class Change(Generic[Name]):
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
+    form: str = ""
 
 
 class ObjectionError(Exception):
