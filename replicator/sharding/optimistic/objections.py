@@ -18,12 +18,14 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`compared_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``there``: the fills of columns that it adds, and that the target has, but no member.
-    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
-    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
+    ``strict``: its server refuses values that do not fit. ``settings``: those of its session on
+    which its result depends. ``discards_rows``: it deletes rows. ``action``: the operator's answer,
+    if it was open before. ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -37,9 +39,11 @@ class Change(Generic[Name]):
     identified: bool = True
     there: Mapping[str, Fill] = field(default_factory=dict)
     strict: bool = True
+    settings: str = ""
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
+    form: str = ""
 
 
 class ObjectionError(Exception):
@@ -73,7 +77,7 @@ class Objections:
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.EXEC: frozenset(Objection) - {Objection.ROWS},
-    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""
 
@@ -140,6 +144,25 @@ def former_values(former: Standing, change: Change[Name]) -> ObjectionError | No
     return None
 
 
+def changed_before(
+    standing: Standing, after: Table | None, touched: Touched
+) -> ObjectionError | None:
+    """Whether a statement of all members converts or renames what a narrower type has changed in
+    one of them: the target would convert the values before that."""
+    for name in sorted(standing.rounded):
+        old = None if standing.taken is None else standing.taken.column(name)
+        new = None if after is None else after.column(name)
+        renamed = column_part(name) in touched.renamed
+        if renamed or (old is not None and new is not None and old.type != new.type):
+            return ObjectionError(
+                Objection.ROUNDED,
+                f"it changes {name}, whose values a shard has changed before by a narrower type"
+                f" ({standing.rounded[name]}): the target still has the values before that",
+                [name],
+            )
+    return None
+
+
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     """Whether it adds a column that the target has from a former shard, whose rows stay."""
     return change.before is not None and any(
@@ -153,7 +176,7 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> ObjectionE
     if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
         return None
     return ObjectionError(
-        Objection.STALE,
+        Objection.ROUNDED,
         f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
         " type has changed its values: its older rows on the target still have the values before"
         " that",
