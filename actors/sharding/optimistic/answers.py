@@ -27,7 +27,7 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
-from replicator.schema.effects.session_settings import compared_text
+from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
@@ -245,6 +245,7 @@ class OptimisticAnswers:
             identified=present is None or present.row_key is not None,
             there=beside(present, change, self.histories.of(target).state.fills),
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
+            settings=settings_of(effect.statement, change.before, execution.context),
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,

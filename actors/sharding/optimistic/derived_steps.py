@@ -37,7 +37,13 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import RefusedStep, Standing, TargetState
+from replicator.sharding.optimistic.standings import (
+    RefusedStep,
+    Standing,
+    TargetState,
+    only,
+    rounded_again,
+)
 
 
 class DerivedSteps:
@@ -174,7 +180,8 @@ def refused_entry(
     former = state.members.get(put.member, Standing(None))
     # Its older rows on the target are as they were.
     own = shape_of(put.after).columns.keys()
-    rounded = former.rounded & own | narrowed(put.before, put.after, strict=put.strict)
+    ways = narrowed(put.before, put.after, strict=put.strict, settings=put.settings)
+    rounded = only(rounded_again(former.rounded, ways), own)
     stale = (former.stale | shape_of(put.before).columns.keys()) - own
     standing = replace(verdict.standing, rounded=rounded, stale=stale)
     return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)

@@ -6,6 +6,7 @@ the target; it is hashable, so that executors can keep what they derive from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,8 +116,30 @@ class PlanCollector:
     def collected(self) -> PlanList:
         """All plans so far."""
         return PlanList(
-            tuple(self._plans),
+            tuple(_side_by_side(self._plans)),
             np.array([kind for kind, _, _ in self._numbers], np.int64),
             tuple((m.source, m.name.schema, m.name.table) for _, m, _ in self._numbers),
             np.array([version for _, _, version in self._numbers], np.int64),
         )
+
+
+def _side_by_side(plans: Sequence[TablePlan]) -> Iterator[TablePlan]:
+    """Plans whose rows are applied in one batch: those of one target with the same buckets.
+
+    A shard that lacks a column of the target's key has its rows in one bucket, in their order. Then
+    rows of the other shards go there, too: with other buckets than those of the target, they would
+    be in none.
+    """
+    targets: dict[int, TargetTable] = {}
+    for own in (plan.target for plan in plans):
+        first = targets.setdefault(own.number, own)
+        targets[own.number] = replace(
+            first,
+            buckets=min(first.buckets, own.buckets),
+            replace=first.replace and own.replace,
+        )
+    for plan in plans:
+        own, wanted = plan.target, targets[plan.target.number]
+        if (own.buckets, own.replace) != (wanted.buckets, wanted.replace):
+            own = replace(own, buckets=wanted.buckets, replace=wanted.replace)
+        yield plan if own is plan.target else replace(plan, target=own)

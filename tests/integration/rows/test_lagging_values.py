@@ -42,6 +42,34 @@ async def test_default_by_other_columns_of_a_column_that_a_shard_lacks(
     await changed_while_lagging(merging_from(newer), "ADD COLUMN c INT DEFAULT (a + 1)")
 
 
+@pytest.mark.not_on_tidb("it changes no clustered key")
+@pytest.mark.parametrize("mode", ["", "optimistic"])
+async def test_a_column_of_the_key_that_a_shard_lacks(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
+) -> None:
+    """Its rows are found by their other columns, in the same batch as those of other shards."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
+    change = "ADD f INT NOT NULL DEFAULT 3, DROP PRIMARY KEY, ADD PRIMARY KEY (id, f)"
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1, 1), (2, 2)", "INSERT INTO t_2 VALUES (101, 1)")
+        merging.do(f"ALTER TABLE t_1 {change}")
+        await merging.caught_up(generation)
+        for moved in range(8):
+            merging.do(
+                "BEGIN",
+                f"INSERT INTO t_1 (id, v) VALUES ({10 + moved}, 1)",
+                f"INSERT INTO t_2 VALUES ({110 + moved}, 1)",
+                "UPDATE t_1 SET v = v + 1 WHERE id < 3",
+                "UPDATE t_2 SET v = v + 1 WHERE id = 101",
+                "COMMIT",
+            )
+        merging.do("DELETE FROM t_2 WHERE id = 111", f"ALTER TABLE t_2 {change}")
+        merging.do("INSERT INTO t_2 VALUES (200, 1, 4)")
+        await merging.check(generation)
+
+
 async def changed_while_lagging(merging: Merging, statement: str) -> None:
     for table, key in KEYS.items():
         merging.create(table, f"(id INT NOT NULL, a INT, x INT, {key})", shards=2)

@@ -303,6 +303,17 @@ def test_plans_that_are_equal_and_no_one_object_stay_apart() -> None:
     assert [plans.member(number) for number in range(3)] == [ONE.member, ONE.member, member(2)]
 
 
+def test_shards_of_one_target_share_its_buckets() -> None:
+    """Rows in buckets that the target does not have in this batch would be left out."""
+    apart = replace(ONE, target=replace(ONE.target, buckets=16, replace=True))
+    in_order = replace(ONE, target=replace(ONE.target, buckets=1, replace=False))
+    other = replace(TWO, target=replace(TWO.target, buckets=16, replace=True))
+    for plans in ([apart, in_order, other], [in_order, apart, other]):
+        found = [p.target for p in plan_list(plans).kinds]
+        shared = {(t.number, t.buckets, t.replace) for t in found}
+        assert shared == {(3, 1, False), (9, 16, True)}
+
+
 def test_another_shard_makes_hardly_more_to_send() -> None:
     def size(shards: int) -> int:
         collector = PlanCollector()

@@ -16,6 +16,7 @@ from replicator.binlog.segments.row_events import joined
 from replicator.binlog.segments.segment import RouteSlot
 from replicator.binlog.segments.segment_builder import RowColumns, SegmentBuilder, SegmentLimits
 from replicator.binlog.segments.table_routes import KnownTables, RoutedTable, TableRoutes
+from replicator.downstream.rows.target_columns import TargetTable
 from replicator.mysql.column_types import ColumnType
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply.batch import Batch
@@ -129,7 +130,10 @@ def test_tables_of_chosen_events_are_joined(
 def test_a_task_is_sent_the_events_of_its_targets_only() -> None:
     shard = Member("a", TableName("s", "t"))
     plans = plan_list(
-        cast(TablePlan, SimpleNamespace(target=SimpleNamespace(number=target), member=shard))
+        cast(
+            TablePlan,
+            SimpleNamespace(target=TargetTable(target, "s", "t", 1, replace=True), member=shard),
+        )
         for target in (7, 9, 7)
     )
     tables = tuple(

@@ -167,11 +167,35 @@ def test_values_that_were_rounded_do_not_come_back() -> None:
         bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
     fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(5,2)", "")
     assert not bring(found, "A", (B, coarse), converted="c").step
-    assert found.state.members["A"].rounded == {"c"}
-    assert objection(bring(found, "A", (B, fine), converted="c")) is Objection.STALE
+    assert found.state.members["A"].rounded == {"c": "decimal(5,2)"}
+    assert objection(bring(found, "A", (B, fine), converted="c")) is Objection.ROUNDED
     assert bring(found, "B", (B, coarse), converted="c").step
-    assert found.state.members["A"].rounded == frozenset()
+    assert found.state.members["A"].rounded == {}
     assert bring(found, "A", (B, fine), converted="c").step
+
+
+def test_values_that_were_rounded_twice_are_not_those_that_the_target_rounds_once() -> None:
+    """0.0449 becomes 0.045, then 0.05; but 0.04 in one step."""
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    for kind in ("decimal(11,3)", "decimal(10,2)"):
+        assert not bring(found, "A", (B, ("c", kind, "")), converted="c").step
+    last = bring(found, "B", (B, ("c", "decimal(10,2)", "")), converted="c")
+    assert objection(last) is Objection.ROUNDED
+    assert last.standing.open is not None
+    assert "decimal(11,3), then decimal(10,2)" in last.standing.open.reason
+    said = bring(found, "B", (B, ("c", "decimal(10,2)", "")), Action.EXEC, converted="c")
+    assert said.step
+
+
+def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once() -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    bring(found, "A", (B, ("c", "decimal(10,2)", "")), converted="c")
+    between = bring(found, "B", (B, ("c", "decimal(11,3)", "")), converted="c")
+    assert objection(between) is Objection.ROUNDED
 
 
 def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
@@ -193,7 +217,7 @@ def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
     again = (B, coarse, ("e", "int", ""), ("d", "int", ""))
     assert objection(bring(found, "A", again, added="d")) is Objection.STALE
     wide = (B, fine, ("e", "int", ""))
-    assert objection(bring(found, "A", wide, converted="c")) is Objection.STALE
+    assert objection(bring(found, "A", wide, converted="c")) is Objection.ROUNDED
 
 
 def test_a_narrower_structure_that_the_target_refuses() -> None:
