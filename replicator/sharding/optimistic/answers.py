@@ -29,6 +29,7 @@ from replicator.sharding.optimistic.objections import (
     Change,
     ObjectionError,
     Objections,
+    changed_before,
     comes_back,
     former_values,
     other_rows,
@@ -179,6 +180,7 @@ def left_open(
         change.after,
         change.timestamp,
         unfit=unfit or {},
+        form=change.form,
     )
     taken = former.taken or change.before
     return JoinVerdict(
@@ -230,13 +232,17 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     same = tuple(
         name
         for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.text == change.text
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
     before = joined([*others.values(), former], state.fills)
     objections = Objections(change.action)
     if len(same) == len(others) and not comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
         objections.look(former_values(former, change))
+        objections.look(changed_before(former, change.after, change.touched))
+        for opened in (others[name] for name in same):
+            after = opened.open.structure if opened.open is not None else None
+            objections.look(changed_before(opened, after, change.touched))
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)

@@ -18,7 +18,8 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`compared_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``there``: the fills of columns that it adds, and that the target has, but no member.
@@ -42,6 +43,7 @@ class Change(Generic[Name]):
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
+    form: str = ""
 
 
 class ObjectionError(Exception):
@@ -139,6 +141,25 @@ def former_values(former: Standing, change: Change[Name]) -> ObjectionError | No
         found = _rounded_before(former, old, column) if old else _stale_before(former, column)
         if found is not None:
             return found
+    return None
+
+
+def changed_before(
+    standing: Standing, after: Table | None, touched: Touched
+) -> ObjectionError | None:
+    """Whether a statement of all members converts or renames what a narrower type has changed in
+    one of them: the target would convert the values before that."""
+    for name in sorted(standing.rounded):
+        old = None if standing.taken is None else standing.taken.column(name)
+        new = None if after is None else after.column(name)
+        renamed = column_part(name) in touched.renamed
+        if renamed or (old is not None and new is not None and old.type != new.type):
+            return ObjectionError(
+                Objection.ROUNDED,
+                f"it changes {name}, whose values a shard has changed before by a narrower type"
+                f" ({standing.rounded[name]}): the target still has the values before that",
+                [name],
+            )
     return None
 
 

@@ -30,11 +30,11 @@ class Action(StrEnum):
 class OpenStatement:
     """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
 
-    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
-    members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again. ``unfit``:
-    answers that can't resolve it, with the reason.
+    ``text`` and ``form`` are compared with those of other members; ``sql`` is what the operator
+    sees, executed at ``timestamp`` by its source's clock. ``structure``: the member's after it.
+    ``granted``: all members have made the statement, and the target has it. ``action``: the
+    operator's answer. ``released``: its rows may flow, and it is answered anew when it is read
+    again. ``unfit``: answers that can't resolve it, with the reason.
     """
 
     at: Place
@@ -48,6 +48,11 @@ class OpenStatement:
     action: Action | None = None
     released: bool = False
     unfit: Mapping[Action, str] = field(default_factory=dict)
+    form: str = ""
+
+    def same(self, text: str, form: str) -> bool:
+        """Whether a statement of another member, compared by these, is the same change."""
+        return self.text == text or self.form == form != ""
 
     @property
     def answered(self) -> bool:

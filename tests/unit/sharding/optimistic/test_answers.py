@@ -198,6 +198,28 @@ def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once(
     assert objection(between) is Objection.ROUNDED
 
 
+@pytest.mark.parametrize(
+    ("after", "touched"),
+    [
+        (("c", "int", ""), {"converted": "c"}),
+        (("d", "decimal(11,3)", ""), {"renamed": "c", "named": "d", "added": "d"}),
+    ],
+    ids=["converted", "renamed"],
+)
+def test_all_members_change_what_one_of_them_has_rounded(
+    after: Definition, touched: dict[str, str]
+) -> None:
+    """The target has the values before that, and 0.4995 is not 1 but 0."""
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    bring(found, "A", (B, ("c", "decimal(11,3)", "")), converted="c")
+    bring(found, "A", (B, after), None, **touched)
+    assert objection(bring(found, "B", (B, after), None, **touched)) is Objection.ROUNDED
+    said = bring(found, "B", (B, after), Action.EXEC, **touched)
+    assert said.granted == ("A",)
+
+
 def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
     """So older rows of others still have their former values there."""
     found = history_of("A", "B")
