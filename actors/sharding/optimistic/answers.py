@@ -27,7 +27,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
@@ -50,7 +50,7 @@ from replicator.sharding.optimistic.history import (
 )
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
-from replicator.sharding.optimistic.shapes import fits, shape_of
+from replicator.sharding.optimistic.shapes import fits, may_exclude_rows, shape_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
 
@@ -248,8 +248,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             there=beside(present, change, self.histories.of(target).state.fills),
-            # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
-            strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
             settings=settings_of(effect.statement, change.before, execution.context),
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
@@ -287,21 +286,30 @@ class OptimisticAnswers:
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
+        if verdict.answer is StatementAnswer.TAKEN:
+            self._warn(put, effect, executed=bool(run))
         if run:
-            self._warn(put, effect.target)
             return replace(entry, timestamp=execution.timestamp, context=execution.context)
         return entry
 
-    def _warn(self, put: Change[Member], target: TableName) -> None:
-        function = nondeterministic_defaults(classify(put.sql, default_schema=target.schema))
-        if function:
+    def _warn(self, put: Change[Member], effect: Effect, *, executed: bool) -> None:
+        parsed = classify(put.sql, default_schema=effect.target.schema)
+        reason = ""
+        if executed and (function := nondeterministic_defaults(parsed)):
+            reason = f"{function} is another value at each execution"
+        elif _lenient(effect) and may_exclude_rows(put.before, put.after):
+            reason = (
+                "rows that break its unique key, CHECK or partitions are gone from the shard"
+                " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
+            )
+        if reason:
             self._log.warning(
                 "ddl.other-old-rows",
                 source=put.member.source,
                 member=str(put.member.name),
-                target=str(target),
+                target=str(effect.target),
                 statement=put.sql[:2000],
-                reason=f"{function} is another value at each execution",
+                reason=reason,
             )
 
     async def _step(
@@ -342,6 +350,14 @@ class OptimisticAnswers:
         history = self.histories.of(target)
         own = [member for member in history.state.members if member.source == source]
         return history.due(own, self._changes.get(target, {}))
+
+
+def _lenient(effect: Effect) -> bool:
+    """Whether values that do not fit were cut, and rows left out, however strict the session was.
+
+    A tool copies rows to its ghost table with INSERT IGNORE.
+    """
+    return effect.exchanged or effect.statement.ignores
 
 
 def _member(source: str, table: TableReference) -> Member:
