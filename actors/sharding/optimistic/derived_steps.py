@@ -140,7 +140,7 @@ def refused_entry(
     former = state.members.get(put.member, Standing(None))
     # Its older rows on the target are as they were.
     own = shape_of(put.after).columns.keys()
-    rounded = former.rounded & own | narrowed(put.before, put.after, strict=put.strict)
-    stale = (former.stale | shape_of(put.before).columns.keys()) - own
+    rounded = narrowed(put.before, put.after, strict=put.strict) | (former.rounded & own)
+    stale = former.stale.union(shape_of(put.before).columns) - own
     standing = replace(verdict.standing, rounded=rounded, stale=stale)
     return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)
