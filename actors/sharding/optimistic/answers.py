@@ -27,12 +27,12 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import EffectKind
-from replicator.schema.effects.session_settings import compared_text
+from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.alters import NoAlterError
+from replicator.sharding.optimistic.alters import NoAlterError, stand_in_index
 from replicator.sharding.optimistic.answers import (
     JoinVerdict,
     StatementAnswer,
@@ -47,6 +47,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
+from replicator.sharding.optimistic.same_change import renaming_form, without_positions
 from replicator.sharding.optimistic.shapes import fits, shape_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
@@ -236,7 +237,7 @@ class OptimisticAnswers:
         put = Change(
             member,
             Place(at, 0),
-            compared_text(effect.statement, change.before, execution.context),
+            compared_text(without_positions(effect.statement), change.before, execution.context),
             effect.sql,
             change.before,
             change.after,
@@ -246,9 +247,11 @@ class OptimisticAnswers:
             there=beside(present, change, self.histories.of(target).state.fills),
             # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
+            settings=settings_of(effect.statement, change.before, execution.context),
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
             doubt=doubt,
+            form=renaming_form(effect.statement, change, execution.context),
         )
         self._changes.setdefault(target, {})[member] = put
         return put
@@ -310,17 +313,20 @@ class OptimisticAnswers:
         present = await read_table(self._target, target)
         if present is None:
             return verdict, (item.effect.sql,)
-        if not verdict.step or (verdict.own and put.before is None):
+        if verdict.after is None or (verdict.own and put.before is None):
             return verdict, ()
-        if verdict.own:
-            return verdict, (item.effect.sql,)
         state = self.histories.of(target).state
+        others = [s.taken for name, s in state.members.items() if name != put.member]
+        index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
+        if verdict.own:
+            sql, context = item.effect.sql, execution.context
+            return verdict, (await self.steps.with_index(target, sql, index, context),)
+        if verdict.before is None or not (verdict.step or index):
+            return verdict, ()
         members = [put.after, *(s.taken for s in state.members.values())]
-        assert verdict.before is not None
-        assert verdict.after is not None
         try:
             run = await self.steps.between(
-                target, verdict.before, verdict.after, present, members, verdict.converted
+                target, verdict.before, verdict.after, present, members, verdict.converted, index
             )
         except NoAlterError as error:
             return left_open(state, put, Objection.REFUSED, str(error)), ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
@@ -33,7 +33,13 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import RefusedStep, Standing, TargetState
+from replicator.sharding.optimistic.standings import (
+    RefusedStep,
+    Standing,
+    TargetState,
+    only,
+    rounded_again,
+)
 
 
 class DerivedSteps:
@@ -55,10 +61,14 @@ class DerivedSteps:
         present: Table,
         members: Iterable[Table | None],
         converted: frozenset[str] = frozenset(),
+        index: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError."""
+        """The ALTER from one shape of a target to another, if it takes one. Raises NoAlterError.
+
+        ``index``: an action that goes with it (`stand_in_index`).
+        """
         known = [table for table in members if table is not None]
-        actions = derived_alter(before, after, present, known, converted)
+        actions = [*derived_alter(before, after, present, known, converted), *index]
         if not actions:
             return ()
         # Texts of shards name the collations of their servers.
@@ -70,6 +80,17 @@ class DerivedSteps:
         if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
+
+    async def with_index(
+        self, target: TableName, sql: str, index: Sequence[str], context: StatementContext
+    ) -> str:
+        """A shard's own statement, with an action more unless the target refuses it for that."""
+        whole = ", ".join([sql, *index])
+        tried = [[classify(text, default_schema=target.schema)] for text in (whole, sql)]
+        refused = self._rehearsal.refused
+        if index and await refused(target, tried[0], context):
+            return whole if await refused(target, tried[1], context) else sql
+        return whole
 
     async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
         """Try a refused step again, while no batch touches the target.
@@ -140,7 +161,8 @@ def refused_entry(
     former = state.members.get(put.member, Standing(None))
     # Its older rows on the target are as they were.
     own = shape_of(put.after).columns.keys()
-    rounded = narrowed(put.before, put.after, strict=put.strict) | (former.rounded & own)
+    ways = narrowed(put.before, put.after, strict=put.strict, settings=put.settings)
+    rounded = only(rounded_again(former.rounded, ways), own)
     stale = former.stale.union(shape_of(put.before).columns) - own
     standing = replace(verdict.standing, rounded=rounded, stale=stale)
     return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)

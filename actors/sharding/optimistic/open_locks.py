@@ -164,6 +164,10 @@ _VALUES = (
     "the shard's older rows keep other values on the target than in the shard, until"
     " `replicator compare` with --repair-now, or you, correct them"
 )
+_ROUNDED = (
+    "the target follows, and older rows keep other values in this column than in their shards,"
+    " until `replicator compare` with --repair-now, or you, correct them"
+)
 _FORMER = "the shard's older rows keep their former values in it"
 _ANSWERS = {
     Objection.NAME: {
@@ -181,6 +185,7 @@ _ANSWERS = {
         Action.SKIP: f"the target's default stays; {_VALUES}",
     },
     Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
+    Objection.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
     Objection.REFUSED: {
         Action.EXEC: "tries again, once the target or its rows are corrected",
     },

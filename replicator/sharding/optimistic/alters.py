@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from replicator.ddl.parser.tokens import Token
+from replicator.ddl.parser.tokens import Token, tokenise
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.check_constraints import (
     CheckConstraint,
@@ -21,11 +21,15 @@ from replicator.schema.effects.column_values import definition_of
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.column_order import charset, kind, takes
 from replicator.sharding.optimistic.fills import fill_of
-from replicator.sharding.optimistic.shapes import Key, Shape, index_texts
+from replicator.sharding.optimistic.shapes import Key, Shape, ShapeColumn, index_texts, shape_of
 
 _FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
 """What follows the type and NULL in a definition, as servers write it."""
 _DROPS_CHECK = "DROP CONSTRAINT"
+
+
+STAND_IN = "replicator_key"
+"""The plain index that a target has in place of a key, by which its rows are found."""
 
 
 class NoAlterError(Exception):
@@ -53,6 +57,35 @@ def derived_alter(
         *_added_keys(before, after, target, members),
         *_added_checks(before, after, target, members),
     ]
+
+
+def stand_in_index(
+    before: Shape | None, after: Shape, target: Table, members: Iterable[Table | None]
+) -> list[str]:
+    """The action that gives a target a plain index in place of the key that it loses, or takes the
+    index away again: it is there while some members have a key and others have none.
+
+    ``members``: their structures behind the change. Without an index, each row that is changed
+    would be looked for in the whole table.
+    """
+    if before is None or (before.keys and not target.keys):
+        # The target has refused the key.
+        return []
+    wanted = not after.keys and any(table is not None and shape_of(table).keys for table in members)
+    if (text := index_texts(target).get(STAND_IN)) is not None:
+        names = {folded(token.name) for token in tokenise(text)} & before.columns.keys()
+        stays = all(name in after.columns and _indexable(after.columns[name]) for name in names)
+        return [] if wanted and stays else [f"DROP INDEX {quote(STAND_IN)}"]
+    if not wanted or not before.keys:
+        return []
+    lost = before.primary or min(before.unique, key=lambda key: (len(key), sorted(key)))
+    kept = [quote(c.name) for c in target.columns if folded(c.name) in lost & after.columns.keys()]
+    return [f"ADD INDEX {quote(STAND_IN)} ({', '.join(kept)})"] if kept else []
+
+
+def _indexable(found: ShapeColumn) -> bool:
+    """Whether an index has a column as a whole."""
+    return not found.column.base_type.endswith(("text", "blob"))
 
 
 def alter_table(name: TableName, actions: Iterable[str]) -> str:

@@ -55,6 +55,9 @@ from replicator.sharding.optimistic.standings import (
     behind_open,
     joined,
     marked,
+    only,
+    rounded_again,
+    rounds_otherwise,
 )
 
 
@@ -178,6 +181,7 @@ def left_open(
         change.after,
         change.timestamp,
         unfit=unfit or {},
+        form=change.form,
     )
     taken = former.taken or change.before
     return JoinVerdict(
@@ -229,7 +233,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     same = tuple(
         name
         for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.text == change.text
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
     before = joined([*others.values(), former], state.fills)
     objections = Objections(change.action)
@@ -277,16 +281,17 @@ def _judged(
     kept = frozenset(
         n for n in former.ceded & shape.columns.keys() if column_part(n) not in touched
     )
-    rounded = former.rounded & shape.columns.keys()
-    if change.before is not None:
-        rounded |= narrowed(change.before, change.after, strict=change.strict)
+    ways = narrowed(change.before, change.after, strict=change.strict, settings=change.settings)
+    rounded = only(rounded_again(former.rounded, ways), shape.columns.keys())
     own_standing = Standing(change.after, stale, rounded, kept)
     standing, together = _beside(state.fills, others, own_standing, objections)
     objections.look(rows)
+    if found := rounds_otherwise([*others.values(), standing], before, together, change.settings):
+        objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
     if (stale or rounded) and not (together.identifies and change.identified):
-        raise without_key(stale | rounded)
+        raise without_key(stale | rounded.keys())
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
         # Rows of others have the fill with which the column was added, under its former name.
@@ -372,7 +377,7 @@ def _renames_alone(
         return None
     theirs = joined_names(s.taken for s in others.values())
     special = {name, new} & frozenset().union(*(s.stale | s.ceded for s in others.values()))
-    mine = {name, new} & (former.stale | former.ceded | former.rounded)
+    mine = {name, new} & (former.stale | former.ceded | former.rounded.keys())
     return None if {name, new} & theirs or special or mine else (name, new)
 
 

@@ -160,10 +160,23 @@ def loses(old: Column, new: Column, *, strict: bool) -> bool:
     return (not strict or old.sql_type.family in _ROUNDED) and not takes(new, old)
 
 
-def narrowed(before: Table, after: Table, *, strict: bool) -> frozenset[str]:
-    """The folded names of columns whose values may have changed: ``after`` has them narrower."""
-    return frozenset(
-        folded(column.name)
+def narrowed(
+    before: Table | None, after: Table, *, strict: bool, settings: str = ""
+) -> dict[str, str]:
+    """By folded names how the values of columns may have changed: ``after`` has them narrower.
+
+    ``settings``: those of the session that a conversion depends on.
+    """
+    if before is None:
+        return {}
+    return {
+        folded(column.name): way_of_rounding(column, settings)
         for column in after.columns
         if (old := before.column(column.name)) and loses(old, column, strict=strict)
-    )
+    }
+
+
+def way_of_rounding(column: Column, settings: str) -> str:
+    """How values become those of a column; equal where they become the same values."""
+    timed = column.base_type in ("time", "datetime", "timestamp") and settings
+    return f"{column.type} with {settings}" if timed else column.type

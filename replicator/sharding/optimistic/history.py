@@ -25,6 +25,7 @@ from replicator.sharding.optimistic.standings import (
     Standing,
     TargetState,
     behind_open,
+    only,
     with_holders,
 )
 from replicator.watermark import Place, Watermark
@@ -185,7 +186,7 @@ class TargetHistory(Generic[Name]):
         shape = self.state.joined()
         done = frozenset() if shape is None else columns_among(shape, parts)
         return {
-            name: replace(s, rounded=s.rounded - done, stale=s.stale - done)
+            name: replace(s, rounded=only(s.rounded, s.rounded.keys() - done), stale=s.stale - done)
             for name, s in members.items()
         }
 

@@ -18,12 +18,14 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Name]):
-    """A member's statement as input of the rule. ``text``: its normalised form.
+    """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
+    those of other members (`compared_text`, `renaming_form`).
 
     ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
     ``there``: the fills of columns that it adds, and that the target has, but no member.
-    ``strict``: its server refuses values that do not fit. ``discards_rows``: it deletes rows.
-    ``action``: the operator's answer, if it was open before. ``doubt``: why ``after`` is None.
+    ``strict``: its server refuses values that do not fit. ``settings``: those of its session on
+    which its result depends. ``discards_rows``: it deletes rows. ``action``: the operator's answer,
+    if it was open before. ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -37,9 +39,11 @@ class Change(Generic[Name]):
     identified: bool = True
     there: Mapping[str, Fill] = field(default_factory=dict)
     strict: bool = True
+    settings: str = ""
     discards_rows: bool = False
     action: Action | None = None
     doubt: str = ""
+    form: str = ""
 
 
 class ObjectionError(Exception):
@@ -73,7 +77,7 @@ class Objections:
 
 SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.EXEC: frozenset(Objection) - {Objection.ROWS},
-    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE}),
+    Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""
 
@@ -153,7 +157,7 @@ def _rounded_before(former: Standing, old: Column, column: Column) -> ObjectionE
     if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
         return None
     return ObjectionError(
-        Objection.STALE,
+        Objection.ROUNDED,
         f"it makes {column.name} wider again ({old.type} to {column.type}), after the narrower"
         " type has changed its values: its older rows on the target still have the values before"
         " that",

@@ -372,12 +372,13 @@ def definitions(table: Table) -> Sequence[tuple[str, ...]]:
 
 
 def rounded_apart(
-    taken: Table | None, rounded: Collection[str], before: Shape | None, after: Shape
-) -> frozenset[str]:
+    taken: Table | None, rounded: Mapping[str, str], before: Shape | None, after: Shape
+) -> dict[str, str]:
     """Those of a member's rounded columns whose values the target does not round by a step from one
     shape to another."""
     wider = frozenset() if before is None else still_rounded(taken, rounded, before)
-    return frozenset(rounded) - (wider - still_rounded(taken, rounded, after))
+    done = wider - still_rounded(taken, rounded, after)
+    return {name: way for name, way in rounded.items() if name not in done}
 
 
 def still_rounded(taken: Table | None, rounded: Collection[str], shape: Shape) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import Generic
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
+from replicator.sharding.optimistic.column_order import loses, way_of_rounding
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -37,11 +38,11 @@ class Action(StrEnum):
 class OpenStatement:
     """A member's statement that was not taken. ``at`` is its position, ``reason`` says why.
 
-    ``text`` is compared with those of other members; ``sql`` is what the operator sees, executed at
-    ``timestamp`` by its source's clock. ``structure``: the member's after it. ``granted``: all
-    members have made the statement, and the target has it. ``action``: the operator's answer.
-    ``released``: its rows may flow, and it is answered anew when it is read again. ``unfit``:
-    answers that can't resolve it, with the reason.
+    ``text`` and ``form`` are compared with those of other members; ``sql`` is what the operator
+    sees, executed at ``timestamp`` by its source's clock. ``structure``: the member's after it.
+    ``granted``: all members have made the statement, and the target has it. ``action``: the
+    operator's answer. ``released``: its rows may flow, and it is answered anew when it is read
+    again. ``unfit``: answers that can't resolve it, with the reason.
     """
 
     at: Place
@@ -55,6 +56,11 @@ class OpenStatement:
     action: Action | None = None
     released: bool = False
     unfit: Mapping[Action, str] = field(default_factory=dict)
+    form: str = ""
+
+    def same(self, text: str, form: str) -> bool:
+        """Whether a statement of another member, compared by these, is the same change."""
+        return self.text == text or self.form == form != ""
 
     @property
     def answered(self) -> bool:
@@ -88,13 +94,13 @@ class Standing:
 
     ``stale``: columns that it has dropped while others have them; its older rows keep their values.
     ``rounded``: columns whose values changed when it made the type narrower, while the target keeps
-    the wider type with the former values. ``ceded``: columns that it has otherwise than the target,
-    as the operator has said.
+    the wider type with the former values, and how they changed. ``ceded``: columns that it has
+    otherwise than the target, as the operator has said.
     """
 
     taken: Table | None
     stale: frozenset[str] = frozenset()
-    rounded: frozenset[str] = frozenset()
+    rounded: Mapping[str, str] = field(default_factory=dict)
     ceded: frozenset[str] = frozenset()
     open: OpenStatement | None = None
 
@@ -109,8 +115,10 @@ class Objection(StrEnum):
     FILL = "fill"
     """Its rows get another value in a new column than those on the target."""
     STALE = "stale"
-    """It adds a column again, or makes it wider again, of which the target still has the shard's
-    former values."""
+    """It adds a column again, of which the target still has the shard's former values."""
+    ROUNDED = "rounded"
+    """A narrower type has changed a shard's values, and the target has the former ones and keeps
+    them, or would change them otherwise."""
     ROWS = "rows"
     """Its rows could not be distinguished from those of others, or its effect is unknown."""
     REFUSED = "refused"
@@ -208,4 +216,42 @@ def behind_open(standing: Standing) -> Standing:
 def marked(former: Standing, after: Table) -> Standing:
     """A member with another structure, whose older rows on the target are as they were."""
     own = shape_of(after).columns.keys()
-    return Standing(after, former.stale - own, former.rounded & own)
+    return Standing(after, former.stale - own, only(former.rounded, own))
+
+
+def only(rounded: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
+    """Those of `Standing.rounded` in some columns."""
+    return {name: way for name, way in rounded.items() if name in columns}
+
+
+def rounded_again(former: Mapping[str, str], ways: Mapping[str, str]) -> dict[str, str]:
+    """`Standing.rounded` behind a further statement, whose ``ways`` are those of `narrowed`.
+
+    To round what was rounded is not to round once: 0.449 becomes 0.45, and that 0.5.
+    """
+    found = dict(former)
+    for name, way in ways.items():
+        found[name] = f"{former[name]}, then {way}" if former.get(name, way) != way else way
+    return found
+
+
+def rounds_otherwise(
+    standings: Iterable[Standing], before: Shape | None, after: Shape, settings: str
+) -> tuple[str, str] | None:
+    """A column that members have rounded otherwise than the target would, and why; None: none.
+
+    The step leads the target from one shape to the other, in a session with these ``settings``.
+    """
+    if before is None:
+        return None
+    shared = [name for name in after.columns if name in before.columns]
+    pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
+    ways = {n: way_of_rounding(to, settings) for n, of, to in pairs if loses(of, to, strict=True)}
+    for standing in standings:
+        for name in standing.rounded.keys() & ways.keys():
+            if standing.rounded[name] != ways[name]:
+                return name, (
+                    f"the target would round {name} to {ways[name]}, and the values of other shards"
+                    f" were rounded to {standing.rounded[name]}"
+                )
+    return None

@@ -72,3 +72,24 @@ async def test_values_of_another_session_are_a_conflict(
         await settles(lambda: merging.on(merging.target, "SELECT COUNT(*) FROM t"), ((3,),))
         merging.on(merging.target, f"UPDATE t SET {UPDATES[kind]} WHERE id = 2")
         await merging.check(generation)
+
+
+async def test_the_target_does_not_round_what_a_shard_has_truncated(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        change(merging, "fraction")
+        await merging.caught_up(generation)
+        assert generation.running is not None
+        coordination = generation.running.coordination
+        await settles(lambda: len(coordination.open_locks()), 1)
+        [lock] = coordination.open_locks()
+        assert "rounded to datetime with fractions of seconds truncated" in lock.reason
+        shard = f"{merging.database}.t_2"
+        await coordination.unlock(lock.id, owner="a", shard=shard, skip=False)
+        await settles(lambda: merging.on(merging.target, "SELECT COUNT(*) FROM t"), ((3,),))
+        merging.on(merging.target, "UPDATE t SET b = b - INTERVAL 1 SECOND WHERE id = 1")
+        await merging.check(generation)

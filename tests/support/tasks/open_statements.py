@@ -11,14 +11,15 @@ from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 
-async def flows(estate: ShardedEstate, shard: str, shape: str) -> None:
-    """FLOW: a new row of the shard comes to the target, whatever the others do."""
+async def flows(estate: ShardedEstate, shard: str, shape: str, *, column: str = "id") -> None:
+    """FLOW: a new row of the shard comes to the target, whatever the others do. ``column`` is what
+    the target calls the key."""
     key = estate.key()
     estate.insert(shard, shape.format(key))
     with anyio.move_on_after(PATIENCE):
-        while (str(key).encode(),) not in estate.rows("id"):
+        while (str(key).encode(),) not in estate.rows(column):
             await anyio.sleep(LOOK_SECONDS)
-    assert (str(key).encode(),) in estate.rows("id"), f"a row of {shard} is held"
+    assert (str(key).encode(),) in estate.rows(column), f"a row of {shard} is held"
 
 
 async def opened(estate: ShardedEstate, *shards: str) -> Sequence[OpenLock]:
