@@ -29,6 +29,7 @@ from replicator.sharding.optimistic.objections import (
     Change,
     ObjectionError,
     Objections,
+    changed_before,
     comes_back,
     former_values,
     other_rows,
@@ -240,6 +241,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     if len(same) == len(others) and not comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
         objections.look(former_values(former, change))
+        objections.look(changed_before(former, change.after, change.touched))
+        for opened in (others[name] for name in same):
+            after = opened.open.structure if opened.open is not None else None
+            objections.look(changed_before(opened, after, change.touched))
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)

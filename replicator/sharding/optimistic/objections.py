@@ -144,6 +144,25 @@ def former_values(former: Standing, change: Change[Name]) -> ObjectionError | No
     return None
 
 
+def changed_before(
+    standing: Standing, after: Table | None, touched: Touched
+) -> ObjectionError | None:
+    """Whether a statement of all members converts or renames what a narrower type has changed in
+    one of them: the target would convert the values before that."""
+    for name in sorted(standing.rounded):
+        old = None if standing.taken is None else standing.taken.column(name)
+        new = None if after is None else after.column(name)
+        renamed = column_part(name) in touched.renamed
+        if renamed or (old is not None and new is not None and old.type != new.type):
+            return ObjectionError(
+                Objection.ROUNDED,
+                f"it changes {name}, whose values a shard has changed before by a narrower type"
+                f" ({standing.rounded[name]}): the target still has the values before that",
+                [name],
+            )
+    return None
+
+
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     """Whether it adds a column that the target has from a former shard, whose rows stay."""
     return change.before is not None and any(
