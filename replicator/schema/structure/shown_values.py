@@ -109,8 +109,8 @@ def _in_range(column: Column, number: Decimal) -> bool:
     if column.sql_type.family == "decimal":
         digits, scale = (*(numbers_of(column) or (10,)), 0)[:2]
         return bool(abs(number) < Decimal(10) ** (digits - scale))
-    bits = 8 * column.sql_type.size - (not column.unsigned)
-    return -(2**bits) <= number < 2**bits
+    top = 1 << 8 * column.sql_type.size - (not column.unsigned)
+    return -top <= number < top
 
 
 def _has_room(column: Column, value: str) -> bool:

@@ -305,10 +305,10 @@ def _judged(
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
-    found = _kept(fills, before, together)
+    kept_fills = _kept(fills, before, together)
     if not (together.identifies and change.identified):
         tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
-        if without_value := unfindable(together, tables, found).keys() - state.unfindable():
+        if without_value := unfindable(together, tables, kept_fills) - state.unfindable():
             raise without_fill(without_value)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = bool(alone) or _is_own(state, before, together, change)
@@ -318,7 +318,7 @@ def _judged(
         before,
         together,
         own and not ceding and not exec_fills,
-        found,
+        kept_fills,
         ceding=ceding,
         converted=ceding | exec_fills,
     )

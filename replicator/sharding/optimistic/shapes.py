@@ -244,20 +244,18 @@ def unfit_column(
     return ""
 
 
-def unfindable(
-    shape: Shape, members: Sequence[Table], fills: Mapping[str, Fill]
-) -> Mapping[str, Fill]:
+def unfindable(shape: Shape, members: Sequence[Table], fills: Mapping[str, Fill]) -> frozenset[str]:
     """The columns that some members lack, and by whose values their rows can't be found in a target
     without a key: what its server shows of them is not known."""
     having = [shape_of(member).columns.keys() for member in members]
-    return {
-        name: fill
+    return frozenset(
+        name
         for name, found in shape.columns.items()
         if not (found.column.generated or all(name in names for names in having))
         and (fill := fills.get(name)) is not None
         and not fill.null
         and shown_value(found.column, fill.sql) is None
-    }
+    )
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:

@@ -146,7 +146,7 @@ class TargetState(Generic[Name]):
         shape = self.joined()
         if shape is None or shape.identifies:
             return frozenset()
-        return frozenset(unfindable(shape, self._tables(), self.fills))
+        return unfindable(shape, self._tables(), self.fills)
 
     def _tables(self) -> Sequence[Table]:
         return [s.taken for s in self.members.values() if s.taken is not None]
