@@ -20,6 +20,7 @@ from replicator.schema.structure.shown_values import shown_value, stored_value
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.partitions import partitions
 
 Key = frozenset[str]
 """The columns of a unique key, folded; their order makes no row unique."""
@@ -115,6 +116,23 @@ def shape_of(table: Table) -> Shape:
     )
     checks = frozenset(check.form for check in check_constraints(table))
     return Shape(columns, primary, unique - {primary}, indexes, checks)
+
+
+def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
+    """Whether rows of one structure may break a unique key, a CHECK or the partitions of another.
+
+    ALTER IGNORE removes such rows, and tools that copy with INSERT IGNORE leave them out.
+    """
+    if before is None or after is None:
+        return False
+    old, new = shape_of(before), shape_of(after)
+    same = {n for n, c in new.columns.items() if n in old.columns and c == old.columns[n]}
+    keys = {key for key in old.keys if key <= same}
+    return (
+        not all(any(key <= wider for key in keys) for wider in new.keys)
+        or bool(new.checks - old.checks)
+        or partitions(before) != partitions(after)
+    )
 
 
 def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:

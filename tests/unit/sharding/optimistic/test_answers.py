@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from replicator.schema.effects.touched_parts import Touched, column_part
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
-from replicator.sharding.optimistic.differences import differences_of
+from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -19,7 +19,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shapes import parts_of_step, without_parts
+from replicator.sharding.optimistic.shapes import may_exclude_rows, parts_of_step, without_parts
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
@@ -342,6 +342,31 @@ def test_what_members_lack_and_where_they_disagree() -> None:
     assert not differences_of(found.state)
 
 
+def test_because_of_which_members_a_statement_is_open() -> None:
+    found = history_of("A", "B", "C")
+
+    def concerned(member: str) -> list[str]:
+        opened = found.state.open_of(member)
+        assert opened is not None
+        return [*against(found.state, member, opened)]
+
+    for member in "AB":
+        bring(found, member, (("d", "smallint", ""),), renamed="b", named="d")
+    assert concerned("A") == concerned("B") == ["C"]
+
+    found = history_of("A", "B", "C")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    bring(found, "B", (B, ("c", "varchar(9)", "")), added="c")
+    assert concerned("B") == ["A"]
+
+    found = history_of("A", "B", "C")
+    for member in "AB":
+        bring(found, member, (B, ("c", "int", "")), added="c")
+    bring(found, "A", (B,), dropped="c")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    assert concerned("A") == ["B"]
+
+
 def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
     found = history_of("A", "B")
     bring(found, "A", (B, ("c", "int", "")), added="c")
@@ -447,6 +472,23 @@ def test_a_column_that_the_target_has_and_no_shard(there: str, *, objects: bool)
             verdict = answer(found.state, replace(change, there=fills, action=Action.SKIP))
             assert verdict.fills["c"].sql == there
         found.take(entry_of(member, verdict, ()))
+
+
+@pytest.mark.parametrize(
+    ("tail", "primary", "told"),
+    [("", ("b", "c"), False), ("", ("c",), True), (HASH, ("b",), True), ("", ("b",), False)],
+)
+def test_rows_that_a_new_structure_may_exclude(
+    tail: str, primary: tuple[str, ...], *, told: bool
+) -> None:
+    before = table((B, ("c", "int", "")))
+    before = replace(before, keys=(UniqueKey("PRIMARY", ("b",)),))
+    after = replace(before, keys=(UniqueKey("PRIMARY", primary),))
+    after = replace(after, create_sql=after.create_sql + tail)
+    assert may_exclude_rows(before, after) is told
+    shorter = replace(before, columns=(replace(before.columns[0], type="tinyint"),))
+    assert may_exclude_rows(before, shorter)
+    assert not may_exclude_rows(None, after)
 
 
 @pytest.mark.parametrize(
