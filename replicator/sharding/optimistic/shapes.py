@@ -256,7 +256,7 @@ def unfit_column(
         if value is None or value != stored_value(found.column, fill.sql):
             shown = fill.sql if fill.constant else fill.text
             return (
-                f"rows of shards without column {found.column.name} have {shown}, which"
+                f"rows of shards without column {found.column.name} get {shown}, which"
                 f" {described(found.column)} can't store unchanged"
             )
     return ""
