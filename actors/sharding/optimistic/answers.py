@@ -108,7 +108,7 @@ class OptimisticAnswers:
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
-            return replace(execution, sql=entry.run[0], change=None)
+            return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
 
     async def _override(self, item: DdlItem, key: _Key) -> None:
