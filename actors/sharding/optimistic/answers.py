@@ -16,6 +16,7 @@ from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
+from actors.sharding.optimistic.open_locks import listed
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
@@ -40,6 +41,7 @@ from replicator.sharding.optimistic.answers import (
     left_open,
     settled,
 )
+from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -172,16 +174,17 @@ class OptimisticAnswers:
         assert entry.standing is not None
         assert entry.standing.open is not None
         opened = entry.standing.open
+        state = self.histories.of(self._registry.target_name(item.target)).state
+        names = listed(against(state, entry.member, opened))
+        others = f"\n  other shards: {names}" if names else ""
         return FatalError(
             "ddl.strict",
             "a schema change of a shard conflicts with the structures of the other shards, and"
             f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
-            f"  statement: {opened.sql[:2000]}",
+            f"  statement: {opened.sql[:2000]}{others}",
             "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
             " stop`, `replicator run`: the statement then waits for your answer, and only its"
             " shard is held",
-            "or tell what the target is to do instead, nothing (`replicator binlog skip`) or what"
-            " the rows behind it need (`replicator binlog replace`), then resume",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),

@@ -212,14 +212,16 @@ def _other_fill(
     if fill.constant and recorded.constant:
         return ObjectionError(
             Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, but on the target they have"
-            f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
+            f"its older rows have {fill.sql} in the new column {column.name}, but on the target"
+            f" {recorded.sql} (to avoid this, add the column with DEFAULT {recorded.sql}, then"
+            " change the default)",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
     return ObjectionError(
         Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
+        f"its older rows have other values in the new column {column.name} than on the target,"
+        f" where they have {theirs}",
         [name],
     )
 

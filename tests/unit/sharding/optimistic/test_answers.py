@@ -9,7 +9,7 @@ import pytest
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Table, UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
-from replicator.sharding.optimistic.differences import differences_of
+from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -340,6 +340,31 @@ def test_what_members_lack_and_where_they_disagree() -> None:
     assert told.notices == ("the default of column b is 1 in A, and NULL in B",)
     bring(found, "B", (("b", "int", " DEFAULT 1"), ("c", "int", " DEFAULT 2")), added="c")
     assert not differences_of(found.state)
+
+
+def test_because_of_which_members_a_statement_is_open() -> None:
+    found = history_of("A", "B", "C")
+
+    def concerned(member: str) -> list[str]:
+        opened = found.state.open_of(member)
+        assert opened is not None
+        return [*against(found.state, member, opened)]
+
+    for member in "AB":
+        bring(found, member, (("d", "smallint", ""),), renamed="b", named="d")
+    assert concerned("A") == concerned("B") == ["C"]
+
+    found = history_of("A", "B", "C")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    bring(found, "B", (B, ("c", "varchar(9)", "")), added="c")
+    assert concerned("B") == ["A"]
+
+    found = history_of("A", "B", "C")
+    for member in "AB":
+        bring(found, member, (B, ("c", "int", "")), added="c")
+    bring(found, "A", (B,), dropped="c")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    assert concerned("A") == ["B"]
 
 
 def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
