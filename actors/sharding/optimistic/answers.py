@@ -281,7 +281,7 @@ class OptimisticAnswers:
         if run and not refusal and verdict.before and verdict.after:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
-            refusal = await self.steps.unfit_fill(target, verdict.before, verdict.after, then)
+            refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):
