@@ -98,7 +98,7 @@ class OptimisticAnswers:
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
-            return replace(execution, sql=entry.run[0], change=None)
+            return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
 
     async def _override(self, item: DdlItem, key: _Key) -> None:
@@ -260,24 +260,27 @@ class OptimisticAnswers:
             return entry_of(put.member, settled(state, put), effect.instead)
         verdict = answer(state, put)
         run: tuple[str, ...] = ()
+        context = execution.context
+        if not verdict.own:
+            context = context.of_server_text(keeps_zone="time_zone" in put.settings)
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and not refusal and verdict.before and verdict.after:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
-            refusal = await self.steps.unfit_fill(target, verdict.before, verdict.after, then)
+            refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):
-                return refused_entry(state, put, verdict, refusal, execution.context)
+                return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
             self._warn(put, effect, executed=bool(run))
         if run:
-            return replace(entry, timestamp=execution.timestamp, context=execution.context)
+            return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
 
     def _warn(self, put: Change[Member], effect: Effect, *, executed: bool) -> None:

@@ -233,3 +233,12 @@ def without_key(columns: Iterable[str]) -> ObjectionError:
         "the target has no key, so all columns identify its rows, and with the values that the"
         f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
     )
+
+
+def without_fill(columns: Iterable[str]) -> ObjectionError:
+    """The objection to a column by whose values rows of other shards can't be found."""
+    return ObjectionError(
+        Objection.ROWS,
+        "the target has no key, so all columns identify its rows, and the task can't find rows of"
+        f" shards without {', '.join(sorted(columns))} by the values that they get there",
+    )

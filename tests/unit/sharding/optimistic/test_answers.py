@@ -489,3 +489,81 @@ def test_rows_that_a_new_structure_may_exclude(
     shorter = replace(before, columns=(replace(before.columns[0], type="tinyint"),))
     assert may_exclude_rows(before, shorter)
     assert not may_exclude_rows(None, after)
+
+
+@pytest.mark.parametrize(
+    ("wide", "default", "narrow"),
+    [
+        ("decimal(12,1)", "1.5", "int"),
+        ("datetime(3)", "'2020-01-01 00:00:00.75'", "datetime"),
+        ("double", "0.1", "float"),
+        ("varchar(9)", "'a  '", "char(9)"),
+        ("text", f"'{'x' * 256}'", "tinytext"),
+        ("int", "300", "tinyint"),
+        ("bit(9)", "b'100000000'", "bit(3)"),
+    ],
+)
+def test_the_target_stays_wider_for_the_fill_of_shards_without_the_column(
+    wide: str, default: str, narrow: str
+) -> None:
+    """A server would change the values that these shards still add as they were."""
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", wide, f" NOT NULL DEFAULT {default}")), added="c")
+    narrower = bring(found, "A", (B, ("c", narrow, " NOT NULL")), converted="c")
+    assert narrower.before is not None
+    assert narrower.after is not None
+    assert narrower.step
+    assert "store unchanged" in found.state.unfit_fill(narrower.before, narrower.after)
+    fits = history_of("A", "B")
+    bring(fits, "A", (B, ("c", wide, " NOT NULL DEFAULT " + FITTING[narrow])), added="c")
+    narrower = bring(fits, "A", (B, ("c", narrow, " NOT NULL")), converted="c")
+    assert narrower.before is not None
+    assert narrower.after is not None
+    assert not fits.state.unfit_fill(narrower.before, narrower.after)
+
+
+FITTING = {
+    "int": "2.0",
+    "datetime": "'2020-01-01 00:00:00.000'",
+    "float": "0.5",
+    "char(9)": "'a'",
+    "tinytext": f"'{'x' * 255}'",
+    "tinyint": "100",
+    "bit(3)": "b'111'",
+}
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("varchar(9)", "char(9)"),
+        ("varchar(9)", "varchar(3)"),
+        ("timestamp", "timestamp not null"),
+    ],
+)
+def test_values_that_a_strict_server_changes_do_not_come_back(wide: str, narrow: str) -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", wide, " NULL")), added="c")
+    kind, _, null = narrow.partition(" ")
+    bring(found, "A", (B, ("c", kind, f" {null.upper() or 'NULL'}")), converted="c")
+    again = bring(found, "A", (B, ("c", wide, " NULL")), converted="c")
+    assert objection(again) is Objection.ROUNDED
+
+
+@pytest.mark.parametrize("default", ["float NOT NULL DEFAULT 1.1", "int DEFAULT (1 + 2)"])
+def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: str) -> None:
+    keyless = replace(table((B,)), keys=())
+    found = TargetHistory(
+        HistoryEntry(EntryKind.MEMBER, m, Standing(keyless), {}) for m in ("A", "B")
+    )
+    kind, _, rest = default.partition(" ")
+
+    def added(name: str, text: str) -> JoinVerdict[str]:
+        after = replace(table((B, (name, text.split()[0], f" {text.partition(' ')[2]}"))), keys=())
+        touched = Touched(added={column_part(name)})
+        put = Change("A", Place(1, 0), "x", "x", keyless, after, touched, identified=False)
+        return answer(found.state, put)
+
+    assert objection(added("c", f"{kind} {rest}")) is Objection.ROWS
+    assert added("c", "int NOT NULL DEFAULT 3").answer is StatementAnswer.TAKEN
