@@ -6,6 +6,7 @@ removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per se
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -207,6 +208,15 @@ class DifferingTarget:
     target: str
     shards: tuple[DifferingShard, ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def by_difference(self) -> Mapping[str, Sequence[str]]:
+        """The shards with their sources, by what they have otherwise."""
+        found: dict[str, list[str]] = {}
+        for shard in self.shards:
+            for text in shard.differences:
+                found.setdefault(text, []).append(f"{shard.source}: {shard.member}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,9 @@ class OnlineDdl:
 
         own = replace(exchange, schema=entry.schema, sql=entry.sql)
         if entry.timestamp:
-            # What was derived at the start has none: it runs as the exchange did.
             own = replace(own, timestamp=entry.timestamp, context=entry.context)
+        else:
+            # It was derived at the start, from texts of the server: it runs when the exchange did.
+            own = replace(own, context=own.context.of_server_text())
         own_statement = replace(own, sql=retarget(classify(own, own.sql), renamed))
         return Replay(own_statement, classify(own_statement, own_statement.sql))

@@ -27,7 +27,7 @@ class Heartbeat:
     ) -> None:
         self._status = status
         self._clock = clock
-        self._told: dict[str, int] = {}
+        self._told: dict[tuple[str, str, str], int] = {}
         self._rows = 0
         self._at = time.monotonic()
         self._log = structlog.get_logger()
@@ -57,14 +57,14 @@ class Heartbeat:
         self._rows, self._at = status.writer.rows, at
         for lock in status.locks:
             self._tell_of(lock)
-        self._told = {lock.id: self._told.get(lock.id, 0) for lock in status.locks}
+        self._told = {key: self._told.get(key, 0) for key in map(_statement, status.locks)}
 
     def _tell_of(self, lock: LockStatus) -> None:
         if lock.since is None:
             return
         hours = (self._clock() - lock.since).total_seconds() / 3600
-        if int(hours / LOCK_HOURS) > self._told.get(lock.id, 0):
-            self._told[lock.id] = int(hours / LOCK_HOURS)
+        if int(hours / LOCK_HOURS) > self._told.get(_statement(lock), 0):
+            self._told[_statement(lock)] = int(hours / LOCK_HOURS)
             self._log.warning(
                 "lock.open-long",
                 target=lock.target,
@@ -74,8 +74,14 @@ class Heartbeat:
                 rows_held=lock.rows_held,
                 missing={s.source: list(s.missing) for s in lock.sources if s.missing},
                 statement=lock.ddl,
+                reason=lock.reason,
                 remedies=list(lock.remedies),
             )
+
+
+def _statement(lock: LockStatus) -> tuple[str, str, str]:
+    """What a lock is about: several open statements of one target have one id."""
+    return lock.id, lock.shard, lock.ddl
 
 
 def _copied(copy: CopyStatus | None) -> str:

@@ -20,6 +20,7 @@ from replicator.monitoring.page_elements import (
 )
 from replicator.status import (
     CopyStatus,
+    DifferingTarget,
     Fault,
     LockStatus,
     SourceStatus,
@@ -31,7 +32,7 @@ from replicator.status import (
     largest_lag,
     needs_operator,
 )
-from replicator.terminal.figures import number, seconds, size
+from replicator.terminal.figures import counted, number, seconds, size, some_of
 
 REFRESH_SECONDS = 3
 """Seconds after which a browser asks again."""
@@ -52,6 +53,8 @@ def status_page(status: TaskStatus) -> str:
     _parts_without_fault(body, status)
     for lock in sorted(status.locks, key=lambda lock: lock.state != "conflict"):
         _lock(body, lock)
+    for differing in status.differing:
+        _differing(body, differing)
     _trend(body, status.trend)
     _writer(body, status)
     if status.copy:
@@ -97,6 +100,8 @@ def _lock(body: ET.Element, lock: LockStatus) -> None:
     box = ET.SubElement(body, "section", {"class": "" if lock.state == "conflict" else "lock"})
     add_text(box, "h2", f"lock {lock.id}: {lock.state}")
     add_text(add_text(box, "p", ""), "code", lock.ddl)
+    if lock.reason:
+        add_text(box, "p", lock.reason)
     missing = [f"{s.source}: {', '.join(s.missing)}" for s in lock.sources if s.missing]
     if missing:
         add_text(box, "p", f"waits for {'; '.join(missing)}")
@@ -105,8 +110,18 @@ def _lock(body: ET.Element, lock: LockStatus) -> None:
             paragraph = add_text(box, "p", f"{claim.source} {claim.member} has ")
             add_text(paragraph, "code", "; ".join(claim.statements))
     since = f"since {clock(lock.since)}; " if lock.since else ""
-    add_text(box, "p", f"{since}{number(lock.rows_held)} row events are held", "dim")
+    held = f"{counted(lock.rows_held, 'row event')} held"
+    add_text(box, "p", f"{since}{held}", "dim")
     add_remedies(box, lock.remedies)
+
+
+def _differing(body: ET.Element, differing: DifferingTarget) -> None:
+    box = ET.SubElement(body, "section", {"class": "ended"})
+    add_text(box, "h2", f"shards of {differing.target} differ")
+    for text, shards in differing.by_difference.items():
+        add_text(box, "p", f"{text}: {some_of(shards)}")
+    for notice in differing.notices:
+        add_text(box, "p", f"notice: {notice}", "dim")
 
 
 def _trend(body: ET.Element, trend: Trend) -> None:

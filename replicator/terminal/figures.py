@@ -14,6 +14,11 @@ def number(count: int) -> str:
     return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something whose plural ends in s."""
+    return f"{number(count)} {what}{'s' * (count != 1)}"
+
+
 def size(octets: int) -> str:
     """Bytes in the unit that leaves at most four digits."""
     value = float(octets)

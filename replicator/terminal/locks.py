@@ -11,7 +11,7 @@ from rich.text import Text
 from replicator.printable_text import shown_json, shown_line
 from replicator.status import BinlogDistance, DifferingTarget, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
-from replicator.terminal.figures import number, seconds, size, some_of
+from replicator.terminal.figures import counted, seconds, size, some_of
 from replicator.terminal.remedies import Framed, remedies_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
@@ -26,11 +26,12 @@ def render_locks(
 
 
 def differences_list(differing: DifferingTarget) -> Text:
-    """The shards of a target that are not as it is, and the notices."""
+    """In what shards of a target are not as it is, with their names, and the notices."""
     lines = [Text.assemble(("shards of ", ""), (shown_line(differing.target), "bold"), " differ")]
-    for shard in differing.shards:
-        who = f"  {shard.source}: {shard.member} "
-        lines += [Text(who + shown_line(text)) for text in shard.differences]
+    lines += [
+        Text(f"  {shown_line(text)}: {some_of(shards)}")
+        for text, shards in differing.by_difference.items()
+    ]
     lines += [Text(f"  notice: {shown_line(notice)}", style="dim") for notice in differing.notices]
     return Text("\n").join(lines)
 
@@ -75,31 +76,37 @@ def _age(lock: LockStatus) -> str:
 
 def _lines(lock: LockStatus) -> Iterator[Text]:
     yield Text(lock.ddl)
-    yield Text(
-        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},{_age(lock)}"
-        f"{',' * bool(lock.since)} {number(lock.rows_held)} row events held",
-        style="dim",
-    )
+    held = f"{counted(lock.rows_held, 'row event')} held"
+    if lock.reason:
+        age = f"open{_age(lock)}; " if lock.since else ""
+        yield Text(f"{age}{held}{', those of this shard only' * bool(lock.rows_held)}", style="dim")
+    else:
+        yield Text(
+            f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},{_age(lock)}"
+            f"{',' * bool(lock.since)} {held}",
+            style="dim",
+        )
     if lock.tied:
         yield Text(f"foreign keys tie to it, and it holds rows of: {some_of(lock.tied)}")
     if lock.reason:
         yield Text(lock.reason)
     for source in lock.sources:
-        yield _source(source)
+        if not (lock.reason and source.ready):
+            yield _source(source, reads=not lock.reason)
     if lock.conflict is not None:
         yield Text(f"conflict on item {lock.conflict.version}:", style="bold red")
         yield _claim(lock.conflict.ours)
         yield _claim(lock.conflict.theirs)
 
 
-def _source(source: LockSource) -> Text:
+def _source(source: LockSource, *, reads: bool) -> Text:
+    state = "reading; " if reads else ""
     if source.ready:
-        line = f"source {source.source}: ready"
+        state = "ready; "
     elif source.missing:
-        line = f"source {source.source}: missing {some_of(source.missing)}"
-    else:
-        line = f"source {source.source}: reading"
-    return Text(f"{line}; saved at {source.saved_position or '-'}{distance_told(source.distance)}")
+        state = f"missing {some_of(source.missing)}; "
+    saved = f"saved at {source.saved_position or '-'}{distance_told(source.distance)}"
+    return Text(f"source {source.source}: {state}{saved}")
 
 
 def distance_told(distance: BinlogDistance | None) -> str:

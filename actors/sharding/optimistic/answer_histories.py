@@ -9,6 +9,7 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
+from actors.sharding.optimistic.open_locks import listed
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -19,6 +20,7 @@ from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import standing_at_start
+from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
 from replicator.sharding.optimistic.shapes import joined_names
@@ -205,6 +207,7 @@ class AnswerHistories:
                 target=str(target),
                 statement=standing.open.sql[:2000],
                 reason=standing.open.reason,
+                others=listed(against(self.of(target).state, entry.member, standing.open)),
             )
         elif entry.kind is EntryKind.TAKEN:
             self._log.info(

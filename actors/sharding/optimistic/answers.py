@@ -16,6 +16,7 @@ from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
+from actors.sharding.optimistic.open_locks import listed
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
@@ -26,7 +27,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry
@@ -40,6 +41,7 @@ from replicator.sharding.optimistic.answers import (
     left_open,
     settled,
 )
+from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import beside
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -48,7 +50,7 @@ from replicator.sharding.optimistic.history import (
 )
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.same_change import renaming_form, without_positions
-from replicator.sharding.optimistic.shapes import fits, shape_of
+from replicator.sharding.optimistic.shapes import fits, may_exclude_rows, shape_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
 
@@ -108,7 +110,7 @@ class OptimisticAnswers:
         if entry.run == (execution.sql,) and execution.instead is None:
             return execution
         if len(entry.run) == 1 and item.effect.instead is None:
-            return replace(execution, sql=entry.run[0], change=None)
+            return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
 
     async def _override(self, item: DdlItem, key: _Key) -> None:
@@ -172,16 +174,17 @@ class OptimisticAnswers:
         assert entry.standing is not None
         assert entry.standing.open is not None
         opened = entry.standing.open
+        state = self.histories.of(self._registry.target_name(item.target)).state
+        names = listed(against(state, entry.member, opened))
+        others = f"\n  other shards: {names}" if names else ""
         return FatalError(
             "ddl.strict",
             "a schema change of a shard conflicts with the structures of the other shards, and"
             f" the task file has `strict-optimistic-shard-mode`: {opened.reason}\n"
-            f"  statement: {opened.sql[:2000]}",
+            f"  statement: {opened.sql[:2000]}{others}",
             "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
             " stop`, `replicator run`: the statement then waits for your answer, and only its"
             " shard is held",
-            "or tell what the target is to do instead, nothing (`replicator binlog skip`) or what"
-            " the rows behind it need (`replicator binlog replace`), then resume",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),
@@ -245,8 +248,7 @@ class OptimisticAnswers:
             item.statement.timestamp,
             identified=present is None or present.row_key is not None,
             there=beside(present, change, self.histories.of(target).state.fills),
-            # A tool copies rows to its ghost table with INSERT IGNORE, which cuts their values.
-            strict=bool((execution.context.sql_mode or 0) & STRICT) and not effect.exchanged,
+            strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
             settings=settings_of(effect.statement, change.before, execution.context),
             discards_rows=effect.discards_rows,
             action=opened.action if opened is not None else None,
@@ -270,35 +272,47 @@ class OptimisticAnswers:
             return entry_of(put.member, settled(state, put), effect.instead)
         verdict = answer(state, put)
         run: tuple[str, ...] = ()
+        context = execution.context
+        if not verdict.own:
+            context = context.of_server_text(keeps_zone="time_zone" in put.settings)
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
         if run and not refusal and verdict.before and verdict.after:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
-            refusal = await self.steps.unfit_fill(target, verdict.before, verdict.after, then)
+            refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             if known and verdict.before and fits(shape_of(known), verdict.before):
-                return refused_entry(state, put, verdict, refusal, execution.context)
+                return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
+        if verdict.answer is StatementAnswer.TAKEN:
+            self._warn(put, effect, executed=bool(run))
         if run:
-            self._warn(put, effect.target)
-            return replace(entry, timestamp=execution.timestamp, context=execution.context)
+            return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
 
-    def _warn(self, put: Change[Member], target: TableName) -> None:
-        function = nondeterministic_defaults(classify(put.sql, default_schema=target.schema))
-        if function:
+    def _warn(self, put: Change[Member], effect: Effect, *, executed: bool) -> None:
+        parsed = classify(put.sql, default_schema=effect.target.schema)
+        reason = ""
+        if executed and (function := nondeterministic_defaults(parsed)):
+            reason = f"{function} is another value at each execution"
+        elif _lenient(effect) and may_exclude_rows(put.before, put.after):
+            reason = (
+                "rows that break its unique key, CHECK or partitions are gone from the shard"
+                " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
+            )
+        if reason:
             self._log.warning(
                 "ddl.other-old-rows",
                 source=put.member.source,
                 member=str(put.member.name),
-                target=str(target),
+                target=str(effect.target),
                 statement=put.sql[:2000],
-                reason=f"{function} is another value at each execution",
+                reason=reason,
             )
 
     async def _step(
@@ -339,6 +353,14 @@ class OptimisticAnswers:
         history = self.histories.of(target)
         own = [member for member in history.state.members if member.source == source]
         return history.due(own, self._changes.get(target, {}))
+
+
+def _lenient(effect: Effect) -> bool:
+    """Whether values that do not fit were cut, and rows left out, however strict the session was.
+
+    A tool copies rows to its ghost table with INSERT IGNORE.
+    """
+    return effect.exchanged or effect.statement.ignores
 
 
 def _member(source: str, table: TableReference) -> Member:

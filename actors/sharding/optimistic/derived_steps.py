@@ -14,15 +14,13 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
     alter_table,
-    column_definition,
     derived_alter,
-    origin_of,
     tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
@@ -31,8 +29,6 @@ from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entr
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
     Shape,
-    described,
-    narrower_than_fills,
     parts_of_step,
     shape_of,
     without_parts,
@@ -96,36 +92,6 @@ class DerivedSteps:
             return whole if await refused(target, tried[1], context) else sql
         return whole
 
-    async def unfit_fill(
-        self, target: TableName, before: Shape, after: Shape, state: TargetState[Member]
-    ) -> str:
-        """Why rows without a column would not fit the target once this is narrower; empty if they
-        do. ``state``: that after the step. Raises DatabaseUnavailableError.
-        """
-        members = [s.taken for s in state.members.values() if s.taken is not None]
-        narrower = [*narrower_than_fills(before, after, members, state.fills)]
-        available = await available_collations(self._target) if narrower else frozenset()
-        for name, fill in narrower:
-            column = after.columns[name].column
-            try:
-                origin = origin_of(column, members)
-            except NoAlterError:
-                continue
-            definition = column_definition(column, origin, origin)
-            modified = with_available(f"MODIFY COLUMN {definition}", available)
-            # A server tells of a default whether the column stores it.
-            actions = (modified, f"ALTER COLUMN {quote(column.name)} SET DEFAULT {fill.sql}")
-            texts = [alter_table(target, [action]) for action in actions]
-            tried = [classify(text, default_schema=target.schema) for text in texts]
-            if await self._rehearsal.refused(target, tried[:1], NO_CONTEXT):
-                continue
-            if await self._rehearsal.refused(target, tried, NO_CONTEXT):
-                return (
-                    f"rows of shards without column {column.name} get {fill.sql}, which"
-                    f" {described(column)} can't store"
-                )
-        return ""
-
     async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
         """Try a refused step again, while no batch touches the target.
 
@@ -173,7 +139,7 @@ class DerivedSteps:
         first = state.members.get(step.member, Standing(None))
         members = [first.taken, *(s.taken for s in state.members.values())]
         before = without_parts(shape, step.parts, shape_of(present))
-        if why := await self.unfit_fill(target, before, shape, state):
+        if why := state.unfit_fill(before, shape):
             raise NoAlterError(why)
         return await self.between(target, before, shape, present, members)
 
@@ -197,6 +163,6 @@ def refused_entry(
     own = shape_of(put.after).columns.keys()
     ways = narrowed(put.before, put.after, strict=put.strict, settings=put.settings)
     rounded = only(rounded_again(former.rounded, ways), own)
-    stale = (former.stale | shape_of(put.before).columns.keys()) - own
+    stale = former.stale.union(shape_of(put.before).columns) - own
     standing = replace(verdict.standing, rounded=rounded, stale=stale)
     return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)

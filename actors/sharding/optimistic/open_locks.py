@@ -103,6 +103,12 @@ def by_source(members: Iterable[Member]) -> Mapping[str, tuple[TableName, ...]]:
     return {source: tuple(names) for source, names in found.items()}
 
 
+def listed(members: Iterable[Member]) -> str:
+    """Members by their sources, for a message; empty for none."""
+    found = by_source(members)
+    return "; ".join(f"{source}: {some_of([*map(str, n)])}" for source, n in found.items())
+
+
 def ways_of(
     member: Member, opened: OpenStatement, others: Iterable[Member]
 ) -> Iterator[LockRemedy]:
@@ -111,9 +117,9 @@ def ways_of(
         yield LockRemedy("wait: the task reads the shard's rows again")
         return
     first = _FIRST.get(opened.objection)
-    listed = [f"{s}: {some_of([*map(str, names)])}" for s, names in by_source(others).items()]
-    if first is not None and listed and opened.structure is not None:
-        yield LockRemedy(first.format(f" ({'; '.join(listed)})"))
+    names = listed(others)
+    if first is not None and names and opened.structure is not None:
+        yield LockRemedy(first.format(f" ({names})"))
     for action, text in _ANSWERS.get(opened.objection, {}).items():
         if action not in opened.unfit:
             yield LockRemedy(text, action.value, member.source, str(member.name))
@@ -155,7 +161,8 @@ def helpful(member: Member, opened: OpenStatement, others: Iterable[Member]) -> 
 
 _FIRST = {
     Objection.NAME: "run the statement on the other shards{}: the last one resolves it",
-    Objection.TYPE: "make the column of the other shards{} like this one",
+    Objection.TYPE: "make the column of the other shards{} like this one. If a statement of theirs"
+    " converts values, it is open, too: answer it with exec",
     Objection.STALE: "drop the column on the other shards{}: then the task adds it by itself",
     Objection.ROWS: "run the statement on the other shards{}: the last one resolves it",
 }

@@ -21,6 +21,7 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import StatementKind
+from replicator.ddl.parser.tokens import tokenise
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.meta.lease import Lease
@@ -173,6 +174,8 @@ def _overrides(
         raise ValueError(f"the task has no source {source}; it has: {', '.join(known)}")
     for statement in statements:
         found = classify(statement, default_schema="")
+        if any(token.text == "…" for token in tokenise(statement)):
+            raise ValueError(f"write what … stands for: {statement}")
         if found.kind is StatementKind.UNKNOWN:
             raise ValueError(f"a statement that is not understood ({found.detail}): {statement}")
         if found.kind not in _DDL or found.as_select:

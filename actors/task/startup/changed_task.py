@@ -193,7 +193,9 @@ def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
 def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
     """What is not finished in a source, as the subject and verb of a sentence; empty: nothing."""
     if checkpoint.open_items:
-        return f"{checkpoint.open_items} schema changes of its shards are open"
+        several = checkpoint.open_items > 1
+        changes = "schema changes of its shards are" if several else "schema change of a shard is"
+        return f"{checkpoint.open_items} {changes} open"
     for name, text in checkpoint.groups:
         state = load_group(text)
         behind = [m for m, saved in state.members if saved.version < versions.get(name, 0)]

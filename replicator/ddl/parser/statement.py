@@ -134,6 +134,11 @@ class ParsedStatement:
     only_if_there: bool = False
     error: int = 0
 
+    @property
+    def ignores(self) -> bool:
+        """Whether it is ALTER IGNORE TABLE, which cuts values and removes rows that do not fit."""
+        return any(self.sql[s.start : s.end].upper() == "IGNORE" for s in self.omitted)
+
     def named(self, role: TableRole) -> tuple[TableReference, ...]:
         """Return the tables that are named in this role."""
         return tuple(table for table in self.tables if table.role is role)

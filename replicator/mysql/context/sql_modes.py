@@ -151,6 +151,23 @@ def rounds_times(sql_mode: int, *, mariadb: bool) -> bool:
     return bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
 
 
+_READING = frozenset(
+    {
+        *("REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "POSTGRESQL"),
+        *("ORACLE", "MSSQL", "DB2", "MAXDB", "ANSI", "NO_BACKSLASH_ESCAPES"),
+        *("HIGH_NOT_PRECEDENCE", "EMPTY_STRING_IS_NULL"),
+    }
+)
+
+
+def without_reading(sql_mode: int, *, mariadb: bool) -> int:
+    """The modes without those that say how the text of a statement is to be read."""
+    for mode in (*_COMMON, *(_MARIADB if mariadb else _MYSQL)):
+        if mode.name in _READING:
+            sql_mode &= ~(1 << mode.bit)
+    return sql_mode
+
+
 def kind_of(version: str) -> ServerKind:
     """The kind of a server, from its VERSION()."""
     text = version.lower()

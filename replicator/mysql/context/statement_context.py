@@ -7,9 +7,15 @@ status variables of its query event; what they leave out is the source's own def
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from replicator.mysql.context.sql_modes import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES
+from replicator.mysql.connection.session_settings import UTC
+from replicator.mysql.context.sql_modes import (
+    ANSI_QUOTES,
+    MSSQL,
+    NO_BACKSLASH_ESCAPES,
+    without_reading,
+)
 
 SYSTEM = "SYSTEM"
 """The time zone of the host that a server runs on."""
@@ -62,6 +68,19 @@ class StatementContext:
     def brackets_quote(self) -> bool:
         """Whether [a] is a name, as for a MariaDB in the mode MSSQL."""
         return bool(self.mariadb and (self.sql_mode or 0) & MSSQL)
+
+    def of_server_text(self, *, keeps_zone: bool = False) -> StatementContext:
+        """The context in which a text of SHOW CREATE TABLE does what this statement has done.
+
+        The task reads such texts in UTC and without modes: the default of a TIMESTAMP is in UTC.
+        ``keeps_zone``: the statement converts values by its own time zone.
+        """
+        return replace(
+            self,
+            sql_mode=without_reading(self.sql_mode or 0, mariadb=bool(self.mariadb)),
+            time_zone=self.time_zone if keeps_zone else UTC,
+            explicit_timestamp_defaults=True,
+        )
 
 
 NO_CONTEXT = StatementContext()

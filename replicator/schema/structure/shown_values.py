@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+import struct
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from replicator.schema.structure.structure import Column, fraction_digits, labels_of, numbers_of
 
 _SMALL = re.compile(r"0|-?[1-9][0-9]{0,5}")
 """Whole numbers that a FLOAT shows as they are."""
+
+_DIGITS = Context(prec=80)
+"""Servers have up to 65 digits."""
+
+_LAST_CHARACTERS = {"ascii": 0x7F, "utf8": 0xFFFF, "utf8mb3": 0xFFFF}
+"""The last characters of charsets that are narrower than another one by the join rule."""
 
 _DAY, _SECOND = r"\d{4}-\d\d-\d\d", r"\d\d:[0-5]\d:[0-5]\d"
 _SHOWN = {
@@ -36,17 +43,20 @@ def shown_value(column: Column, literal: str) -> str | None:
         except InvalidOperation:
             return None
         scale = (*numbers_of(column), 0, 0)[1] if family == "decimal" else 0
-        return str(number.quantize(Decimal(1).scaleb(-scale)))
+        # As servers round (MySQL's manual, "Rounding Behavior").
+        rounded = number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _DIGITS)
+        return str(rounded) if _in_range(column, rounded) else None
     if family in ("float", "double") and not numbers_of(column) and _SMALL.fullmatch(value):
         return value
-    return _shown_text(column, value) if quoted else None
+    return _shown_text(column, value) if quoted or family == "year" else None
 
 
 def _shown_text(column: Column, value: str) -> str | None:
     """A text that is written to a column as its server shows it; None where that is not known."""
     family = column.sql_type.family
     if family == "text":
-        return value.rstrip(" ") if column.base_type == "char" else value
+        value = value.rstrip(" ") if column.base_type == "char" else value
+        return value if _has_room(column, value) else None
     if family == "enum":
         return value if value in labels_of(column) else None
     if family == "set":
@@ -54,10 +64,61 @@ def _shown_text(column: Column, value: str) -> str | None:
         labels = labels_of(column)
         return ",".join(n for n in labels if n in given) if {*given} <= {*labels} else None
     if family == "bytes":
-        return value if value.isascii() and column.base_type != "binary" else None
+        known = value.isascii() and column.base_type != "binary"
+        return value if known and _has_room(column, value) else None
     whole, _, fraction = value.partition(".")
+    fraction = fraction.rstrip("0")
     digits = fraction_digits(column)
     pattern = _SHOWN.get(family)
     if pattern is None or not pattern.fullmatch(whole) or len(fraction) > digits:
         return None
     return f"{whole}.{fraction.ljust(digits, '0')}" if digits else whole
+
+
+def stored_value(column: Column, literal: str) -> Decimal | str | None:
+    """The value of an SQL literal in a column, the same for equal values of several types.
+
+    None where the column can't store it, or where that is not known.
+    """
+    family, text = column.sql_type.family, literal.strip("'")
+    try:
+        if family == "bit":
+            number = int(text.removeprefix("b'"), 2)
+            return Decimal(number) if number < 2 ** (numbers_of(column) or (1,))[0] else None
+        if family in ("float", "double"):
+            value = as_float(text) if family == "float" else float(text)
+            return None if numbers_of(column) else Decimal(value).normalize(_DIGITS)
+    except (ValueError, OverflowError):
+        return None
+    shown = shown_value(column, literal)
+    if shown is None or family not in ("integer", "decimal", *_SHOWN):
+        return shown
+    if family in ("integer", "decimal"):
+        return Decimal(shown).normalize(_DIGITS)
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def as_float(text: str) -> float:
+    """The number that a FLOAT column has of a literal. Raises ValueError, OverflowError."""
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
+
+
+def _in_range(column: Column, number: Decimal) -> bool:
+    if column.unsigned and number < 0:
+        return False
+    if column.sql_type.family == "decimal":
+        digits, scale = (*(numbers_of(column) or (10,)), 0)[:2]
+        return bool(abs(number) < Decimal(10) ** (digits - scale))
+    top = 1 << 8 * column.sql_type.size - (not column.unsigned)
+    return -top <= number < top
+
+
+def _has_room(column: Column, value: str) -> bool:
+    """Whether a column has room for a text, in a charset that has its characters."""
+    charset = column.charset.lower()
+    if charset in _LAST_CHARACTERS and any(ord(c) > _LAST_CHARACTERS[charset] for c in value):
+        return False
+    if column.sql_type.size:
+        # At most so many bytes of each character are in UTF-8.
+        return len(value.encode()) <= column.sql_type.size
+    return len(value) <= (numbers_of(column) or (1,))[0]

@@ -20,6 +20,7 @@ from replicator.schema.effects.check_constraints import (
 from replicator.schema.effects.column_values import definition_of
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.column_order import charset, kind, takes
+from replicator.sharding.optimistic.fills import fill_of
 from replicator.sharding.optimistic.shapes import Key, Shape, ShapeColumn, index_texts, shape_of
 
 _FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
@@ -120,6 +121,7 @@ def _columns(
             if former is not None:
                 raise NoAlterError(f"the target has no column {wanted.name}")
             origin = origin_of(wanted, members)
+            _refuse_other_default(origin, wanted)
             added = column_definition(wanted, origin, origin)
             added += check_of(origin, after.checks, name)
             yield f"ADD COLUMN {added}{_place(name, origin, target)}"
@@ -132,10 +134,20 @@ def _columns(
         else:
             origin = origin_of(wanted, members)
         values = origin if name in converted else target
+        _refuse_other_default(values, wanted)
         modified = column_definition(wanted, origin, values)
         # Others on the target are the operator's own.
         left = {check.form for check in _checks(target)} - (before.checks - after.checks)
         yield f"MODIFY COLUMN {modified}{check_of(target, left, name)}"
+
+
+def _refuse_other_default(table: Table, wanted: Column) -> None:
+    """Raises NoAlterError where the text of a default may be another value than the default."""
+    column = table.column(wanted.name)
+    if column is not None and (shown := fill_of(table, column)).shows_less:
+        raise NoAlterError(
+            f"the server may show only a part of the default of column {column.name}: {shown.text}"
+        )
 
 
 def _suits(there: Column, wanted: Column, former: Column | None) -> bool:

@@ -29,10 +29,12 @@ from replicator.sharding.optimistic.objections import (
     Change,
     ObjectionError,
     Objections,
+    changed_before,
     comes_back,
     former_values,
     other_rows,
     other_values,
+    without_fill,
     without_key,
 )
 from replicator.sharding.optimistic.partitions import gives_partitions, repartitioned
@@ -43,6 +45,7 @@ from replicator.sharding.optimistic.shapes import (
     joined_names,
     rounded_apart,
     shape_of,
+    unfindable,
 )
 from replicator.sharding.optimistic.standings import (
     Action,
@@ -238,6 +241,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     if len(same) == len(others) and not comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
         objections.look(former_values(former, change))
+        objections.look(changed_before(former, change.after, change.touched))
+        for opened in (others[name] for name in same):
+            after = opened.open.structure if opened.open is not None else None
+            objections.look(changed_before(opened, after, change.touched))
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)
@@ -298,6 +305,11 @@ def _judged(
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
+    kept_fills = _kept(fills, before, together)
+    if not (together.identifies and change.identified):
+        tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
+        if without_value := unfindable(together, tables, kept_fills) - state.unfindable():
+            raise without_fill(without_value)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = bool(alone) or _is_own(state, before, together, change)
     return JoinVerdict(
@@ -306,7 +318,7 @@ def _judged(
         before,
         together,
         own and not ceding and not exec_fills,
-        _kept(fills, before, together),
+        kept_fills,
         ceding=ceding,
         converted=ceding | exec_fills,
     )

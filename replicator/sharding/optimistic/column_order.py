@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from replicator.mysql.names import folded
-from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
+from replicator.schema.structure.conversions import Fit, charset_conversion, conversion, null_misfit
 from replicator.schema.structure.structure import Column, Table, labels_of
 
 _ORDERED = frozenset(
@@ -144,17 +144,20 @@ def comparable(one: Column, other: Column) -> bool:
     return takes(one, other) or takes(other, one)
 
 
-_ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timestamp"})
-"""The families whose values a server rounds without an error, however strict it is."""
+_ROUNDED = frozenset({"decimal", "float", "double", "time", "datetime", "timestamp", "text"})
+"""The families whose values a server changes without an error, however strict it is: it rounds
+them, and drops spaces at the ends of texts."""
 
 
 def loses(old: Column, new: Column, *, strict: bool) -> bool:
     """Whether a server may change values when it makes ``old`` the narrower ``new``. A ``strict``
-    server refuses values that are too long or out of range, and NULL; it still rounds.
+    server refuses values that are too long or out of range, and NULL where the type has no value
+    for it; it still rounds, and drops spaces.
     """
-    if strict and old.sql_type.family not in _ROUNDED:
-        return False
-    return not takes(new, old) or (not strict and old.nullable and not new.nullable)
+    nulls = null_misfit(old, new).fit
+    if nulls is Fit.NONE or (nulls is Fit.SOME and not strict):
+        return True
+    return (not strict or old.sql_type.family in _ROUNDED) and not takes(new, old)
 
 
 def narrowed(

@@ -59,7 +59,8 @@ def against(state: TargetState[Name], member: Name, opened: OpenStatement) -> Se
     others = [(name, s) for name, s in sorted(state.members.items()) if name != member]
     match opened.objection:
         case Objection.NAME | Objection.ROWS:
-            return [n for n, s in others if s.open is None or s.open.text != opened.text]
+            same = {n for n, s in others if s.open and s.open.same(opened.text, opened.form)}
+            return [name for name, _ in others if name not in same]
         case Objection.TYPE:
             wanted = replace(own, taken=opened.structure)
             return [name for name, s in others if not _join([wanted, s])]

@@ -15,10 +15,18 @@ from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import Member, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import value_clause, value_text
-from replicator.schema.structure.structure import Column, Table, labels_of
+from replicator.schema.structure.shown_values import as_float, stored_value
+from replicator.schema.structure.structure import Column, Table, labels_of, numbers_of
 
 NOT_CONSTANT = "?"
 """The fill of a column whose default differs at each execution or for each row."""
+
+_NO_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+"""The charsets in which texts of ASCII are other bytes."""
+_ALL_CHARACTERS = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
+"""The charsets with characters that utf8mb3 lacks."""
+_READS_TEXT = frozenset({"special", "json"})
+"""The families of types that take a value from a text, but otherwise, or not, from bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,11 @@ class Fill:
     def constant(self) -> bool:
         """Whether all rows get the same."""
         return self.sql != NOT_CONSTANT
+
+    @property
+    def shows_less(self) -> bool:
+        """Whether it is a constant that the server may show otherwise than it stores it."""
+        return not self.constant and self.text != NOT_CONSTANT
 
     @property
     def null(self) -> bool:
@@ -86,11 +99,40 @@ def fill_of(table: Table, column: Column) -> Fill:
     literal = tokens[-1].kind in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.HEX)
     if not literal or len(tokens) > 1 + signed:
         return _NOTHING
-    sql = clause[tokens[0].start :]
-    if not sql.isascii():
-        # Independent of the charset of the session that writes it.
-        sql = f"CONVERT({sql} USING utf8mb4)"
-    return Fill(sql, value_text(table, column.name).partition(" ")[2])
+    sql, text = clause[tokens[0].start :], value_text(table, column.name).partition(" ")[2]
+    if _shows_less(column, text):
+        return Fill(NOT_CONSTANT, text)
+    if column.base_type == "float":
+        sql = repr(as_float(sql.strip("'")))
+    elif column.base_type == "char" and tokens[0].kind is TokenKind.STRING:
+        # TiDB shows the spaces that the column does not store.
+        sql = f"{sql[:-1].rstrip(' ')}'"
+    return _fill(column, sql, text)
+
+
+def _fill(column: Column, literal: str, text: str) -> Fill:
+    value = stored_value(column, literal)
+    return Fill(_written(column, literal), text if value is None else str(value))
+
+
+def _shows_less(column: Column, text: str) -> bool:
+    """Whether a server may show a default otherwise than the column stores it.
+
+    Servers show six digits of a FLOAT. Those that keep the texts of defaults in utf8mb3 show a
+    question mark for each other character.
+    """
+    if column.base_type == "float":
+        digits = text.partition("e")[0].replace(".", "").strip("-+0")
+        return not numbers_of(column) and len(digits) > 5
+    return "?" in text and column.charset.lower() in _ALL_CHARACTERS
+
+
+def _written(column: Column, literal: str) -> str:
+    """A literal that means the same in a session of any charset, such as of bytes."""
+    bare = column.charset.lower() not in _NO_ASCII and column.sql_type.family not in _READS_TEXT
+    if literal[:1] != "'" or (literal.isascii() and bare):
+        return literal
+    return f"CONVERT({literal} USING utf8mb4)"
 
 
 def beside(
@@ -139,11 +181,6 @@ def _implicit(column: Column) -> Fill:
     if column.base_type == "enum":
         label = labels_of(column)[0]
         quoted = label.replace("\\", "\\\\").replace("'", "''")
-        sql = f"'{quoted}'" if label.isascii() else f"CONVERT('{quoted}' USING utf8mb4)"
-        return Fill(sql, label)
+        return _fill(column, f"'{quoted}'", label)
     literal = column.sql_type.implicit
-    return Fill(literal, _plain(literal)) if literal else _NOTHING
-
-
-def _plain(literal: str) -> str:
-    return literal[1:-1] if literal.startswith("'") else literal
+    return _fill(column, literal, literal.strip("'")) if literal else _NOTHING

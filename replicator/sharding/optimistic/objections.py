@@ -144,6 +144,25 @@ def former_values(former: Standing, change: Change[Name]) -> ObjectionError | No
     return None
 
 
+def changed_before(
+    standing: Standing, after: Table | None, touched: Touched
+) -> ObjectionError | None:
+    """Whether a statement of all members converts or renames what a narrower type has changed in
+    one of them: the target would convert the values before that."""
+    for name in sorted(standing.rounded):
+        old = None if standing.taken is None else standing.taken.column(name)
+        new = None if after is None else after.column(name)
+        renamed = column_part(name) in touched.renamed
+        if renamed or (old is not None and new is not None and old.type != new.type):
+            return ObjectionError(
+                Objection.ROUNDED,
+                f"it changes {name}, whose values a shard has changed before by a narrower type"
+                f" ({standing.rounded[name]}): the target still has the values before that",
+                [name],
+            )
+    return None
+
+
 def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
     """Whether it adds a column that the target has from a former shard, whose rows stay."""
     return change.before is not None and any(
@@ -193,14 +212,16 @@ def _other_fill(
     if fill.constant and recorded.constant:
         return ObjectionError(
             Objection.FILL,
-            f"its rows get {fill.sql} in {column.name}, but on the target they have"
-            f" {recorded.sql}. Add it with DEFAULT {recorded.sql}, then change the default",
+            f"its older rows have {fill.sql} in the new column {column.name}, but on the target"
+            f" {recorded.sql} (to avoid this, add the column with DEFAULT {recorded.sql}, then"
+            " change the default)",
             [name],
         )
     theirs = recorded.sql if recorded.constant else "another value at each moment"
     return ObjectionError(
         Objection.FILL,
-        f"its rows get other values in {column.name} than on the target, where they have {theirs}",
+        f"its older rows have other values in the new column {column.name} than on the target,"
+        f" where they have {theirs}",
         [name],
     )
 
@@ -211,4 +232,13 @@ def without_key(columns: Iterable[str]) -> ObjectionError:
         Objection.ROWS,
         "the target has no key, so all columns identify its rows, and with the values that the"
         f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
+    )
+
+
+def without_fill(columns: Iterable[str]) -> ObjectionError:
+    """The objection to a column by whose values rows of other shards can't be found."""
+    return ObjectionError(
+        Objection.ROWS,
+        "the target has no key, so all columns identify its rows, and the task can't find rows of"
+        f" shards without {', '.join(sorted(columns))} by the values that they get there",
     )

@@ -8,7 +8,7 @@ shape; plain indexes are on the target where all members have the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -16,9 +16,11 @@ from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
 from replicator.schema.effects.column_values import formula_form, items_of, text_of
+from replicator.schema.structure.shown_values import shown_value, stored_value
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.partitions import partitions
 
 Key = frozenset[str]
 """The columns of a unique key, folded; their order makes no row unique."""
@@ -114,6 +116,23 @@ def shape_of(table: Table) -> Shape:
     )
     checks = frozenset(check.form for check in check_constraints(table))
     return Shape(columns, primary, unique - {primary}, indexes, checks)
+
+
+def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
+    """Whether rows of one structure may break a unique key, a CHECK or the partitions of another.
+
+    ALTER IGNORE removes such rows, and tools that copy with INSERT IGNORE leave them out.
+    """
+    if before is None or after is None:
+        return False
+    old, new = shape_of(before), shape_of(after)
+    same = {n for n, c in new.columns.items() if n in old.columns and c == old.columns[n]}
+    keys = {key for key in old.keys if key <= same}
+    return (
+        not all(any(key <= wider for key in keys) for wider in new.keys)
+        or bool(new.checks - old.checks)
+        or partitions(before) != partitions(after)
+    )
 
 
 def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape:
@@ -216,20 +235,45 @@ def _check_part(check: str) -> str:
     return f"check {check}"
 
 
-def narrower_than_fills(
-    before: Shape, after: Shape, members: Iterable[Table], fills: Mapping[str, Fill]
-) -> Iterator[tuple[str, Fill]]:
-    """The columns that a step makes narrower while rows of a member without them get a value."""
+def unfit_column(
+    before: Shape, after: Shape, members: Sequence[Table], fills: Mapping[str, Fill]
+) -> str:
+    """Why rows of a member without a column would not keep their value there, after a step to a
+    narrower structure; empty if they do.
+
+    A server rounds the values, or refuses them, and the member may still add the wider column.
+    """
     having = [shape_of(member).columns.keys() for member in members]
     for name, found in after.columns.items():
         former, fill = before.columns.get(name), fills.get(name)
-        if former is None or fill is None or fill.null or not fill.constant:
+        if former is None or fill is None or fill.null:
             continue
-        # MySQL and TiDB have no constant defaults of these types.
-        large = found.column.base_type.endswith(("text", "blob"))
-        lacking = any(name not in names for names in having)
-        if lacking and not large and not takes(found.column, former.column):
-            yield name, fill
+        if not (fill.constant or fill.shows_less):
+            continue
+        if all(name in names for names in having) or takes(found.column, former.column):
+            continue
+        value = stored_value(former.column, fill.sql)
+        if value is None or value != stored_value(found.column, fill.sql):
+            shown = fill.sql if fill.constant else fill.text
+            return (
+                f"rows of shards without column {found.column.name} get {shown}, which"
+                f" {described(found.column)} can't store unchanged"
+            )
+    return ""
+
+
+def unfindable(shape: Shape, members: Sequence[Table], fills: Mapping[str, Fill]) -> frozenset[str]:
+    """The columns that some members lack, and by whose values their rows can't be found in a target
+    without a key: what its server shows of them is not known."""
+    having = [shape_of(member).columns.keys() for member in members]
+    return frozenset(
+        name
+        for name, found in shape.columns.items()
+        if not (found.column.generated or all(name in names for names in having))
+        and (fill := fills.get(name)) is not None
+        and not fill.null
+        and shown_value(found.column, fill.sql) is None
+    )
 
 
 def fits(narrow: Shape, wide: Shape) -> bool:

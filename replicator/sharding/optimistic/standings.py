@@ -13,7 +13,15 @@ from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import loses, way_of_rounding
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.shapes import NoJoinError, Shape, ShapeColumn, join, shape_of
+from replicator.sharding.optimistic.shapes import (
+    NoJoinError,
+    Shape,
+    ShapeColumn,
+    join,
+    shape_of,
+    unfindable,
+    unfit_column,
+)
 from replicator.watermark import Place
 
 
@@ -127,6 +135,21 @@ class TargetState(Generic[Name]):
     def joined(self) -> Shape | None:
         """The join of the members' taken structures; None where none is known."""
         return joined(self.members.values(), self.fills)
+
+    def unfit_fill(self, before: Shape, after: Shape) -> str:
+        """Why rows without a column would not keep their value there after a step to a narrower
+        structure, behind which this is the state; empty if they do."""
+        return unfit_column(before, after, self._tables(), self.fills)
+
+    def unfindable(self) -> frozenset[str]:
+        """The columns by which rows could not be found in a target without a key."""
+        shape = self.joined()
+        if shape is None or shape.identifies:
+            return frozenset()
+        return unfindable(shape, self._tables(), self.fills)
+
+    def _tables(self) -> Sequence[Table]:
+        return [s.taken for s in self.members.values() if s.taken is not None]
 
     def open_of(self, member: Name) -> OpenStatement | None:
         """The open statement of a member, if it has one."""

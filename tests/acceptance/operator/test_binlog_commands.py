@@ -208,8 +208,8 @@ def test_overrides_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
         for words, expected in (
             (("skip", name, "--binlog-pos", "here"), "FILE:OFFSET"),
             (("skip", name, "--source", "z", "--binlog-pos", far), "no source z"),
-            (("replace", name, "gibberish", "--binlog-pos", far), "does not understand"),
-            (("replace", name, "DELETE FROM t1", "--binlog-pos", far), "only DDL"),
+            (("replace", name, "gibberish", "--binlog-pos", far), "not understood"),
+            (("replace", name, "DELETE FROM t1", "--binlog-pos", far), "only statements"),
         ):
             refused = task.cli("binlog", *words)
             assert refused.returncode == 1

@@ -133,7 +133,7 @@ async def test_another_route_while_items_are_open_is_refused(mixed_estate: Shard
     fault = await fault_of(_run(estate))
     assert fault.event == "task.routes-changed"
     assert f"{estate.name('A2')} went to {estate.db}.t, now to {estate.db}.u" in fault.message
-    assert "1 schema changes of its shards are open" in fault.message
+    assert "1 schema change of a shard is open" in fault.message
     # The remedy: the former routes, until nothing is open.
     routes.update(former)
     async with estate.merging():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from actors.faults import DdlEvent
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.online_steps import gh_ost_steps, pt_osc_steps
+from tests.support.tasks.online_tools import until
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
@@ -63,9 +65,15 @@ async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: st
     assert tables == {"x"}
 
 
+NARROWER = "MODIFY v VARCHAR(3)"
+
+
 @MARIADB
-async def test_values_that_a_tool_has_cut_are_open_when_the_column_is_wider_again(
-    merging: Merging,
+@pytest.mark.parametrize(
+    "steps", [gh_ost_steps("x_1", NARROWER), [f"ALTER IGNORE TABLE x_1 {NARROWER}"]]
+)
+async def test_values_that_were_cut_are_open_when_the_column_is_wider_again(
+    merging: Merging, steps: list[str]
 ) -> None:
     """The tools copy rows with INSERT IGNORE, however strict the server is."""
     merging.more["shard-mode"] = "optimistic"
@@ -73,7 +81,7 @@ async def test_values_that_a_tool_has_cut_are_open_when_the_column_is_wider_agai
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 'abcdefgh')")
         strict = "SET sql_mode='STRICT_ALL_TABLES'"
-        merging.do(strict, *gh_ost_steps("x_1", "MODIFY v VARCHAR(3)"))
+        merging.do(strict, *steps)
         merging.do(strict, "ALTER TABLE x_1 MODIFY v VARCHAR(9)")
         await merging.caught_up(generation)
         assert generation.running is not None
@@ -81,6 +89,22 @@ async def test_values_that_a_tool_has_cut_are_open_when_the_column_is_wider_agai
             while not (locks := generation.running.coordination.open_locks()):
                 await anyio.sleep(LOOK_SECONDS)
         assert ["the values before that" in lock.reason for lock in locks] == [True]
+
+
+@MARIADB
+async def test_rows_that_a_tool_may_have_left_out_are_told(merging: Merging) -> None:
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("x", COLUMNS, shards=2)
+    with capture_logs() as logged:
+        async with merging.running() as generation:
+            merging.do("INSERT INTO x_1 VALUES (1, 'a'), (2, 'a')")
+            merging.do(
+                *gh_ost_steps("x_1", "ADD UNIQUE KEY (v)"), "INSERT INTO x_1 VALUES (3, 'b')"
+            )
+            await until(lambda: (3,) in merging.on(merging.target, "SELECT id FROM x"))
+            await merging.caught_up(generation)
+    [told] = [entry for entry in logged if entry["event"] == "ddl.other-old-rows"]
+    assert "gone from the shard" in told["reason"]
 
 
 @MARIADB

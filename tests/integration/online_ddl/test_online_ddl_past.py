@@ -106,3 +106,23 @@ async def test_an_exchange_of_before_the_first_look_that_does_not_tell_its_chang
     await override(merging, found, OverrideAction.REPLACE, change)
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+@MARIADB
+async def test_an_exchange_in_a_session_that_reads_texts_otherwise(merging: Merging) -> None:
+    """The change is a text of the server, whatever modes the session of the exchange has."""
+    merging.create("x", COLUMNS)
+    change = r"ADD COLUMN c VARCHAR(9) DEFAULT 'a\\b'"
+    *before, exchange, _, _ = gh_ost_steps("x_1", change)
+    merging.do(*before)
+    merging.generation()
+    merging.do(
+        "INSERT INTO x_1 VALUES (1, 'a')",
+        "INSERT INTO _x_1_gho (id, v) VALUES (1, 'a')",
+        "SET sql_mode='NO_BACKSLASH_ESCAPES'",
+        exchange,
+        "INSERT INTO x_1 VALUES (2, 'b', 'c')",
+    )
+    async with merging.running() as generation:
+        await until(lambda: is_equal(merging))
+        await merging.caught_up(generation)

@@ -93,3 +93,27 @@ async def test_the_target_does_not_round_what_a_shard_has_truncated(
         await settles(lambda: merging.on(merging.target, "SELECT COUNT(*) FROM t"), ((3,),))
         merging.on(merging.target, "UPDATE t SET b = b - INTERVAL 1 SECOND WHERE id = 1")
         await merging.check(generation)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"])
+async def test_the_default_of_a_derived_step_is_that_of_the_shard(
+    merging_from: Callable[..., Merging], request: pytest.FixtureRequest, source: str
+) -> None:
+    """The task writes an ALTER of its own, from texts that it reads in UTC and without modes."""
+    merging = merging_from(request.getfixturevalue(source))
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
+    session = "SET time_zone='+02:00', sql_mode='NO_BACKSLASH_ESCAPES,ANSI_QUOTES'"
+    adds = (
+        "ADD a TIMESTAMP NOT NULL DEFAULT '2020-01-01 00:00:00', ADD b VARCHAR(9) DEFAULT 'x\\y'",
+        "ADD c TIMESTAMP NULL DEFAULT '2020-01-01 00:00:00' COMMENT 'it''s'",
+    )
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1)", "INSERT INTO t_2 VALUES (2)")
+        # So the target's structure is not that of the other shard.
+        merging.do("ALTER TABLE t_2 ADD x INT", "INSERT INTO t_1 VALUES (3)")
+        merging.do(session, *(f"ALTER TABLE t_1 {add}" for add in adds))
+        merging.do("INSERT INTO t_1 (id) VALUES (4)", "INSERT INTO t_2 (id) VALUES (5)")
+        merging.do(session, *(f"ALTER TABLE t_2 {add}" for add in adds))
+        merging.do("ALTER TABLE t_1 ADD x INT")
+        await merging.check(generation, {"t": "id, a, b, c, x"})

@@ -190,16 +190,41 @@ def test_the_view_of_a_lock() -> None:
         assert expected in text, expected
 
 
+def test_the_view_of_an_open_statement() -> None:
+    """It says why it is open, and of sources only what is saved, or who lacks the statement."""
+    sources = (
+        LockSource("a", False, (), "bin.000001:4"),
+        LockSource("b", False, ("s.t2",), "bin.000001:9"),
+        LockSource("d", True, (), "bin.000001:7"),
+    )
+    lock = LockStatus(
+        "d.t", "d.t", 1, "ALTER", "a", "waiting", now(), 1, sources,
+        reason="a: s.t1: it renames b", shard="a: s.t1",
+    )  # fmt: skip
+    text = rendered(replace(FULL, locks=(lock,)))
+    for expected in (
+        "1 row event held, those of this shard only", "a: s.t1: it renames b",
+        "source a: saved at bin.000001:4", "source b: missing s.t2; saved at bin.000001:9",
+    ):  # fmt: skip
+        assert expected in text, expected
+    for pessimistic in ("item 1", "reading;", "source d"):
+        assert pessimistic not in text, pessimistic
+
+
 def test_locks_by_themselves() -> None:
     differing = DifferingTarget(
-        "d.t", (DifferingShard("a", "s.t1", ("lacks column c",)),), ("two defaults",)
+        "d.t",
+        tuple(DifferingShard("a", shard, ("lacks column c",)) for shard in ("s.t1", "s.t2")),
+        ("two defaults",),
     )
     values = json.loads(locks_json("orders", FULL.locks, [differing]))
     assert values["locks"] == json.loads(shown_json(FULL.to_dict()))["locks"]
     [told] = values["differing"]
-    assert told["shards"] == [{"source": "a", "member": "s.t1", "differences": ["lacks column c"]}]
+    assert told["shards"][0] == {
+        "source": "a", "member": "s.t1", "differences": ["lacks column c"],
+    }  # fmt: skip
     out = io.StringIO()
     Console(width=100, file=out).print(render_locks((), [differing]))
-    for expected in ("no open locks", "a: s.t1 lacks column c", "notice: two defaults"):
+    for expected in ("no open locks", "lacks column c: a: s.t1, a: s.t2", "notice: two defaults"):
         assert expected in out.getvalue()
     assert "lacks column c" in rendered(replace(FULL, differing=(differing,)))

@@ -360,3 +360,8 @@ def test_cut_and_mixed_statements_never_raise(sql: str, data: st.DataObject) -> 
 @given(st.text())
 def test_any_text_is_recognised_or_not(sql: str) -> None:
     assert isinstance(of(sql).kind, StatementKind)
+
+
+def test_what_is_left_out_of_alter_ignore() -> None:
+    assert classify("ALTER ONLINE IGNORE TABLE t ADD c INT", default_schema="s").ignores
+    assert not classify("ALTER ONLINE TABLE t ADD `ignore` INT", default_schema="s").ignores

@@ -91,6 +91,17 @@ def test_an_open_lock_is_a_warning_once_an_hour(logged: list[MutableMapping[str,
     assert told[0]["log_level"] == "warning"
 
 
+def test_each_open_statement_of_a_target_is_told(logged: list[MutableMapping[str, Any]]) -> None:
+    """Their locks have one id."""
+    assert LOCK.since is not None
+    later = LOCK.since + timedelta(minutes=70)
+    shards = ("a: s.t1", "a: s.t2")
+    locks = tuple(replace(LOCK, shard=shard, reason=f"{shard}: why") for shard in shards)
+    Heartbeat(lambda: replace(STATUS, locks=locks), lambda: later).beat()
+    told = [record["reason"] for record in logged if record["event"] == "lock.open-long"]
+    assert told == ["a: s.t1: why", "a: s.t2: why"]
+
+
 def test_a_lock_that_comes_again_is_told_anew(
     logged: list[MutableMapping[str, Any]],
 ) -> None:

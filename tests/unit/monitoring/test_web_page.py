@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replicator.monitoring.web_page import MOST_TARGETS, status_page
-from replicator.status import TargetStatus, TaskStatus, Trend, now
+from replicator.status import DifferingShard, DifferingTarget, TargetStatus, TaskStatus, Trend, now
 from tests.unit.actors.test_status import FULL
 
 STATUS = replace(FULL, trend=Trend(5.0, (0.0, 50.0, 99.5), (None, 1.0, 0.5)))
@@ -91,6 +91,17 @@ def test_what_servers_say_is_text(text: str) -> None:
         assert page.text.count(text) > 20
     else:
         assert "\x1b" not in page.text
+
+
+def test_an_open_statement_and_shards_that_differ_are_told() -> None:
+    lock = replace(FULL.locks[0], reason="a: s.t1: it renames b", shard="a: s.t1", rows_held=1)
+    differing = DifferingTarget("d.t", (DifferingShard("a", "s.t2", ("lacks column c",)),), ("n",))
+    page = status_page(replace(FULL, locks=(lock,), differing=(differing,)))
+    for expected in (
+        "a: s.t1: it renames b", "1 row event held", "shards of d.t differ",
+        "lacks column c: a: s.t2", "notice: n",
+    ):  # fmt: skip
+        assert expected in page, expected
 
 
 def test_many_targets_are_cut_those_with_work_in_front() -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.mysql.context.sql_modes import ServerKind, UnknownModeError, kind_of, modes_for
+from replicator.mysql.context.sql_modes import (
+    ServerKind,
+    UnknownModeError,
+    kind_of,
+    modes_for,
+    without_reading,
+)
 
 ORACLE_OF_MARIADB = 1 << 9
 NO_ZERO_DATE = 1 << 24
@@ -56,3 +62,11 @@ def test_fractions_of_seconds_are_rounded_as_at_the_source() -> None:
 )
 def test_kinds_of_servers(version: str, kind: ServerKind) -> None:
     assert kind_of(version) is kind
+
+
+def test_modes_that_do_not_say_how_a_text_is_read() -> None:
+    strict, escapes, rounds, empty = 1 << 21, 1 << 20, 1 << 34, 1 << 32
+    kept = without_reading(strict | escapes | rounds | empty, mariadb=True)
+    assert kept == strict | rounds
+    # The same bit is TIME_TRUNCATE_FRACTIONAL in MySQL.
+    assert without_reading(escapes | empty, mariadb=False) == empty

@@ -64,11 +64,18 @@ def test_a_given_statement_that_changes_rows_is_not_taken_for_one_of_a_binlog(
     assert "binlog" not in str(caught.value)
 
 
-async def test_only_structures_are_changed_by_what_is_given() -> None:
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("CALL p()", "CALL p(). If the target needs this one, execute it there by hand"),
+        ("ALTER TABLE t1 …", "write what … stands for"),
+    ],
+)
+async def test_given_statements_change_structures_and_are_whole(statement: str, why: str) -> None:
     task = Task.model_construct(mysql_instances=[])
-    arguments = {"action": "replace", "position": "bin.000001:4", "statements": ["CALL p()"]}
+    arguments = {"action": "replace", "position": "bin.000001:4", "statements": [statement]}
     reply = await give_override(task, cast(Any, None), (), lambda: None, arguments)
-    assert "CALL p(). If the target needs this one, execute it there by hand" in reply.error
+    assert why in reply.error
 
 
 def exchanged(action: OverrideAction, *given: str, members: tuple[str, ...] = ("t1",)) -> list[Any]:

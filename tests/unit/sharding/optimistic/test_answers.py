@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from replicator.schema.effects.touched_parts import Touched, column_part
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
-from replicator.sharding.optimistic.differences import differences_of
+from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
     EntryKind,
@@ -19,7 +19,7 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shapes import parts_of_step, without_parts
+from replicator.sharding.optimistic.shapes import may_exclude_rows, parts_of_step, without_parts
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
@@ -198,6 +198,28 @@ def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once(
     assert objection(between) is Objection.ROUNDED
 
 
+@pytest.mark.parametrize(
+    ("after", "touched"),
+    [
+        (("c", "int", ""), {"converted": "c"}),
+        (("d", "decimal(11,3)", ""), {"renamed": "c", "named": "d", "added": "d"}),
+    ],
+    ids=["converted", "renamed"],
+)
+def test_all_members_change_what_one_of_them_has_rounded(
+    after: Definition, touched: dict[str, str]
+) -> None:
+    """The target has the values before that, and 0.4995 is not 1 but 0."""
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
+    bring(found, "A", (B, ("c", "decimal(11,3)", "")), converted="c")
+    bring(found, "A", (B, after), None, **touched)
+    assert objection(bring(found, "B", (B, after), None, **touched)) is Objection.ROUNDED
+    said = bring(found, "B", (B, after), Action.EXEC, **touched)
+    assert said.granted == ("A",)
+
+
 def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
     """So older rows of others still have their former values there."""
     found = history_of("A", "B")
@@ -320,6 +342,31 @@ def test_what_members_lack_and_where_they_disagree() -> None:
     assert not differences_of(found.state)
 
 
+def test_because_of_which_members_a_statement_is_open() -> None:
+    found = history_of("A", "B", "C")
+
+    def concerned(member: str) -> list[str]:
+        opened = found.state.open_of(member)
+        assert opened is not None
+        return [*against(found.state, member, opened)]
+
+    for member in "AB":
+        bring(found, member, (("d", "smallint", ""),), renamed="b", named="d")
+    assert concerned("A") == concerned("B") == ["C"]
+
+    found = history_of("A", "B", "C")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    bring(found, "B", (B, ("c", "varchar(9)", "")), added="c")
+    assert concerned("B") == ["A"]
+
+    found = history_of("A", "B", "C")
+    for member in "AB":
+        bring(found, member, (B, ("c", "int", "")), added="c")
+    bring(found, "A", (B,), dropped="c")
+    bring(found, "A", (B, ("c", "int", "")), added="c")
+    assert concerned("A") == ["B"]
+
+
 def test_a_member_that_has_ceded_a_column_becomes_like_the_others() -> None:
     found = history_of("A", "B")
     bring(found, "A", (B, ("c", "int", "")), added="c")
@@ -425,3 +472,98 @@ def test_a_column_that_the_target_has_and_no_shard(there: str, *, objects: bool)
             verdict = answer(found.state, replace(change, there=fills, action=Action.SKIP))
             assert verdict.fills["c"].sql == there
         found.take(entry_of(member, verdict, ()))
+
+
+@pytest.mark.parametrize(
+    ("tail", "primary", "told"),
+    [("", ("b", "c"), False), ("", ("c",), True), (HASH, ("b",), True), ("", ("b",), False)],
+)
+def test_rows_that_a_new_structure_may_exclude(
+    tail: str, primary: tuple[str, ...], *, told: bool
+) -> None:
+    before = table((B, ("c", "int", "")))
+    before = replace(before, keys=(UniqueKey("PRIMARY", ("b",)),))
+    after = replace(before, keys=(UniqueKey("PRIMARY", primary),))
+    after = replace(after, create_sql=after.create_sql + tail)
+    assert may_exclude_rows(before, after) is told
+    shorter = replace(before, columns=(replace(before.columns[0], type="tinyint"),))
+    assert may_exclude_rows(before, shorter)
+    assert not may_exclude_rows(None, after)
+
+
+@pytest.mark.parametrize(
+    ("wide", "default", "narrow"),
+    [
+        ("decimal(12,1)", "1.5", "int"),
+        ("datetime(3)", "'2020-01-01 00:00:00.75'", "datetime"),
+        ("double", "0.1", "float"),
+        ("varchar(9)", "'a  '", "char(9)"),
+        ("text", f"'{'x' * 256}'", "tinytext"),
+        ("int", "300", "tinyint"),
+        ("bit(9)", "b'100000000'", "bit(3)"),
+    ],
+)
+def test_the_target_stays_wider_for_the_fill_of_shards_without_the_column(
+    wide: str, default: str, narrow: str
+) -> None:
+    """A server would change the values that these shards still add as they were."""
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", wide, f" NOT NULL DEFAULT {default}")), added="c")
+    narrower = bring(found, "A", (B, ("c", narrow, " NOT NULL")), converted="c")
+    assert narrower.before is not None
+    assert narrower.after is not None
+    assert narrower.step
+    assert "store unchanged" in found.state.unfit_fill(narrower.before, narrower.after)
+    fits = history_of("A", "B")
+    bring(fits, "A", (B, ("c", wide, " NOT NULL DEFAULT " + FITTING[narrow])), added="c")
+    narrower = bring(fits, "A", (B, ("c", narrow, " NOT NULL")), converted="c")
+    assert narrower.before is not None
+    assert narrower.after is not None
+    assert not fits.state.unfit_fill(narrower.before, narrower.after)
+
+
+FITTING = {
+    "int": "2.0",
+    "datetime": "'2020-01-01 00:00:00.000'",
+    "float": "0.5",
+    "char(9)": "'a'",
+    "tinytext": f"'{'x' * 255}'",
+    "tinyint": "100",
+    "bit(3)": "b'111'",
+}
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("varchar(9)", "char(9)"),
+        ("varchar(9)", "varchar(3)"),
+        ("timestamp", "timestamp not null"),
+    ],
+)
+def test_values_that_a_strict_server_changes_do_not_come_back(wide: str, narrow: str) -> None:
+    found = history_of("A", "B")
+    for member in "AB":
+        bring(found, member, (B, ("c", wide, " NULL")), added="c")
+    kind, _, null = narrow.partition(" ")
+    bring(found, "A", (B, ("c", kind, f" {null.upper() or 'NULL'}")), converted="c")
+    again = bring(found, "A", (B, ("c", wide, " NULL")), converted="c")
+    assert objection(again) is Objection.ROUNDED
+
+
+@pytest.mark.parametrize("default", ["float NOT NULL DEFAULT 1.1", "int DEFAULT (1 + 2)"])
+def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: str) -> None:
+    keyless = replace(table((B,)), keys=())
+    found = TargetHistory(
+        HistoryEntry(EntryKind.MEMBER, m, Standing(keyless), {}) for m in ("A", "B")
+    )
+    kind, _, rest = default.partition(" ")
+
+    def added(name: str, text: str) -> JoinVerdict[str]:
+        after = replace(table((B, (name, text.split()[0], f" {text.partition(' ')[2]}"))), keys=())
+        touched = Touched(added={column_part(name)})
+        put = Change("A", Place(1, 0), "x", "x", keyless, after, touched, identified=False)
+        return answer(found.state, put)
+
+    assert objection(added("c", f"{kind} {rest}")) is Objection.ROWS
+    assert added("c", "int NOT NULL DEFAULT 3").answer is StatementAnswer.TAKEN
