@@ -31,7 +31,7 @@ from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.fills import TargetFills, filled
 from replicator.sharding.optimistic.joined_table import joined_table
-from replicator.sharding.optimistic.shapes import NoJoinError, described
+from replicator.sharding.optimistic.shapes import NoJoinError, described_apart
 
 log = structlog.get_logger()
 
@@ -106,11 +106,12 @@ def pattern_shard(
     try:
         joined = joined_table([member.structure for _, member in shards])
     except NoJoinError as error:
-        having = (
-            (Member(setup.source, member.name), member.structure.column(error.column))
-            for setup, member in shards
-        )
-        listed = [f"{member} has {described(column)}" for member, column in having if column]
+        having = ((Member(setup.source, member.name), member.structure) for setup, member in shards)
+        listed = [
+            f"{member} has {described_apart(table, column)}"
+            for member, table in having
+            if (column := table.column(error.column)) is not None
+        ]
         raise FatalError(
             "target.not-created",
             f"the target {name} does not exist, and no table takes the rows of all its shards:"

@@ -9,14 +9,13 @@ import anyio
 import structlog
 from pydantic import TypeAdapter
 
+from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.open_locks import listed
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName, folded
-from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import standing_at_start
@@ -55,20 +54,14 @@ class AnswerHistories:
     rows of a member without a column get, for their plans.
     """
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-    ) -> None:
+    def __init__(self, tools: WriterTools) -> None:
         self.by_target: dict[TableName, TargetHistory[Member]] = {}
         self.changed = anyio.Event()
         """Set, and replaced, when a statement is answered."""
-        self._registry = registry
-        self._target = target
-        self._executor = executor
-        self._store = AnswerStore(meta)
+        self._registry = tools.registry
+        self._target = tools.target
+        self._executor = tools.executor
+        self._store = AnswerStore(tools.meta)
         self._log = structlog.get_logger()
 
     def of(self, target: TableName) -> TargetHistory[Member]:

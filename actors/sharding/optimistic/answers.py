@@ -14,23 +14,21 @@ import structlog
 
 from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
+from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from actors.sharding.optimistic.open_locks import listed
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableReference
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
-from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
-from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, stand_in_index
@@ -59,25 +57,15 @@ _Key = tuple[TableName, Member, int]
 
 
 class OptimisticAnswers:
-    """The rules that the writer uses before it executes a statement. ``strict``: a statement that
-    would be left open pauses the task.
-    """
+    """The rules that the writer uses before it executes a statement."""
 
-    def __init__(
-        self,
-        registry: SchemaRegistry,
-        meta: MetaStore,
-        target: Connection,
-        executor: DdlExecutor,
-        *,
-        strict: bool,
-    ) -> None:
-        self.strict = strict
-        self.histories = AnswerHistories(registry, meta, target, executor)
-        self.steps = DerivedSteps(target, meta, self.histories, executor)
-        self._registry = registry
-        self._target = target
-        self._executor = executor
+    def __init__(self, tools: WriterTools) -> None:
+        self.histories = AnswerHistories(tools)
+        self.steps = DerivedSteps(tools, self.histories)
+        self._strict = tools.strict
+        self._registry = tools.registry
+        self._target = tools.target
+        self._executor = tools.executor
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
         self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
@@ -104,7 +92,7 @@ class OptimisticAnswers:
         else:
             entry = await self._answered(item, change, execution)
             self._ruled[key] = entry
-            if entry.kind is EntryKind.OPEN and self.strict:
+            if entry.kind is EntryKind.OPEN and self._strict:
                 raise self._strictly(item, entry)
             execution = replace(execution, entry=dump_entry(entry))
         if entry.run == (execution.sql,) and execution.instead is None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.default_collations import with_available
-from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.scratch_names import scratch_table
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.inspection import available_collations, read_table
@@ -45,12 +44,11 @@ from replicator.sharding.optimistic.standings import (
 class DerivedSteps:
     """The ALTERs that give targets their new structures, tried on an empty copy."""
 
-    def __init__(
-        self, target: Connection, meta: MetaStore, histories: AnswerHistories, executor: DdlExecutor
-    ) -> None:
+    def __init__(self, tools: WriterTools, histories: AnswerHistories) -> None:
+        target, meta = tools.target, tools.meta
         self._target = target
         self._histories = histories
-        self._executor = executor
+        self._executor = tools.executor
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
     async def between(

@@ -62,9 +62,7 @@ class OptimisticMode(ShardMode):
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
         """The answers: the rule decides each statement when it reaches its target."""
-        answers = OptimisticAnswers(
-            tools.registry, tools.meta, tools.target, tools.executor, strict=tools.strict
-        )
+        answers = OptimisticAnswers(tools)
         return WriterRules(answers, answers.histories)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:

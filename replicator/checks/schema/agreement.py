@@ -15,7 +15,7 @@ from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.joined_table import joined_table
-from replicator.sharding.optimistic.shapes import NoJoinError, described
+from replicator.sharding.optimistic.shapes import NoJoinError, described_apart
 
 _PLACE = CheckedPart("target")
 _SHOWN = 10
@@ -83,7 +83,7 @@ def check_joinable(shards: Sequence[Shard], name: TableName) -> list[CheckResult
         types: dict[str, list[Shard]] = {}
         for shard in shards:
             if (column := shard.table.column(error.column)) is not None:
-                types.setdefault(described(column), []).append(shard)
+                types.setdefault(described_apart(shard.table, column), []).append(shard)
         having = "; ".join(f"{kind}: {members_listed(found)}" for kind, found in types.items())
         make = _PLACE.warning if any(shard.later_ddl for shard in shards) else _PLACE.failed
         return [

@@ -51,7 +51,7 @@ def derived_alter(
     """
     gone = before.checks - after.checks
     return [
-        *_dropped_keys(before, after, target, members),
+        *_dropped_keys(before, after, target),
         *(f"{_DROPS_CHECK} {quote(c.name)}" for c in _checks(target, gone) if c.name),
         *_columns(before, after, target, members, converted),
         *_added_keys(before, after, target, members),
@@ -232,9 +232,7 @@ def _place(name: str, origin: Table, target: Table) -> str:
     return f" AFTER {quote(there.name)}" if there is not None else ""
 
 
-def _dropped_keys(
-    before: Shape, after: Shape, target: Table, members: Sequence[Table]
-) -> Iterator[str]:
+def _dropped_keys(before: Shape, after: Shape, target: Table) -> Iterator[str]:
     if before.primary != after.primary and before.primary is not None:
         # If a shard has left, the target may still have columns and keys for it.
         there_key = next((key for key in target.keys if key.name == "PRIMARY"), None)

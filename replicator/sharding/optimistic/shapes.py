@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
-from replicator.schema.effects.column_values import formula_form, items_of, text_of
+from replicator.schema.effects.column_values import formula, formula_form, items_of, text_of
 from replicator.schema.structure.shown_values import shown_value, stored_value
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
@@ -326,6 +326,15 @@ def described(column: Column) -> str:
     """A column's type for a message."""
     text = f" CHARACTER SET {column.charset}" if column.charset else ""
     return f"{column.type}{text}"
+
+
+def described_apart(table: Table, column: Column) -> str:
+    """A column for a message about tables that have it otherwise: with its collation and its
+    formula."""
+    collation = f" COLLATE {column.collation}" if column.collation else ""
+    words = formula(table, column.name)
+    computed = f" AS {table.create_sql[words[0].start : words[-1].end]}" if words else ""
+    return f"{described(column)}{collation}{computed}"
 
 
 def _primary(shapes: Sequence[Shape], empty: Collection[str]) -> Key | None:

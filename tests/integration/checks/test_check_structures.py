@@ -142,6 +142,14 @@ async def test_unlike_shards_of_a_target_that_takes_the_rows_of_all(
         mariadb.execute("CREATE TABLE shop2.t3 (id BIGINT PRIMARY KEY, c DATE)")
         refused = one(await check_structures(wanted), "schema_of_shard_tables", "failed")
         assert "int(11): a: shop2.t2; date: a: shop2.t3" in refused.finding
+        mariadb.execute(
+            "DROP TABLE shop2.t3",
+            "CREATE TABLE shop2.t3 (id BIGINT PRIMARY KEY, g INT AS (id + 2))",
+            "ALTER TABLE shop2.t2 ADD g INT AS (id + 1)",
+        )
+        refused = one(await check_structures(wanted), "schema_of_shard_tables", "failed")
+        for shard, added in (("t2", 1), ("t3", 2)):
+            assert f"AS (`id` + {added}): a: shop2.{shard}" in refused.finding
     finally:
         mariadb.execute("DROP DATABASE shop2")
 

@@ -131,7 +131,10 @@ def test_the_order_of_the_members_does_not_matter(found: list[Shape], random: ob
 
 @st.composite
 def shapes_with_one_key(draw: st.DrawFn) -> Shape:
-    """A shape with the primary key that all of these have, without a collation."""
+    """A shape with the primary key that all of these have, without a collation.
+
+    Whether rows without a JSON column pass its CHECK, a join of some does not tell.
+    """
     shape = draw(shapes())
     key = Column("a", draw(st.sampled_from(_PLAIN)), nullable=False)
     return replace(
@@ -139,6 +142,7 @@ def shapes_with_one_key(draw: st.DrawFn) -> Shape:
         columns={**shape.columns, "a": ShapeColumn(key)},
         primary=frozenset({"a"}),
         unique=frozenset(),
+        checks=shape.checks - {"json_valid c"},
     )
 
 
