@@ -285,6 +285,7 @@ _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
 _NAME = re.compile(r"CREATE TABLE (`(?:[^`]|``)*`)")
 _KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
 _INDEX_TYPE = re.compile(r" USING (?:BTREE|HASH)")
+_PARTITIONS = re.compile(r"\n(?:/\*!\d+)? ?PARTITION BY .*\Z", re.DOTALL)
 _RENAMED = re.compile(r"\bRENAME\s+COLUMN\s+(`(?:[^`]|``)+`|\w+)\s+TO\s+(`(?:[^`]|``)+`|\w+)", re.I)
 
 
@@ -320,7 +321,7 @@ class StandIn:
 
 def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
     """What to make the scratch table with, before ``statement`` is run on it; without its CHECK
-    constraints if the server refuses these. Raises NoStandInError."""
+    constraints and partitions if the server refuses these. Raises NoStandInError."""
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
     if len(free) < 2 or default is None:
@@ -380,7 +381,8 @@ def create_table(
     *,
     checks: bool = True,
 ) -> str:
-    """A CREATE TABLE statement with these columns, and the keys and CHECK constraints of another.
+    """A CREATE TABLE statement with these columns, and the keys, CHECK constraints and partitions
+    of another; without ``checks``, with its keys alone.
 
     ``given``: defaults and formulas by the column's name.
     """
@@ -399,10 +401,12 @@ def create_table(
     collate = f" COLLATE={default.collation}" if default.collation else ""
     # MySQL names CHECK constraints by their table: they follow the name when it changes.
     name = _NAME.match(keys_of)
+    partitions = _PARTITIONS.search(keys_of) if checks else None
     return (
         f"CREATE TABLE {name[1] if name else '`t`'} (\n  "
         + ",\n  ".join(lines)
         + f"\n) DEFAULT CHARSET={default.charset}{collate}"
+        + (partitions[0] if partitions else "")
     )
 
 
