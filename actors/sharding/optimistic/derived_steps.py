@@ -161,6 +161,6 @@ def refused_entry(
     own = shape_of(put.after).columns.keys()
     ways = narrowed(put.before, put.after, strict=put.strict, settings=put.settings)
     rounded = only(rounded_again(former.rounded, ways), own)
-    stale = former.stale.union(shape_of(put.before).columns) - own
+    stale = former.stale.union(shape_of(put.before).columns).difference(own)
     standing = replace(verdict.standing, rounded=rounded, stale=stale)
     return replace(entry_of(put.member, verdict, ()), standing=standing, refusal=step)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from replicator.ddl.parser.alter_actions import alter_actions, defined_columns, outside_brackets
-from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.column_types import SQL_TYPES, Literal
 
@@ -101,11 +101,16 @@ def redefined(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
     found = []
     for action, name, definition in defined_columns(statement):
         if definition and name.keyword not in _KEYS:
-            number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
-            digits = int(number[0].text) if number and number[0].text.isdecimal() else 0
-            word, given = definition[0].keyword.lower(), _digits_given(definition)
+            word, digits = definition[0].keyword.lower(), _digits_of(definition)
+            given = _digits_given(definition)
             found.append(DefinedColumn(_existing(action, name), name.name, word, digits, given))
     return tuple(found)
+
+
+def _digits_of(definition: Sequence[Token]) -> int:
+    """The number behind the first word of a type, 0 where there is none."""
+    number = definition[2:3] if [t.text for t in definition[1:2]] == ["("] else ()
+    return int(number[0].text) if number and number[0].text.isdecimal() else 0
 
 
 def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
@@ -118,6 +123,24 @@ def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
 
 
 _FRACTIONS = frozenset({"time", "datetime", "timestamp"})
+
+
+def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
+    """The defaults of times in an ALTER TABLE that have more digits than their columns keep, each
+    with what a server stores that truncates them."""
+    found = []
+    for _, _, definition in defined_columns(statement):
+        if not definition or definition[0].keyword.lower() not in _FRACTIONS:
+            continue
+        digits = _digits_of(definition)
+        for word, value in pairwise(definition):
+            if word.keyword == "DEFAULT" and value.kind is TokenKind.STRING:
+                whole, _, fraction = value.text[1:-1].partition(".")
+                if len(fraction.rstrip("0")) > digits:
+                    kept = f"{whole}.{fraction[:digits]}" if digits else whole
+                    quote = value.text[0]
+                    found.append((Span(value.start, value.end), f"{quote}{kept}{quote}"))
+    return found
 
 
 def _existing(action: Sequence[Token], name: Token) -> str:

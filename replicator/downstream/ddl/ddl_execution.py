@@ -48,6 +48,7 @@ from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_table
 
 PENDING = "pending"
@@ -418,6 +419,7 @@ class DdlExecutor:
             await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
             if ddl.instead is None:
                 await refuse_rounded_times(session, ddl.target, sql, ddl.context)
+                sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
             schema = ddl.target.schema
             if ddl.target.table and await database_collation(self._connection, schema) is not None:
                 # A foreign key may name its parent without a schema.

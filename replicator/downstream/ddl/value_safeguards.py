@@ -142,7 +142,7 @@ async def refuse_implicit_timestamps(
 async def refuse_rounded_times(
     connection: Connection, target: TableName, sql: str, context: StatementContext
 ) -> None:
-    """Raise UnknownModeError where a TiDB would round times that the shard has truncated.
+    """Raise UnknownModeError where a TiDB would round times of rows that the shard has truncated.
 
     It has no mode for this (`modes_for`). Raises DatabaseUnavailableError or the server's own
     error, too.
@@ -156,13 +156,6 @@ async def refuse_rounded_times(
     if kind in (ServerKind.MARIADB, ServerKind.MYSQL) or present is None:
         return
     for time in times:
-        if not time.existing and time.given > time.digits:
-            raise UnknownModeError(
-                f"the default of {time.name} has {time.given} digits of fractions of seconds, of"
-                f" which the column keeps {time.digits}: the shard truncates it, and a target of"
-                f" the kind {kind} rounds it. `binlog replace` the statement with the default that"
-                " the shard's SHOW CREATE TABLE has"
-            )
         former = present.column(time.existing) if time.existing else None
         fractions = former is not None and former.base_type in ("time", "datetime", "timestamp")
         lost = (numbers_of(former) or (0,))[0] - time.digits if former and fractions else 0

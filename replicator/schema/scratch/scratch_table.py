@@ -19,12 +19,19 @@ from dataclasses import dataclass, replace
 import pymysql.err
 from pymysql.constants import ER
 
+from replicator.ddl.analysis.column_defaults import truncated_times
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import tokenise
+from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.context.sql_modes import UnknownModeError
+from replicator.mysql.context.sql_modes import (
+    ServerKind,
+    UnknownModeError,
+    kind_of,
+    rounds_times,
+)
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import LOGIN_REFUSED, NOT_UNDERSTOOD, error_code
@@ -171,6 +178,19 @@ def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
     return _Refusal(f"{error.args[-1]} ({error.args[0]})", code in NOT_UNDERSTOOD, code)
 
 
+async def with_stored_times(
+    connection: Connection, sql: str, schema: str, context: StatementContext
+) -> str:
+    """A statement whose defaults of times are as its session stored them, on a server that has no
+    mode for this. Raises DatabaseUnavailableError or the server's own error."""
+    statement = classify_in(context, sql, default_schema=schema)
+    cut = truncated_times(statement)
+    if not cut or rounds_times(context.sql_mode or 0, mariadb=bool(context.mariadb)):
+        return sql
+    kind = kind_of(str((await connection.fetch("SELECT VERSION()"))[0][0]))
+    return sql if kind in (ServerKind.MARIADB, ServerKind.MYSQL) else splice(statement.sql, cut)
+
+
 async def _tried(
     connection: Connection,
     scratch: TableName,
@@ -194,7 +214,8 @@ async def _tried(
             # The table has no rows: what the source's mode lets pass is to pass here, too.
             await set_up_session(connection, context, text, always_strict=False)
             for sql in run:
-                await connection.execute(sql)
+                stored = await with_stored_times(connection, sql, scratch.schema, context)
+                await connection.execute(stored)
         except UnknownModeError as error:
             raise ScratchTableError(str(error)) from error
         finally:
@@ -264,6 +285,7 @@ _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
 _NAME = re.compile(r"CREATE TABLE (`(?:[^`]|``)*`)")
 _KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
 _INDEX_TYPE = re.compile(r" USING (?:BTREE|HASH)")
+_PARTITIONS = re.compile(r"\n(?:/\*!\d+)? ?PARTITION BY .*\Z", re.DOTALL)
 _RENAMED = re.compile(r"\bRENAME\s+COLUMN\s+(`(?:[^`]|``)+`|\w+)\s+TO\s+(`(?:[^`]|``)+`|\w+)", re.I)
 
 
@@ -299,7 +321,7 @@ class StandIn:
 
 def stand_in(before: Table, statement: str, *, checks: bool = True) -> StandIn:
     """What to make the scratch table with, before ``statement`` is run on it; without its CHECK
-    constraints if the server refuses these. Raises NoStandInError."""
+    constraints and partitions if the server refuses these. Raises NoStandInError."""
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
     if len(free) < 2 or default is None:
@@ -359,7 +381,8 @@ def create_table(
     *,
     checks: bool = True,
 ) -> str:
-    """A CREATE TABLE statement with these columns, and the keys and CHECK constraints of another.
+    """A CREATE TABLE statement with these columns, and the keys, CHECK constraints and partitions
+    of another; without ``checks``, with its keys alone.
 
     ``given``: defaults and formulas by the column's name.
     """
@@ -378,10 +401,12 @@ def create_table(
     collate = f" COLLATE={default.collation}" if default.collation else ""
     # MySQL names CHECK constraints by their table: they follow the name when it changes.
     name = _NAME.match(keys_of)
+    partitions = _PARTITIONS.search(keys_of) if checks else None
     return (
         f"CREATE TABLE {name[1] if name else '`t`'} (\n  "
         + ",\n  ".join(lines)
         + f"\n) DEFAULT CHARSET={default.charset}{collate}"
+        + (partitions[0] if partitions else "")
     )
 
 

@@ -98,6 +98,17 @@ def stored_value(column: Column, literal: str) -> Decimal | str | None:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
+def converts_unchanged(literal: str, old: Column, new: Column) -> bool:
+    """Whether the value of a literal in a column stays the same in another type: equal, or shown
+    alike. False where that is not known."""
+    value = stored_value(old, literal)
+    if value is not None and value == stored_value(new, literal):
+        return True
+    shown = shown_value(old, literal)
+    quoted = "" if shown is None else shown.replace("'", "''")
+    return shown is not None and shown_value(new, f"'{quoted}'") == shown
+
+
 def as_float(text: str) -> float:
     """The number that a FLOAT column has of a literal. Raises ValueError, OverflowError."""
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])

@@ -16,7 +16,7 @@ from replicator.ddl.parser.tokens import TokenKind, tokenise
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
 from replicator.schema.effects.column_values import formula, formula_form, items_of, text_of
-from replicator.schema.structure.shown_values import shown_value, stored_value
+from replicator.schema.structure.shown_values import converts_unchanged, shown_value
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
 from replicator.sharding.optimistic.fills import Fill
@@ -252,8 +252,7 @@ def unfit_column(
             continue
         if all(name in names for names in having) or takes(found.column, former.column):
             continue
-        value = stored_value(former.column, fill.sql)
-        if value is None or value != stored_value(found.column, fill.sql):
+        if not converts_unchanged(fill.sql, former.column, found.column):
             shown = fill.sql if fill.constant else fill.text
             return (
                 f"rows of shards without column {found.column.name} get {shown}, which"

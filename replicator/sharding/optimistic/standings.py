@@ -216,7 +216,7 @@ def behind_open(standing: Standing) -> Standing:
 def marked(former: Standing, after: Table) -> Standing:
     """A member with another structure, whose older rows on the target are as they were."""
     own = shape_of(after).columns.keys()
-    return Standing(after, former.stale - own, only(former.rounded, own))
+    return Standing(after, former.stale.difference(own), only(former.rounded, own))
 
 
 def only(rounded: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:

@@ -372,7 +372,8 @@ async def test_a_column_that_the_target_has_and_no_shard(estate: ShardedEstate) 
             await flows(estate, shard, "{}, 1")
         estate.ddl("A1", "ADD c INT DEFAULT 4")
         [lock] = await opened(estate, "A1")
-        assert "but on the target 8" in lock.reason
+        # MySQL and TiDB show the default in quotes.
+        assert "but on the target 8" in lock.reason.replace("'", "")
         estate.run("A1", "UPDATE {t} SET c = 5")
         await unlock(estate, "A1", skip=True)
         estate.ddl("B1", "ADD c INT DEFAULT 8")

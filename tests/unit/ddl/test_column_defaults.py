@@ -11,9 +11,11 @@ from replicator.ddl.analysis.column_defaults import (
     fixes_the_time,
     implicit_timestamps,
     nondeterministic_defaults,
+    truncated_times,
 )
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.normalise import normalise
+from replicator.ddl.rewrite.retarget import splice
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,25 @@ def test_converts_times(sql: str, expected: bool) -> None:
 )
 def test_implicit_timestamps(sql: str, expected: tuple[str, ...]) -> None:
     assert implicit_timestamps(classify(sql, default_schema="s")) == expected
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ("ADD a TIME DEFAULT '-01:00:00.9', ADD b INT DEFAULT '1.9'",
+         "ADD a TIME DEFAULT '-01:00:00', ADD b INT DEFAULT '1.9'"),
+        ('ADD (a DATETIME(2) NOT NULL DEFAULT "2020-01-01 00:00:00.129" COMMENT \'.1234\')',
+         'ADD (a DATETIME(2) NOT NULL DEFAULT "2020-01-01 00:00:00.12" COMMENT \'.1234\')'),
+        ("MODIFY a TIMESTAMP(3) DEFAULT '2020-01-01 00:00:00.1230'",
+         "MODIFY a TIMESTAMP(3) DEFAULT '2020-01-01 00:00:00.1230'"),
+        ("DROP a, ADD KEY time (a)", "DROP a, ADD KEY time (a)"),
+    ],
+)  # fmt: skip
+def test_defaults_of_times_as_a_server_keeps_them_that_truncates(
+    actions: str, expected: str
+) -> None:
+    statement = classify(f"ALTER TABLE t {actions}", default_schema="s")
+    assert splice(statement.sql, truncated_times(statement)) == f"ALTER TABLE t {expected}"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,12 @@ from replicator.sharding.optimistic.history import (
     entry_of,
 )
 from replicator.sharding.optimistic.objections import Change
-from replicator.sharding.optimistic.shapes import may_exclude_rows, parts_of_step, without_parts
+from replicator.sharding.optimistic.shapes import (
+    may_exclude_rows,
+    parts_of_step,
+    shape_of,
+    without_parts,
+)
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
@@ -567,3 +572,23 @@ def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: 
 
     assert objection(added("c", f"{kind} {rest}")) is Objection.ROWS
     assert added("c", "int NOT NULL DEFAULT 3").answer is StatementAnswer.TAKEN
+
+
+@pytest.mark.parametrize(
+    ("former", "default", "kind", "unfit"),
+    [
+        ("int", "5", "varchar(9)", False),
+        ("varchar(9)", "'5'", "int", False),
+        ("varchar(9)", "'x'", "int", True),
+        ("datetime", "'2020-01-01 00:00:00'", "varchar(30)", False),
+        ("int", "12345", "varchar(3)", True),
+    ],
+)
+def test_the_fill_of_shards_without_a_column_whose_type_becomes_another(
+    former: str, default: str, kind: str, unfit: bool
+) -> None:
+    found = history_of("A", "B")
+    before = table((B, ("c", former, f" DEFAULT {default}")))
+    after = table((B, ("c", kind, f" DEFAULT {default}")))
+    bring(found, "A", (B, ("c", former, f" DEFAULT {default}")), added="c")
+    assert bool(found.state.unfit_fill(shape_of(before), shape_of(after))) is unfit
