@@ -103,8 +103,7 @@ def plan_table(
         (column, escape(value))
         for column, value in (filled_column(member_name, target, c) for c in rules.extracted)
     ]
-    if target.row_key is None:
-        filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
+    filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
     key = _key_indexes(target.row_key, pairs)
     names = [column.name for column in pairs.values()]
@@ -159,14 +158,19 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
 
 
 def _fills(member: str, target: Table, written: Collection[str]) -> Iterator[tuple[Column, bytes]]:
-    """The columns that rows come without, with the fields of their fills.
+    """The columns of the key that rows come without, with the fields of their fills.
 
-    Where the whole row is the key, a row is found by what it has in all of them.
+    Where the whole row is the key, a row is found by what it has in all columns.
     """
+    key = None if target.row_key is None else {folded(name) for name in target.row_key.columns}
     for column in target.columns:
         if not column.fill or folded(column.name) in written:
             continue
+        if key is not None and folded(column.name) not in key:
+            continue
         field = fill_field(member, column)
+        if field is None and key is not None:
+            return
         if field is None:
             raise UnfitTargetError(
                 f"{member} has no column {column.name}, and {target.schema}.{target.name} has no"

@@ -295,8 +295,11 @@ def _judged(
         objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
-    if (stale or rounded) and not (together.identifies and change.identified):
-        raise without_key(stale | rounded.keys())
+    found_by = together.identifying if change.identified else together.columns.keys()
+    changed = frozenset().union(*(s.stale | s.rounded.keys() for s in others.values()))
+    changed -= frozenset() if before is None else before.identifying
+    if unclear := (stale | rounded.keys() | changed) & found_by:
+        raise without_key(unclear)
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
         # Rows of others have the fill with which the column was added, under its former name.
@@ -306,10 +309,9 @@ def _judged(
         if folded(column.name) in exec_fills:
             fills[folded(column.name)] = fill_of(change.after, column)
     kept_fills = _kept(fills, before, together)
-    if not (together.identifies and change.identified):
-        tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
-        if without_value := unfindable(together, tables, kept_fills) - state.unfindable():
-            raise without_fill(without_value)
+    tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
+    if without_value := unfindable(together, found_by, tables, kept_fills) - state.unfindable():
+        raise without_fill(without_value)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = bool(alone) or _is_own(state, before, together, change)
     return JoinVerdict(

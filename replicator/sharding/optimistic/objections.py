@@ -227,11 +227,11 @@ def _other_fill(
 
 
 def without_key(columns: Iterable[str]) -> ObjectionError:
-    """The objection that rows can't be told apart by their values in these columns."""
+    """The objection that rows can't be found by their values in these columns."""
     return ObjectionError(
         Objection.ROWS,
-        "the target has no key, so all columns identify its rows, and with the values that the"
-        f" shard has in {', '.join(sorted(columns))}, its rows can't be distinguished from others",
+        f"the task would find the shard's rows on the target by their values in {_named(columns)}"
+        f" ({_KEY}), and older rows have other values there than in their shards",
     )
 
 
@@ -239,6 +239,13 @@ def without_fill(columns: Iterable[str]) -> ObjectionError:
     """The objection to a column by whose values rows of other shards can't be found."""
     return ObjectionError(
         Objection.ROWS,
-        "the target has no key, so all columns identify its rows, and the task can't find rows of"
-        f" shards without {', '.join(sorted(columns))} by the values that they get there",
+        f"the task would find rows of shards without {_named(columns)} on the target by the values"
+        f" that they get there ({_KEY}), and it does not know these values exactly",
     )
+
+
+_KEY = "a column of its key, or any column if it has none"
+
+
+def _named(columns: Iterable[str]) -> str:
+    return ", ".join(sorted(columns))

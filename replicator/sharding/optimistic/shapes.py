@@ -93,6 +93,14 @@ class Shape:
             for key in self.keys
         )
 
+    @property
+    def identifying(self) -> frozenset[str]:
+        """The columns by whose values its rows are found: all of them where no key does it."""
+        if not self.identifies:
+            return frozenset(self.columns)
+        keys = self.unique if self.primary is None else {self.primary}
+        return frozenset().union(*keys)
+
 
 @lru_cache(maxsize=4096)
 def shape_of(table: Table) -> Shape:
@@ -261,14 +269,17 @@ def unfit_column(
     return ""
 
 
-def unfindable(shape: Shape, members: Sequence[Table], fills: Mapping[str, Fill]) -> frozenset[str]:
-    """The columns that some members lack, and by whose values their rows can't be found in a target
-    without a key: what its server shows of them is not known."""
+def unfindable(
+    shape: Shape, found_by: Collection[str], members: Sequence[Table], fills: Mapping[str, Fill]
+) -> frozenset[str]:
+    """The columns that some members lack, and by whose values their rows can't be found: what the
+    target's server shows of them is not known. ``found_by``: those that identify rows."""
     having = [shape_of(member).columns.keys() for member in members]
     return frozenset(
         name
         for name, found in shape.columns.items()
-        if not (found.column.generated or all(name in names for names in having))
+        if name in found_by
+        and not (found.column.generated or all(name in names for names in having))
         and (fill := fills.get(name)) is not None
         and not fill.null
         and shown_value(found.column, fill.sql) is None

@@ -142,11 +142,11 @@ class TargetState(Generic[Name]):
         return unfit_column(before, after, self._tables(), self.fills)
 
     def unfindable(self) -> frozenset[str]:
-        """The columns by which rows could not be found in a target without a key."""
+        """The columns by which rows of members that lack them can't be found on the target."""
         shape = self.joined()
-        if shape is None or shape.identifies:
+        if shape is None:
             return frozenset()
-        return unfindable(shape, self._tables(), self.fills)
+        return unfindable(shape, shape.identifying, self._tables(), self.fills)
 
     def _tables(self) -> Sequence[Table]:
         return [s.taken for s in self.members.values() if s.taken is not None]

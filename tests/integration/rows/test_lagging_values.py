@@ -70,6 +70,26 @@ async def test_a_column_of_the_key_that_a_shard_lacks(
         await merging.check(generation)
 
 
+@pytest.mark.not_on_tidb("it changes no clustered key")
+async def test_rows_that_only_a_column_tells_apart_that_a_shard_lacks(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "optimistic"
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
+    change = "ADD f INT NOT NULL DEFAULT 3, DROP PRIMARY KEY, ADD PRIMARY KEY (id, f)"
+    async with merging.running() as generation:
+        merging.do(f"ALTER TABLE t_1 {change}")
+        merging.do("INSERT INTO t_1 VALUES (1, 1, 1), (2, 1, 1), (1, 1, 9), (2, 1, 9)")
+        merging.do("INSERT INTO t_2 VALUES (1, 1), (2, 1)")
+        await merging.caught_up(generation)
+        merging.do("UPDATE t_2 SET v = 2 WHERE id = 1", "DELETE FROM t_2 WHERE id = 2")
+        await merging.caught_up(generation)
+        merging.do("UPDATE t_2 SET id = 5 WHERE id = 1", "UPDATE t_1 SET v = 7 WHERE f = 9")
+        merging.do(f"ALTER TABLE t_2 {change}", "INSERT INTO t_2 VALUES (5, 1, 4)")
+        await merging.check(generation)
+
+
 async def changed_while_lagging(merging: Merging, statement: str) -> None:
     for table, key in KEYS.items():
         merging.create(table, f"(id INT NOT NULL, a INT, x INT, {key})", shards=2)

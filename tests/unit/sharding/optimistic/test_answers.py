@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.schema.effects.touched_parts import Touched, column_part
-from replicator.schema.structure.structure import Table, UniqueKey
+from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
 from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
@@ -28,38 +28,7 @@ from replicator.sharding.optimistic.shapes import (
 from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
-
-B: Definition = ("b", "smallint", "")
-
-
-def history_of(*members: str) -> TargetHistory[str]:
-    first = Standing(table((B,)))
-    return TargetHistory(HistoryEntry(EntryKind.MEMBER, m, first, {}) for m in members)
-
-
-def bring(
-    found: TargetHistory[str],
-    member: str,
-    columns: tuple[Definition, ...],
-    action: Action | None = None,
-    **touched: str,
-) -> JoinVerdict[str]:
-    """A member's statement that leaves it with these columns: answered, and taken in."""
-    standing = found.state.members[member]
-    parts = {name: {column_part(column)} for name, column in touched.items()}
-    text = f"{touched} {columns}"
-    before = standing.taken
-    after: Table = table(columns)
-    change = Change(member, Place(1, 0), text, text, before, after, Touched(**parts))
-    verdict = answer(found.state, replace(change, action=action))
-    found.take(entry_of(member, verdict, ()))
-    return verdict
-
-
-def objection(verdict: JoinVerdict[str]) -> Objection:
-    assert verdict.answer is StatementAnswer.OPEN
-    assert verdict.standing.open is not None
-    return verdict.standing.open.objection
+from tests.support.optimistic_answers import B, bring, history_of, objection
 
 
 def test_the_first_shard_changes_the_target_and_the_fill_stays_as_it_was_added() -> None:
@@ -163,88 +132,6 @@ def test_the_fill_of_a_column_stays_when_the_shard_that_brought_it_leaves() -> N
     bring(found, "B", (B, ("d", "int", "")), added="d")
     other = bring(found, "B", (B, ("d", "int", ""), ("c", "int", " DEFAULT -1")), added="c")
     assert objection(other) is Objection.FILL
-
-
-def test_values_that_were_rounded_do_not_come_back() -> None:
-
-    found = history_of("A", "B")
-    for member in "AB":
-        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
-    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(5,2)", "")
-    assert not bring(found, "A", (B, coarse), converted="c").step
-    assert found.state.members["A"].rounded == {"c": "decimal(5,2)"}
-    assert objection(bring(found, "A", (B, fine), converted="c")) is Objection.ROUNDED
-    assert bring(found, "B", (B, coarse), converted="c").step
-    assert found.state.members["A"].rounded == {}
-    assert bring(found, "A", (B, fine), converted="c").step
-
-
-def test_values_that_were_rounded_twice_are_not_those_that_the_target_rounds_once() -> None:
-    """0.0449 becomes 0.045, then 0.05; but 0.04 in one step."""
-    found = history_of("A", "B")
-    for member in "AB":
-        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
-    for kind in ("decimal(11,3)", "decimal(10,2)"):
-        assert not bring(found, "A", (B, ("c", kind, "")), converted="c").step
-    last = bring(found, "B", (B, ("c", "decimal(10,2)", "")), converted="c")
-    assert objection(last) is Objection.ROUNDED
-    assert last.standing.open is not None
-    assert "decimal(11,3), then decimal(10,2)" in last.standing.open.reason
-    said = bring(found, "B", (B, ("c", "decimal(10,2)", "")), Action.EXEC, converted="c")
-    assert said.step
-
-
-def test_the_target_does_not_round_in_between_what_a_member_has_rounded_at_once() -> None:
-    found = history_of("A", "B")
-    for member in "AB":
-        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
-    bring(found, "A", (B, ("c", "decimal(10,2)", "")), converted="c")
-    between = bring(found, "B", (B, ("c", "decimal(11,3)", "")), converted="c")
-    assert objection(between) is Objection.ROUNDED
-
-
-@pytest.mark.parametrize(
-    ("after", "touched"),
-    [
-        (("c", "int", ""), {"converted": "c"}),
-        (("d", "decimal(11,3)", ""), {"renamed": "c", "named": "d", "added": "d"}),
-    ],
-    ids=["converted", "renamed"],
-)
-def test_all_members_change_what_one_of_them_has_rounded(
-    after: Definition, touched: dict[str, str]
-) -> None:
-    """The target has the values before that, and 0.4995 is not 1 but 0."""
-    found = history_of("A", "B")
-    for member in "AB":
-        bring(found, member, (B, ("c", "decimal(12,4)", "")), added="c")
-    bring(found, "A", (B, ("c", "decimal(11,3)", "")), converted="c")
-    bring(found, "A", (B, after), None, **touched)
-    assert objection(bring(found, "B", (B, after), None, **touched)) is Objection.ROUNDED
-    said = bring(found, "B", (B, after), Action.EXEC, **touched)
-    assert said.granted == ("A",)
-
-
-def test_what_a_member_that_leaves_had_stays_on_the_target() -> None:
-    """So older rows of others still have their former values there."""
-    found = history_of("A", "B")
-    fine, coarse = ("c", "decimal(12,4)", ""), ("c", "decimal(5,2)", "")
-    for member in "AB":
-        bring(found, member, (B, fine, ("d", "int", "")), added="c")
-    bring(found, "A", (B, coarse), converted="c", dropped="d")
-    assert found.state.members["A"].stale == {"d"}
-    found.take(HistoryEntry(EntryKind.LEFT, "B", gone=("B",)))
-    assert not bring(found, "A", (B, coarse, ("e", "int", "")), added="e").converted
-    assert differences_of(found.state).members == {
-        "A": (
-            "has made column c narrower: older rows keep their values",
-            "has dropped column d: older rows keep their values",
-        )
-    }
-    again = (B, coarse, ("e", "int", ""), ("d", "int", ""))
-    assert objection(bring(found, "A", again, added="d")) is Objection.STALE
-    wide = (B, fine, ("e", "int", ""))
-    assert objection(bring(found, "A", wide, converted="c")) is Objection.ROUNDED
 
 
 def test_a_narrower_structure_that_the_target_refuses() -> None:
@@ -536,24 +423,6 @@ FITTING = {
     "tinyint": "100",
     "bit(3)": "b'111'",
 }
-
-
-@pytest.mark.parametrize(
-    ("wide", "narrow"),
-    [
-        ("varchar(9)", "char(9)"),
-        ("varchar(9)", "varchar(3)"),
-        ("timestamp", "timestamp not null"),
-    ],
-)
-def test_values_that_a_strict_server_changes_do_not_come_back(wide: str, narrow: str) -> None:
-    found = history_of("A", "B")
-    for member in "AB":
-        bring(found, member, (B, ("c", wide, " NULL")), added="c")
-    kind, _, null = narrow.partition(" ")
-    bring(found, "A", (B, ("c", kind, f" {null.upper() or 'NULL'}")), converted="c")
-    again = bring(found, "A", (B, ("c", wide, " NULL")), converted="c")
-    assert objection(again) is Objection.ROUNDED
 
 
 @pytest.mark.parametrize("default", ["float NOT NULL DEFAULT 1.1", "int DEFAULT (1 + 2)"])

@@ -1,0 +1,51 @@
+"""The answers of the optimistic rule, one after the other, as pure tests ask for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer
+from replicator.sharding.optimistic.history import (
+    EntryKind,
+    HistoryEntry,
+    TargetHistory,
+    entry_of,
+)
+from replicator.sharding.optimistic.objections import Change
+from replicator.sharding.optimistic.standings import Action, Objection, Standing
+from replicator.watermark import Place
+from tests.simulation.optimistic_estate import Definition, table
+
+B: Definition = ("b", "smallint", "")
+
+
+def history_of(*members: str) -> TargetHistory[str]:
+    first = Standing(table((B,)))
+    return TargetHistory(HistoryEntry(EntryKind.MEMBER, m, first, {}) for m in members)
+
+
+def bring(
+    found: TargetHistory[str],
+    member: str,
+    columns: tuple[Definition, ...],
+    action: Action | None = None,
+    **touched: str,
+) -> JoinVerdict[str]:
+    """A member's statement that leaves it with these columns: answered, and taken in."""
+    standing = found.state.members[member]
+    parts = {name: {column_part(column)} for name, column in touched.items()}
+    text = f"{touched} {columns}"
+    before = standing.taken
+    after: Table = table(columns)
+    change = Change(member, Place(1, 0), text, text, before, after, Touched(**parts))
+    verdict = answer(found.state, replace(change, action=action))
+    found.take(entry_of(member, verdict, ()))
+    return verdict
+
+
+def objection(verdict: JoinVerdict[str]) -> Objection:
+    assert verdict.answer is StatementAnswer.OPEN
+    assert verdict.standing.open is not None
+    return verdict.standing.open.objection
