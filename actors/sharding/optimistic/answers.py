@@ -7,6 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import anyio
@@ -278,12 +279,14 @@ class OptimisticAnswers:
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
         entry = entry_of(put.member, verdict, run)
         if verdict.answer is StatementAnswer.TAKEN:
-            self._warn(put, effect, executed=bool(run))
+            self._warn(put, effect, state.fills, executed=bool(run))
         if run:
             return replace(entry, timestamp=execution.timestamp, context=context)
         return entry
 
-    def _warn(self, put: Change[Member], effect: Effect, *, executed: bool) -> None:
+    def _warn(
+        self, put: Change[Member], effect: Effect, fills: Mapping[str, Fill], *, executed: bool
+    ) -> None:
         parsed = classify(put.sql, default_schema=effect.target.schema)
         reason = ""
         if executed and (function := nondeterministic_defaults(parsed)):
@@ -292,6 +295,11 @@ class OptimisticAnswers:
             reason = (
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
+            )
+        elif names := shown_in_part(put.before, put.after, fills):
+            reason = (
+                f"the servers show only a part of the default of {', '.join(names)}, so the target"
+                " may have another value in the shard's older rows"
             )
         if reason:
             self._log.warning(
