@@ -41,7 +41,7 @@ from replicator.sharding.optimistic.answers import (
     settled,
 )
 from replicator.sharding.optimistic.differences import against
-from replicator.sharding.optimistic.fills import beside
+from replicator.sharding.optimistic.fills import Fill, beside, shown_in_part
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
