@@ -295,11 +295,12 @@ def _judged(
         objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
-    found_by = together.identifying if change.identified else together.columns.keys()
+    keyed = together.identifies and change.identified
+    found_by = together.identifying if keyed else together.columns.keys()
     changed = frozenset().union(*(s.stale | s.rounded.keys() for s in others.values()))
     changed -= frozenset() if before is None else before.identifying
     if unclear := (stale | rounded.keys() | changed) & found_by:
-        raise without_key(unclear)
+        raise without_key(unclear, keyed=keyed)
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
         # Rows of others have the fill with which the column was added, under its former name.
@@ -311,7 +312,7 @@ def _judged(
     kept_fills = _kept(fills, before, together)
     tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
     if without_value := unfindable(together, found_by, tables, kept_fills) - state.unfindable():
-        raise without_fill(without_value)
+        raise without_fill(without_value, keyed=keyed)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = bool(alone) or _is_own(state, before, together, change)
     return JoinVerdict(

@@ -226,26 +226,28 @@ def _other_fill(
     )
 
 
-def without_key(columns: Iterable[str]) -> ObjectionError:
-    """The objection that rows can't be found by their values in these columns."""
+def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
+    """The objection that rows can't be found by their values in these columns, which are in the
+    target's key (``keyed``), or identify its rows with all others."""
     return ObjectionError(
         Objection.ROWS,
-        f"the task would find the shard's rows on the target by their values in {_named(columns)}"
-        f" ({_KEY}), and older rows have other values there than in their shards",
+        f"{_found_by(columns, keyed=keyed)}. Older rows of shards have other values there on the"
+        " target than in their shards",
     )
 
 
-def without_fill(columns: Iterable[str]) -> ObjectionError:
-    """The objection to a column by whose values rows of other shards can't be found."""
+def without_fill(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
+    """The objection to a column by whose values rows of other shards can't be found; ``keyed`` as
+    in `without_key`."""
     return ObjectionError(
         Objection.ROWS,
-        f"the task would find rows of shards without {_named(columns)} on the target by the values"
-        f" that they get there ({_KEY}), and it does not know these values exactly",
+        f"{_found_by(columns, keyed=keyed)}. For rows of shards without the column, the task does"
+        " not know exactly what they get there",
     )
 
 
-_KEY = "a column of its key, or any column if it has none"
-
-
-def _named(columns: Iterable[str]) -> str:
-    return ", ".join(sorted(columns))
+def _found_by(columns: Iterable[str], *, keyed: bool) -> str:
+    names = ", ".join(sorted(columns))
+    if keyed:
+        return f"the target's key includes {names}, and the task finds its rows by the key"
+    return f"the target has no key, so all columns identify its rows, among them {names}"
