@@ -25,7 +25,7 @@ from replicator.ddl.parser.statement import TableReference
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.session_settings import compared_text, settings_of
@@ -141,12 +141,11 @@ class OptimisticAnswers:
         self.histories.look_again()
 
     async def _look_for_keys(self, target: TableName) -> None:
-        """Record for open statements whether the target now has a key."""
+        """Record for open statements which key the target now has."""
         present = await read_table(self._target, target)
-        identified = present is None or present.row_key is not None
         changes = self._changes[target]
         self._changes[target] = {
-            member: replace(put, identified=identified) for member, put in changes.items()
+            member: replace(put, found_by=_found_by(present)) for member, put in changes.items()
         }
 
     async def given(self, target: TableName, member: Member, at: int) -> bool:
@@ -235,7 +234,7 @@ class OptimisticAnswers:
             change.after,
             Touched() if creates else touched_parts(effect.statement, change),
             item.statement.timestamp,
-            identified=present is None or present.row_key is not None,
+            found_by=_found_by(present),
             there=beside(present, change, self.histories.of(target).state.fills),
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
             settings=settings_of(effect.statement, change.before, execution.context),
@@ -361,3 +360,10 @@ def _lenient(effect: Effect) -> bool:
 
 def _member(source: str, table: TableReference) -> Member:
     return Member(source, TableName(table.schema, table.table))
+
+
+def _found_by(present: Table | None) -> frozenset[str] | None:
+    """As `Change.found_by` has it, by the target's structure; None where it does not exist."""
+    if present is None:
+        return None
+    return frozenset(map(folded, present.row_key.columns if present.row_key else ()))

@@ -12,7 +12,7 @@ read again is below a watermark, or of a structure that the target takes: no ste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
@@ -32,6 +32,7 @@ from replicator.sharding.optimistic.objections import (
     changed_before,
     comes_back,
     former_values,
+    found_by_former,
     other_rows,
     other_values,
     without_fill,
@@ -248,6 +249,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
         standing, together = _beside(state.fills, behind, own, objections)
+        known, found_by = _found_by(change, before, together)
+        unclear = _changed([*behind.values(), standing]) & (found_by - known)
+        keyed = together.identifies
+        objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
@@ -295,11 +300,11 @@ def _judged(
         objections.look(ObjectionError(Objection.ROUNDED, found[1], [found[0]]))
     rounded = rounded_apart(standing.taken, standing.rounded, before, together)
     standing = replace(standing, rounded=rounded)
-    keyed = together.identifies and change.identified
-    found_by = together.identifying if keyed else together.columns.keys()
-    changed = frozenset().union(*(s.stale | s.rounded.keys() for s in others.values()))
-    changed -= frozenset() if before is None else before.identifying
-    if unclear := (stale | rounded.keys() | changed) & found_by:
+    known, found_by = _found_by(change, before, together)
+    keyed = together.identifies and change.found_by != frozenset()
+    # What the operator has accepted in the key is no objection to further statements.
+    anew = stale - former.stale | {n for n in rounded if rounded[n] != former.rounded.get(n)}
+    if unclear := _changed([*others.values(), standing]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
     fills = _fills(state, change)
     if alone := _renames_alone(others, former, change):
@@ -311,7 +316,9 @@ def _judged(
             fills[folded(column.name)] = fill_of(change.after, column)
     kept_fills = _kept(fills, before, together)
     tables = [s.taken for s in (*others.values(), standing) if s.taken is not None]
-    if without_value := unfindable(together, found_by, tables, kept_fills) - state.unfindable():
+    without_value = unfindable(together, found_by, tables, kept_fills) - state.unfindable(known)
+    # Rows of shards have had the target's default in a key that only the target has.
+    if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
     own = bool(alone) or _is_own(state, before, together, change)
@@ -354,6 +361,23 @@ def _beside(
         else:
             assert together is not None
             return standing, together
+
+
+def _found_by(
+    change: Change[Name], before: Shape | None, together: Shape
+) -> tuple[Set[str], Set[str]]:
+    """The columns by whose values rows are found on the target before a statement, and after."""
+    if change.found_by == frozenset():
+        return set() if before is None else before.columns.keys(), together.columns.keys()
+    known = frozenset() if before is None else before.identifying
+    # An operator may have created the target with a key over more columns than its shards have.
+    more = (change.found_by or frozenset()) - known
+    return known | more, together.identifying | more & together.columns.keys()
+
+
+def _changed(standings: Iterable[Standing]) -> frozenset[str]:
+    """The columns in which the target has former values of older rows."""
+    return frozenset().union(*(s.stale | s.rounded.keys() for s in standings))
 
 
 def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapping[str, Fill]:

@@ -21,11 +21,12 @@ class Change(Generic[Name]):
     """A member's statement as input of the rule. ``text`` and ``form``: what it is compared by with
     those of other members (`compared_text`, `renaming_form`).
 
-    ``before`` is None for a CREATE. ``identified``: a key of the target tells its rows apart.
-    ``there``: the fills of columns that it adds, and that the target has, but no member.
-    ``strict``: its server refuses values that do not fit. ``settings``: those of its session on
-    which its result depends. ``discards_rows``: it deletes rows. ``action``: the operator's answer,
-    if it was open before. ``doubt``: why ``after`` is None.
+    ``before`` is None for a CREATE. ``found_by``: the columns of the target's key that tells its
+    rows apart, folded; empty without a key, None where it is that of the shards. ``there``: the
+    fills of columns that it adds, and that the target has, but no member. ``strict``: its server
+    refuses values that do not fit. ``settings``: those of its session on which its result depends.
+    ``discards_rows``: it deletes rows. ``action``: the operator's answer, if it was open before.
+    ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -36,7 +37,7 @@ class Change(Generic[Name]):
     after: Table | None
     touched: Touched
     timestamp: int = 0
-    identified: bool = True
+    found_by: frozenset[str] | None = None
     there: Mapping[str, Fill] = field(default_factory=dict)
     strict: bool = True
     settings: str = ""
@@ -233,6 +234,18 @@ def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
         Objection.ROWS,
         f"{_found_by(columns, keyed=keyed)}. Older rows of shards have other values there on the"
         " target than in their shards",
+    )
+
+
+def found_by_former(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
+    """The objection that all shards are to be found by columns whose values some have changed;
+    ``keyed`` as in `without_key`."""
+    found = frozenset(columns)
+    return ObjectionError(
+        Objection.ROUNDED,
+        f"{_found_by(found, keyed=keyed)}. Older rows of shards have other values there on the"
+        " target than in their shards: correct them on the target before you answer",
+        found,
     )
 
 

@@ -141,12 +141,12 @@ class TargetState(Generic[Name]):
         structure, behind which this is the state; empty if they do."""
         return unfit_column(before, after, self._tables(), self.fills)
 
-    def unfindable(self) -> frozenset[str]:
-        """The columns by which rows of members that lack them can't be found on the target."""
+    def unfindable(self, found_by: Collection[str]) -> frozenset[str]:
+        """Those of some columns by which rows of members that lack them can't be found."""
         shape = self.joined()
         if shape is None:
             return frozenset()
-        return unfindable(shape, shape.identifying, self._tables(), self.fills)
+        return unfindable(shape, found_by, self._tables(), self.fills)
 
     def _tables(self) -> Sequence[Table]:
         return [s.taken for s in self.members.values() if s.taken is not None]

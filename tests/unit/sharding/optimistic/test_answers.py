@@ -436,7 +436,7 @@ def test_rows_without_a_column_must_be_found_in_a_target_without_a_key(default: 
     def added(name: str, text: str) -> JoinVerdict[str]:
         after = replace(table((B, (name, text.split()[0], f" {text.partition(' ')[2]}"))), keys=())
         touched = Touched(added={column_part(name)})
-        put = Change("A", Place(1, 0), "x", "x", keyless, after, touched, identified=False)
+        put = Change("A", Place(1, 0), "x", "x", keyless, after, touched, found_by=frozenset())
         return answer(found.state, put)
 
     assert objection(added("c", f"{kind} {rest}")) is Objection.ROWS

@@ -156,6 +156,18 @@ def test_the_target_would_not_find_rows_by_a_key_with_former_values(
     assert answer(alone.state, change).answer is StatementAnswer.TAKEN
 
 
+@pytest.mark.parametrize("key", [{"id"}, {"id", "f"}, set()], ids=["own", "more", "none"])
+def test_the_target_finds_rows_by_more_columns_than_the_keys_of_its_shards(key: set[str]) -> None:
+    before = keyed((B, FINE), "id")
+    found: TargetHistory[str] = TargetHistory(
+        HistoryEntry(EntryKind.MEMBER, member, Standing(before), {}) for member in "AB"
+    )
+    touched = Touched(dropped={column_part("f")})
+    put = Change("A", Place(1, 0), "x", "x", before, keyed((B,), "id"), touched)
+    verdict = answer(found.state, replace(put, found_by=frozenset(key)))
+    assert (verdict.answer is StatementAnswer.TAKEN) == (key == {"id"})
+
+
 def test_a_key_gets_a_column_in_which_another_shard_has_former_values() -> None:
     before = keyed((B, FINE), "id")
     found: TargetHistory[str] = TargetHistory(
@@ -168,3 +180,35 @@ def test_a_key_gets_a_column_in_which_another_shard_has_former_values() -> None:
     found.take(entry_of("A", verdict, ()))
     wider = Change("B", Place(2, 0), "y", "y", before, keyed((B, FINE), "id", "f"), Touched())
     assert objection(answer(found.state, wider)) is Objection.ROWS
+
+
+@pytest.mark.parametrize("key", [("id", "f"), ()], ids=["in a key", "without a key"])
+def test_all_shards_get_a_key_by_which_older_rows_of_one_are_not_found(
+    key: tuple[str, ...],
+) -> None:
+    coarse: Definition = ("f", "decimal(10,2)", " NOT NULL DEFAULT 0")
+    fine = keyed((B, FINE), "id")
+    found: TargetHistory[str] = TargetHistory(
+        HistoryEntry(EntryKind.MEMBER, member, Standing(fine), {}) for member in "AB"
+    )
+
+    def answered(
+        member: str, text: str, after: Table, action: Action | None = None
+    ) -> Objection | None:
+        touched = Touched(converted={column_part("f")} if text == "narrower" else set())
+        before = found.state.members[member].taken
+        change = Change(member, Place(1, 0), text, text, before, after, touched, action=action)
+        verdict = answer(found.state, change)
+        found.take(entry_of(member, verdict, ()))
+        return None if verdict.answer is StatementAnswer.TAKEN else objection(verdict)
+
+    def other_key(columns: tuple[Definition, ...]) -> Table:
+        return keyed(columns, *key) if key else replace(table(columns), keys=())
+
+    assert answered("A", "narrower", keyed((B, coarse), "id")) is None
+    assert answered("A", "key", other_key((B, coarse))) is Objection.ROWS
+    assert answered("B", "key", other_key((B, FINE))) is Objection.ROUNDED
+    assert answered("B", "key", other_key((B, FINE)), Action.EXEC) is None
+    assert answered("A", "key", other_key((B, coarse))) is None
+    more = ("x", "int", " NULL")
+    assert answered("A", "more", other_key((B, coarse, more))) is None
