@@ -101,7 +101,7 @@ def fill_of(table: Table, column: Column) -> Fill:
         return _NOTHING
     sql, text = clause[tokens[0].start :], value_text(table, column.name).partition(" ")[2]
     if _shows_less(column, text):
-        return Fill(NOT_CONSTANT, text)
+        return Fill(NOT_CONSTANT, "'?'" if text == NOT_CONSTANT else text)
     if column.base_type == "float":
         sql = repr(as_float(sql.strip("'")))
     elif column.base_type == "char" and tokens[0].kind is TokenKind.STRING:

@@ -78,5 +78,6 @@ def test_a_default_that_a_server_shows_in_part(kind: str, default: str, charset:
     assert shown_in_part(lacking, table, {"c": found}) == ["c"]
     assert not shown_in_part(lacking, table, {}), "no other shard has it"
     assert not shown_in_part(table, table, {"c": found}), "it is not new"
+    assert fill("varchar(9)", " DEFAULT '?'", "utf8mb4").shows_less, "one character"
     assert not fill("varchar(9)", " DEFAULT 'a?'", "latin1").shows_less
     assert not fill("float", " DEFAULT 1.5", "").shows_less
