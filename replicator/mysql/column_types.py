@@ -270,6 +270,8 @@ class Literal(StrEnum):
     """Vectors: MySQL compares them by a function of their bytes only."""
 
 
+FRACTIONAL = frozenset({"time", "datetime", "timestamp"})
+"""The types whose values have fractions of seconds."""
 EXACT_LITERALS = frozenset(
     {Literal.NUMBER, Literal.BIT, Literal.QUOTED, Literal.PARSED, Literal.BINARY}
 )

@@ -160,7 +160,7 @@ class DuplicateDdl:
                 Reading.TAKEN_OVER,
             ):
                 _refuse_nondeterministic_defaults(item, member)
-                _refuse_other_values(item, member, change, context, verdict)
+                _refuse_other_values(item, member, change, context, verdict, settings)
             if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(
@@ -214,9 +214,10 @@ def _refuse_other_values(
     change: MemberChange,
     context: ChangeContext,
     verdict: StatementVerdict,
+    settings: str,
 ) -> None:
-    """Raise FatalError where a column that a shard gets, or computes from now on, has given its
-    older rows other values."""
+    """Raise FatalError where a column that a shard gets, converts, or computes from now on, has
+    given its older rows other values. ``settings``: those that its result depends on."""
     if change.after is None or context.present is None:
         return
     number = FIRST if verdict.same is None else verdict.same
@@ -239,7 +240,6 @@ def _refuse_other_values(
         strict = bool((item.statement.context.sql_mode or 0) & STRICT)
         difference = converted_again(change, context.present, touched, strict=strict)
         same = context.history.change(number)
-        settings = settings_of(item.effect.statement, change.before, item.statement.context)
         if difference is None and same is not None and same.settings not in ("", settings):
             difference = (
                 f"the shard converts its values with {settings or 'other settings'}, and the target"

@@ -15,7 +15,7 @@ from itertools import pairwise
 from replicator.ddl.parser.alter_actions import alter_actions, defined_columns, outside_brackets
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
-from replicator.mysql.column_types import SQL_TYPES, Literal
+from replicator.mysql.column_types import FRACTIONAL, SQL_TYPES, Literal
 
 _FUNCTIONS = frozenset(
     {"UUID", "UUID_SHORT", "UUIDV4", "UUIDV7", "UUID_V4", "UUID_V7", "SYS_GUID"}
@@ -119,10 +119,7 @@ def defined_times(statement: ParsedStatement) -> tuple[DefinedColumn, ...]:
     A server truncates or rounds them ("Fractional Seconds in Time Values" of MySQL's manual,
     "Microseconds in MariaDB").
     """
-    return tuple(column for column in redefined(statement) if column.type_word in _FRACTIONS)
-
-
-_FRACTIONS = frozenset({"time", "datetime", "timestamp"})
+    return tuple(column for column in redefined(statement) if column.type_word in FRACTIONAL)
 
 
 def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
@@ -130,7 +127,7 @@ def truncated_times(statement: ParsedStatement) -> list[tuple[Span, str]]:
     with what a server stores that truncates them."""
     found = []
     for _, _, definition in defined_columns(statement):
-        if not definition or definition[0].keyword.lower() not in _FRACTIONS:
+        if not definition or definition[0].keyword.lower() not in FRACTIONAL:
             continue
         digits = _digits_of(definition)
         for word, value in pairwise(definition):

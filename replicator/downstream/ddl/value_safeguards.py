@@ -25,6 +25,7 @@ from replicator.ddl.analysis.column_defaults import (
 )
 from replicator.ddl.analysis.numbering import numbered_columns
 from replicator.ddl.parser.classify import classify_in
+from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import (
     NO_AUTO_VALUE_ON_ZERO,
@@ -157,7 +158,7 @@ async def refuse_rounded_times(
         return
     for time in times:
         former = present.column(time.existing) if time.existing else None
-        fractions = former is not None and former.base_type in ("time", "datetime", "timestamp")
+        fractions = former is not None and former.base_type in FRACTIONAL
         lost = (numbers_of(former) or (0,))[0] - time.digits if former and fractions else 0
         if former is None or lost <= 0:
             continue

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from replicator.ddl.analysis.column_defaults import DefinedColumn, redefined
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.normalise import normalise
+from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.session_settings import UTC
 from replicator.mysql.context.sql_modes import PAD_CHAR_TO_FULL_LENGTH, rounds_times
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.schema.effects.traced_columns import family
 from replicator.schema.structure.structure import Column, Table, fraction_digits
 
-_TIMES = frozenset({"time", "datetime", "timestamp"})
 _WHOLE = frozenset({"date", "year"})
 _MOST_DIGITS = 6
 _UTC_NAMES = frozenset(
@@ -68,11 +68,11 @@ def _zone(context: StatementContext) -> str:
 def _loses_fractions(old: Column, new: DefinedColumn) -> bool:
     """Whether values have a part below a second, or may have it as a text or a number, that the new
     type does not keep."""
-    if new.type_word not in _TIMES | _WHOLE:
+    if new.type_word not in FRACTIONAL | _WHOLE:
         # As a number, a time is rounded, too.
         return fraction_digits(old) > 0 and family(new.type_word) == "integer"
-    if old.base_type in _TIMES | _WHOLE or old.sql_type.family == "integer":
+    if old.base_type in FRACTIONAL | _WHOLE or old.sql_type.family == "integer":
         had = fraction_digits(old)
     else:
         had = _MOST_DIGITS
-    return had > (new.digits if new.type_word in _TIMES else 0)
+    return had > (new.digits if new.type_word in FRACTIONAL else 0)

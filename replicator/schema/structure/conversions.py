@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from replicator.mysql.column_types import sizes
+from replicator.mysql.column_types import FRACTIONAL, sizes
 from replicator.schema.structure.structure import Column, fraction_digits, labels_of, numbers_of
 
 
@@ -95,7 +95,7 @@ def affixes(column: Column, target: Column) -> tuple[bytes, bytes]:
     if theirs == "bit":
         missing = (_length(target) + 7) // 8 - (_length(column) + 7) // 8
         return rb"\0" * missing, b""
-    if theirs in ("time", "datetime", "timestamp"):
+    if theirs in FRACTIONAL:
         midnight = b" 00:00:00" if ours == "date" else b""
         return b"", midnight + _zeros(fraction_digits(column), fraction_digits(target))
     return b"", b""

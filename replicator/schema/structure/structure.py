@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
-from replicator.mysql.column_types import SqlType, sql_type
+from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
 
 
@@ -205,7 +205,7 @@ def binary_length(column: Column) -> int | None:
 
 def fraction_digits(column: Column) -> int:
     """The declared digits of a temporal type's fraction: 3 for ``time(3)``, 0 for ``time``."""
-    if column.base_type not in ("time", "datetime", "timestamp"):
+    if column.base_type not in FRACTIONAL:
         return 0
     return (numbers_of(column) or (0,))[0]
 

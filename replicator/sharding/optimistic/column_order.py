@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion, null_misfit
 from replicator.schema.structure.structure import Column, Table, labels_of
@@ -178,5 +179,5 @@ def narrowed(
 
 def way_of_rounding(column: Column, settings: str) -> str:
     """How values become those of a column; equal where they become the same values."""
-    timed = column.base_type in ("time", "datetime", "timestamp") and settings
+    timed = column.base_type in FRACTIONAL and settings
     return f"{column.type} with {settings}" if timed else column.type

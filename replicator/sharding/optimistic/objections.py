@@ -227,13 +227,15 @@ def _other_fill(
     )
 
 
+_FORMER = "Older rows of shards have other values there on the target than in their shards"
+
+
 def without_key(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
     """The objection that rows can't be found by their values in these columns, which are in the
     target's key (``keyed``), or identify its rows with all others."""
     return ObjectionError(
         Objection.ROWS,
-        f"{_found_by(columns, keyed=keyed)}. Older rows of shards have other values there on the"
-        " target than in their shards",
+        f"{_found_by(columns, keyed=keyed)}. {_FORMER}",
     )
 
 
@@ -243,8 +245,7 @@ def found_by_former(columns: Iterable[str], *, keyed: bool) -> ObjectionError:
     found = frozenset(columns)
     return ObjectionError(
         Objection.ROUNDED,
-        f"{_found_by(found, keyed=keyed)}. Older rows of shards have other values there on the"
-        " target than in their shards: correct them on the target before you answer",
+        f"{_found_by(found, keyed=keyed)}. {_FORMER}: correct them on the target before you answer",
         found,
     )
 
