@@ -13,7 +13,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
-from actors.sharding.pessimistic.late_members import column_paths, statement_of
+from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
@@ -28,6 +28,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -139,6 +140,11 @@ class PessimisticGroup(GroupActor):
         # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
         self.numbers[name] = member
+
+    async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
+        """Return the paths of the columns of members that are older than the target."""
+        late = LateMembers(self.registry, self.group, self.numbers, self._unlike_target)
+        return await late.column_paths(rows)
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
@@ -439,15 +445,15 @@ class PessimisticGroup(GroupActor):
                 if not unlike:
                     states.add(state)
             else:
-                unlike = await self.unlike_target(template.version, number, held)
+                unlike = await self._unlike_target(number, template.version, held)
                 if template.version == self.group.base:
                     found = unlike
             if not unlike:
                 fitting.append(template)
         return fitting, found
 
-    async def unlike_target(self, version: int, number: int, held: KnownStructure) -> list[str]:
-        """Return the differences of a created table from a former structure of the target."""
+    async def _unlike_target(self, number: int, version: int, held: KnownStructure) -> list[str]:
+        """The differences of a created table from a former structure of the target."""
         try:
             name = self.registry.target_name(self.target)
             target = await self._tools.versions.at(self._lock, name, version)
@@ -537,7 +543,7 @@ async def decide_together(
     ]
     # The statement of the segment comes after its rows.
     paths = {
-        part.target: await column_paths(groups[part.target], left)
+        part.target: await groups[part.target].column_paths(left)
         for part, left in zip(parts, rows, strict=True)
     }
     ddl: dict[int, DdlItem | None] = {}
