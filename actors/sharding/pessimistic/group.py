@@ -30,7 +30,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
-from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
@@ -196,7 +196,7 @@ class PessimisticGroup(GroupActor):
             self.group.join(name, at, None)
             self.numbers[name] = number
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
-        text = compared_text(effect.statement, before, statement.context)
+        text = compared_text(target_statement(effect, statement.context), before, statement.context)
         if self.tied_as:
             # The same change of another target is another item.
             text = text.replace("<table>", self.tied_as, 1)
