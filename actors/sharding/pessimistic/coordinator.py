@@ -411,7 +411,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         """
         with anyio.move_on_after(READ_AGAIN_SECONDS):
             while self._reads_again:
-                await anyio.sleep(READ_AGAIN_LOOK_SECONDS)
+                # Rows alone do not change a lock, so nothing says that they were read again.
+                with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
+                    await self._resolved.wait()
         answers: list[UnlockError | None] = []
         answered = anyio.Event()
 
