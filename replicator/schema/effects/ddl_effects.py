@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import (
     ParsedStatement,
     StatementKind,
@@ -27,6 +28,7 @@ from replicator.ddl.rewrite.storage import (
     merges_tables,
     storage_edits,
 )
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.sequences import turns_sequence
 
@@ -123,6 +125,14 @@ class Effect:
             return (self.renamed_to,)
         like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
         return tuple(map(_name, like))
+
+
+def target_statement(effect: Effect, context: StatementContext) -> ParsedStatement:
+    """Return the statement of an effect as it is about the target, with the names of targets.
+
+    Shards compare by it: each names the parents of its foreign keys in a schema of its own.
+    """
+    return classify_in(context, effect.sql, default_schema=effect.target.schema)
 
 
 _NAME_LENGTH = 57
