@@ -26,7 +26,8 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
@@ -274,7 +275,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(Failpoint.LOCK_AGREED)
-        before = await self._tools.versions.end(name, resolution.version - 1)
+        shard = self._before(resolution)
+        before = await self._tools.versions.end(name, resolution.version - 1, shard)
         await self._store.decide(record_of(name, resolution, before))
         reach(Failpoint.LOCK_DECIDED)
         self._log.info(
@@ -294,6 +296,14 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 statement=resolution.item.statements[0][:2000],
                 reason="rows that were there get the owner's value in the target, for all shards",
             )
+
+    def _before(self, resolution: Resolution[TableName, ShardStatement]) -> Table | None:
+        """The structure of an item's shard before its statement; None if it is uncertain."""
+        item = resolution.item
+        number = self._registry.number(Member(resolution.owner, item.member))
+        return (
+            None if number is None else self._registry.held(number, item.at.transaction - 1).certain
+        )
 
     async def _execute(self, target: int) -> None:
         lock = self.locks[target]
