@@ -190,7 +190,7 @@ class _ExecutorWatch:
     async def _look(self) -> None:
         count = await anyio.to_thread.run_sync(_count_and_log, self._context)
         why = "" if count else await self._explain()
-        if why != self._why:
+        if why != self._why and self.lost is None:
             self._why = why
             self._starving(why)
 
