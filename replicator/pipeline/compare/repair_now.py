@@ -74,20 +74,25 @@ def _repaired(
         contextlib.closing(Session(servers.target)) as session,
         contextlib.closing(Sessions(servers)) as sessions,
     ):
-        # With its gaps: a bucket that is made meanwhile has to wait, too.
-        session.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        session.run(b"BEGIN")
+        _begin(session)
         try:
             lock_all_buckets(session, watermarks, comparison.target.name, sources)
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
+            _begin(session)
         still_wrong = _by_keys if comparison.key else _by_counts
         wrong = still_wrong(comparison, differences, sessions)
         for statement in repair_statements(comparison, wrong):
             session.run(statement)
         session.run(b"COMMIT")
         return sum(difference.times for difference in wrong)
+
+
+def _begin(session: Session) -> None:
+    # With its gaps: a bucket that is made meanwhile has to wait, too.
+    session.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    session.run(b"BEGIN")
 
 
 def _by_keys(
