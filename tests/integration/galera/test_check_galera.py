@@ -1,4 +1,4 @@
-"""`check` on a Galera node reads what would keep its changes from other nodes before it tries any."""
+"""`check` on a Galera node reads the settings of the cluster before it tries to write."""
 
 from __future__ import annotations
 
@@ -56,9 +56,11 @@ async def test_limits_of_a_write_set_are_named(galera: GaleraCluster, database_n
     node = galera.nodes[0]
     usual = await check_target(target_of(node, database_name))
     assert not [result for result in usual if result.state != "passed"]
-    with setting(node, "wsrep_max_ws_rows", "1000", "0"):
-        with setting(node, "wsrep_max_ws_size", "65536", "2147483647"):
-            results = await check_target(target_of(node, database_name))
+    with (
+        setting(node, "wsrep_max_ws_rows", "1000", "0"),
+        setting(node, "wsrep_max_ws_size", "65536", "2147483647"),
+    ):
+        results = await check_target(target_of(node, database_name))
     warned = [result for result in results if result.state == "warning"]
     assert [result.name for result in warned] == ["transaction_size"] * 2
     assert "wsrep_max_ws_rows = 0" in warned[0].remedies[0]
