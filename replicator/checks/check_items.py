@@ -21,7 +21,7 @@ TARGET_CASCADES = "target_foreign_keys"
 TARGET_CLUSTER = "target_cluster"
 TARGET_EVENTS = "target_events"
 TARGET_TRIGGERS = "target_triggers"
-TRANSACTION_SIZE = "transaction_size"
+
 
 CHECKS: dict[str, str] = {
     ALL: "leaves out every check",
@@ -44,7 +44,7 @@ CHECKS: dict[str, str] = {
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     READ_ONLY: "the target takes writes",
     TARGET_CLUSTER: "all servers of the target's cluster get what the task writes",
-    TRANSACTION_SIZE: "the target takes transactions of a useful size",
+    "transaction_size": "the target takes transactions of a useful size",
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",
     "max_allowed_packet": "the target takes statements of a useful size",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 
-from replicator.checks.check_items import TARGET_CLUSTER, TRANSACTION_SIZE
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.connection.asyncio_connection import Connection
 
@@ -76,7 +75,7 @@ def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
     if galera and method == "RSU":
         results.append(
             _PLACE.failed(
-                TARGET_CLUSTER,
+                "target_cluster",
                 "wsrep_OSU_method is RSU: tables would be made and changed on one node of the"
                 " Galera cluster only, and the cluster excludes this node at the next row. Nothing"
                 " was tried",
@@ -87,7 +86,7 @@ def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
     if galera and not _is_on(values.get("wsrep_on", "ON")):
         results.append(
             _PLACE.failed(
-                TARGET_CLUSTER,
+                "target_cluster",
                 "wsrep_on is OFF: what the task writes would stay on one node of the Galera"
                 " cluster. Nothing was tried",
                 f"SET GLOBAL wsrep_on = ON; {_EVERY_NODE}",
@@ -99,15 +98,15 @@ def cluster_results(values: Mapping[str, str]) -> list[CheckResult]:
         if galera or grouped:
             finding = f"{what} the other members of its cluster would refuse later changes"
             results.append(
-                _PLACE.failed(TARGET_CLUSTER, f"{finding}. Nothing was tried", _FROM_TASK)
+                _PLACE.failed("target_cluster", f"{finding}. Nothing was tried", _FROM_TASK)
             )
         else:
             finding = f"{what} replicas and backups of the target would not get it"
-            results.append(_PLACE.warning(TARGET_CLUSTER, finding, _FROM_TASK))
+            results.append(_PLACE.warning("target_cluster", finding, _FROM_TASK))
     if results or not (galera or grouped):
         return results
     kind = "a Galera cluster" if galera else "group replication"
-    return [_PLACE.passed(TARGET_CLUSTER, f"{kind} gets what the task writes")]
+    return [_PLACE.passed("target_cluster", f"{kind} gets what the task writes")]
 
 
 async def _one_node(connection: Connection, first: str) -> list[CheckResult]:
@@ -121,7 +120,7 @@ async def _one_node(connection: Connection, first: str) -> list[CheckResult]:
         return []
     return [
         _PLACE.warning(
-            TARGET_CLUSTER,
+            "target_cluster",
             f"connections to the target reach several nodes ({', '.join(sorted(names))}): a node"
             " that lags does not have yet what the task has written by another one, and writes to"
             " several nodes conflict",
@@ -145,7 +144,7 @@ def size_results(values: Mapping[str, str]) -> list[CheckResult]:
         if _is_on(values.get("wsrep_load_data_splitting", "OFF")):
             results.append(
                 _PLACE.failed(
-                    TRANSACTION_SIZE,
+                    "transaction_size",
                     "wsrep_load_data_splitting is ON: the server commits a load every 10,000 rows,"
                     " so a failed one would leave rows without their watermark",
                     f"SET GLOBAL wsrep_load_data_splitting = OFF; {_EVERY_NODE}",
@@ -159,14 +158,14 @@ def size_results(values: Mapping[str, str]) -> list[CheckResult]:
         if 0 < limit < SMALLEST_TRANSACTION:
             results.append(_too_low(name, f"{limit} bytes", usual, galera=False))
     if found and not results:
-        return [_PLACE.passed(TRANSACTION_SIZE, "; ".join(found))]
+        return [_PLACE.passed("transaction_size", "; ".join(found))]
     return results
 
 
 def _too_low(name: str, value: str, usual: str, *, galera: bool) -> CheckResult:
     everywhere = f"; {_EVERY_NODE}" if galera else "; and the same in the target's my.cnf"
     return _PLACE.warning(
-        TRANSACTION_SIZE,
+        "transaction_size",
         f"{name} is {value}: the target refuses larger transactions. The task then writes a batch"
         " in several ones, which takes longer; a chunk of a full copy that is larger is a fault",
         f"SET GLOBAL {name} = {usual}{everywhere}",

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from replicator.checks.target.target_checks import TargetToCheck, check_target
+from replicator.checks.checked_task import TargetToCheck
+from replicator.checks.target.target_checks import check_target
 from replicator.mysql.connection.address import DatabaseAddress
 from tests.support.servers.galera import GaleraCluster, GaleraNode
 
