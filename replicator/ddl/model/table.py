@@ -7,7 +7,7 @@ different servers have the same sense is a question for other modules.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from replicator.mysql.names import folded
@@ -67,6 +67,7 @@ class ColumnDefinition:
         check: the CHECK in the definition, which MariaDB keeps there.
         attributes: other clauses that are known, each in its words: ``COMPRESSED``, ``SRID 0``.
         unknown: the rest, which the parser does not know; empty as a rule.
+        text: the definition as it was written, with the comments that only some servers execute.
     """
 
     name: str
@@ -83,6 +84,7 @@ class ColumnDefinition:
     check: CheckDefinition | None = None
     attributes: tuple[str, ...] = ()
     unknown: str = ""
+    text: str = field(default="", compare=False, repr=False)
 
 
 class KeyKind(StrEnum):
@@ -123,6 +125,7 @@ class KeyDefinition:
             use it; else empty.
         attributes: other clauses that are known, each in its words: ``WITH PARSER ngram``.
         unknown: the rest, which the parser does not know; empty as a rule.
+        text: the definition as it was written, with the comments that only some servers execute.
     """
 
     kind: KeyKind
@@ -133,6 +136,7 @@ class KeyDefinition:
     invisible: str = ""
     attributes: tuple[str, ...] = ()
     unknown: str = ""
+    text: str = field(default="", compare=False, repr=False)
 
     @property
     def unique(self) -> bool:

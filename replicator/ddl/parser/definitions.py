@@ -56,6 +56,16 @@ def text_of(sql: str, tokens: Tokens) -> str:
     return sql[tokens[0].start : tokens[-1].end]
 
 
+def source_of(sql: str, tokens: Tokens) -> str:
+    """Return the text of successive tokens as it is; an executable comment in it is closed."""
+    opened = False
+    for one, other in pairwise(tokens):
+        gap = sql[one.end : other.start]
+        if "/*" in gap or "*/" in gap:
+            opened = gap.rfind("/*") > gap.rfind("*/")
+    return sql[tokens[0].start : tokens[-1].end] + (" */" if opened else "")
+
+
 class DefinitionReader:
     """Reads one definition from its tokens; ``sql`` is the text that they are of."""
 
@@ -145,7 +155,7 @@ def column_of(sql: str, tokens: Tokens) -> ColumnDefinition:
     column = ColumnDefinition(reader.name(), _type(reader))
     while not reader.cursor.at_end:
         column = _with_clause(reader, column)
-    return replace(column, unknown=reader.rest())
+    return replace(column, unknown=reader.rest(), text=source_of(sql, tokens))
 
 
 def _type(reader: DefinitionReader) -> str:
@@ -297,7 +307,7 @@ def key_of(sql: str, tokens: Tokens, constraint: str = "") -> KeyDefinition:
     key = KeyDefinition(kind, name or ("" if kind is KeyKind.PRIMARY else constraint), parts, using)
     while not cursor.at_end:
         key = _with_key_clause(reader, key)
-    return replace(key, unknown=reader.rest())
+    return replace(key, unknown=reader.rest(), text=source_of(sql, tokens))
 
 
 def _using(reader: DefinitionReader) -> str:
