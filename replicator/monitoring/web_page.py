@@ -72,7 +72,8 @@ def _head(body: ET.Element, status: TaskStatus) -> None:
     lag = seconds(largest_lag(status))
     runs = f"; {status.standby_for} runs it" if status.standby_for else ""
     reason = f": {status.reason}" if status.reason else ""
-    summary = f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}{reason}. As of {clock(_now())}"
+    known = f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}{reason}"
+    summary = f"{known}. As of {clock(_now())}"
     add_text(body, "div", summary, "dim")
 
 
