@@ -158,6 +158,9 @@ class PessimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None
+            case EffectKind.TRUNCATE if not effect.filtered:
+                await self._record(effect, statement, at)
+                return None
             case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
                 raise self._not_taken(effect, statement, "it had another name before")
             case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
@@ -213,9 +216,13 @@ class PessimisticGroup(GroupActor):
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
         after = await self._tools.learner.learn(self.source, effect, statement)
-        if effect.instead is None:
+        if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
+        resolved = self.group.resolved(recorded.version)
+        if effect.kind is EffectKind.TRUNCATE and resolved is not None and resolved.skipped:
+            reason = "an unlock has skipped the TRUNCATE of all shards: the target keeps their rows"
+            self.log_not_executed(effect, statement, reason)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
         self.log.info(
