@@ -32,7 +32,7 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import MISSING_PRIVILEGE
+from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
@@ -298,6 +298,12 @@ def _mended(error: DdlRefusedError) -> str:
         return (
             "grant the task's account what the error names (`replicator check` shows all that it"
             " needs)"
+        )
+    if error.code in DUPLICATE_KEY:
+        return (
+            "two rows of the target have the same key, which may be rows of two shards: change or"
+            " delete one of them in its shard, and likewise on the target. A row that is changed on"
+            " the target alone would be lost there"
         )
     if error.code == ER.WRONG_VALUE_FOR_VAR:
         return "if the error says what to do on the target, do it"
