@@ -39,6 +39,13 @@ COORDINATOR_CAPACITY = 1
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
+READ_AGAIN_SECONDS = 15.0
+"""How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
+than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
+
+READ_AGAIN_LOOK_SECONDS = 0.05
+"""Seconds between two checks whether these sources have read again."""
+
 
 class LockCoordinator(Actor[LockMessage], Coordination):
     """Evaluates a target's lock whenever one of its groups changes.
@@ -84,6 +91,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
+        # The places up to which groups of former runs had read.
+        self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._resolved = anyio.Event()
@@ -187,7 +196,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def ended(self, unit: Unit) -> None:
         """A run of a source has ended; everything that it read is applied and saved."""
         for target, lock in self.locks.items():
-            if self._groups.pop((unit.source, target), None) is not None:
+            if (group := self._groups.pop((unit.source, target), None)) is not None:
+                self._had_read[unit.source, target] = group.group.seen
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
@@ -395,7 +405,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return min(filter(None, times), default=None)
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Force a lock, in its turn among the changes of groups. Raises UnlockError."""
+        """Force a lock, in its turn among the changes of groups. Raises UnlockError.
+
+        A source that has restarted finds the statements of a lock again, so this waits for it.
+        """
+        with anyio.move_on_after(READ_AGAIN_SECONDS):
+            while self._reads_again:
+                # Rows alone do not change a lock, so nothing says that they were read again.
+                with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
+                    await self._resolved.wait()
         answers: list[UnlockError | None] = []
         answered = anyio.Event()
 
@@ -407,6 +425,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         await answered.wait()
         if answers[0] is not None:
             raise answers[0]
+
+    @property
+    def _reads_again(self) -> bool:
+        """Whether a source is about to read statements that it has read before."""
+        return any(unit.restarting for unit in self._units.values()) or any(
+            group.group.seen < self._had_read.get(of, group.group.seen)
+            for of, group in self._groups.items()
+            if self.locks[of[1]].target not in self._blocked
+        )
 
     async def _unlock(self, message: Unlock) -> None:
         target = next(

@@ -189,12 +189,7 @@ class PessimisticGroup(GroupActor):
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
-        if name not in self.group.members and self.tied_as:
-            raise self._untied(name)
-        if name not in self.group.members:
-            number = self.registry.join(Member(self.source, effect.table), effect.target)
-            self.group.join(name, at, None)
-            self.numbers[name] = number
+        self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
         text = compared_text(target_statement(effect, statement.context), before, statement.context)
         if self.tied_as:
@@ -230,6 +225,17 @@ class PessimisticGroup(GroupActor):
             statement=statement.sql[:2000],
             awaited=recorded.awaited,
         )
+
+    def _add_unrecorded(self, effect: Effect, at: Place) -> None:
+        """Add the table of a statement that the task did not find when it began."""
+        name = effect.table
+        if name in self.group.members:
+            return
+        if self.tied_as:
+            raise self._untied(name)
+        number = self.registry.join(Member(self.source, name), effect.target)
+        self.group.join(name, at, None)
+        self.numbers[name] = number
 
     async def _refuse_other_values(
         self,
@@ -492,6 +498,7 @@ class PessimisticGroup(GroupActor):
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
         old, new = effect.table, effect.renamed_to
+        self._add_unrecorded(effect, at)
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction
         self.registry.inherit(number, place, self.numbers[old])

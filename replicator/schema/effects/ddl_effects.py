@@ -138,7 +138,7 @@ def target_statement(effect: Effect, context: StatementContext) -> ParsedStateme
 _NAME_LENGTH = 57
 """What a name of ours may have of a table's: of 64 characters, which servers allow."""
 
-_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
+_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE, StatementKind.VIEW}
 
 _ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
 """An ALTER TABLE with no other action, as `normalise` writes it."""
