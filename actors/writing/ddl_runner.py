@@ -32,7 +32,7 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE
+from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
@@ -154,15 +154,19 @@ class DdlRunner:
     ) -> None:
         """Execute an item that a lock has resolved, with the statement of source ``owner``."""
         statement = item.event.statement
+        member = Member(owner, item.member)
+        number = self._registry.number(member)
+        at = item.at.transaction - 1
         execution = DdlExecution(
             target=target,
-            member=Member(owner, item.member),
+            member=member,
             transaction=item.at.transaction,
             sql=item.statements[0],
             change=None,
             timestamp=statement.timestamp,
             context=statement.context,
             instead=item.event.instead,
+            before=None if number is None else self._registry.held(number, at).certain,
         )
 
         async def attempt() -> None:
@@ -299,12 +303,6 @@ def _mended(error: DdlRefusedError) -> str:
             "grant the task's account what the error names (`replicator check` shows all that it"
             " needs)"
         )
-    if error.code in DUPLICATE_KEY:
-        return (
-            "two rows of the target have the same key, which may be rows of two shards: change or"
-            " delete one of them in its shard, and likewise on the target. A row that is changed on"
-            " the target alone would be lost there"
-        )
     if error.code == ER.WRONG_VALUE_FOR_VAR:
         return "if the error says what to do on the target, do it"
     if error.code == ER.DUP_FIELDNAME:
@@ -425,4 +423,5 @@ def _execution(
         recorded=item.recorded,
         instead=item.effect.instead,
         own=item.effect.own,
+        before=None if change is None else change.before,
     )

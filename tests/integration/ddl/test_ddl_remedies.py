@@ -109,21 +109,6 @@ async def test_older_rows_are_given_the_values_of_their_shard(
     await goes_on(merging)
 
 
-@pytest.mark.remedy("ddl.refused", "resume")
-@pytest.mark.parametrize("change", ["UPDATE {t} SET a = 9", "DELETE FROM {t}"])
-async def test_rows_of_two_shards_whose_key_becomes_unique(merging: Merging, change: str) -> None:
-    other = await begin(merging, mode="pessimistic")
-    for server, shard in shards(merging):
-        # Two rows are left, in different shards.
-        merging.on(server, f"DELETE FROM {shard} WHERE id NOT IN (100, 1200)")
-        merging.on(server, f"ALTER TABLE {shard} ADD UNIQUE KEY u (a)")
-    found = await fault(merging, "ddl.refused")
-    assert "in its shard, and likewise on the target" in found.remedies[0]
-    merging.on(other, change.format(t="x_2") + " WHERE id = 1200")
-    merging.on(merging.target, change.format(t="x") + " WHERE id = 1200")
-    await goes_on(merging)
-
-
 @pytest.mark.parametrize(
     "second",
     [
