@@ -16,9 +16,13 @@ import structlog
 from actors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
+from actors.task.operator.typed_commands import as_typed
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
+
+_LISTED = 5
+"""Blocked parts that the reason of a pause names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,40 @@ class BlockedParts:
         )
 
 
+def pause_reason(
+    parts: BlockedParts,
+    whole: Block | None,
+    targets: Collection[TableName],
+    sources: Collection[str],
+    *,
+    nothing_left: bool,
+) -> str:
+    """Why a task pauses.
+
+    Args:
+        parts: its blocked parts.
+        whole: the fault that ended the last run, if it was ended by one.
+        targets: all targets of the task.
+        sources: all sources of the task.
+        nothing_left: it pauses because no part is left that is not blocked.
+    """
+    if nothing_left and not parts.leaves(targets, sources):
+        blocked = parts.blocked
+        if set(sources) <= blocked.sources:
+            kind, blocks = "sources", {name: parts.sources[name] for name in sources}
+        else:
+            kind, blocks = "targets", {shown(name): parts.targets[name] for name in targets}
+        listed = [
+            f"{name} ({block.fault.event if block.fault else 'paused by the operator'})"
+            for name, block in sorted(blocks.items())
+        ]
+        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+        return f"all {kind} of the task are blocked: {', '.join(listed[:_LISTED])}{more}"
+    if whole is not None and whole.fault is not None:
+        return f"the fault {whole.fault.event} concerns the whole task"
+    return "the operator has paused the task"
+
+
 def shown(target: TableName) -> str:
     """The name of a target, or of a database of targets, as the operator sees and types it."""
     return str(target) if target.table else target.schema
@@ -160,18 +198,28 @@ def resume_command(task: str, parts: Parts | None) -> str:
     return shlex.join(words)
 
 
-def block_of(task: str, error: FatalError) -> Block:
-    """A fault as the status tells it, with its remedies as commands that can be typed."""
+def block_of(task: str, file: str, error: FatalError) -> Block:
+    """Return a fault as the status shows it, with its remedies as commands that can be typed.
+
+    `file`: the path of the task file.
+    """
     answers: tuple[str, ...] = ()
+    overrides: dict[str, str] = {}
     match error.about:
         case DdlEvent():
             answers = operator_commands.remedies_of(task, error.about)
+            overrides = operator_commands.override_commands(task, error.about)
         case UnreadRows():
             answers = structure_commands.remedies_of(task, error.about)
     resume = f"`{resume_command(task, error.scope)}`"
     remedies = tuple(
-        way.replace("`replicator resume`", resume).replace(
-            f"`{resume_command(task, None)}`", resume
+        as_typed(
+            way.replace("`replicator resume`", resume).replace(
+                f"`{resume_command(task, None)}`", resume
+            ),
+            task,
+            file,
+            overrides,
         )
         for way in (*answers, *error.remedies)
     )
