@@ -374,6 +374,7 @@ class PessimisticGroup(GroupActor):
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
         number = self.numbers.pop(name)
+        self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
 
@@ -504,7 +505,9 @@ class PessimisticGroup(GroupActor):
         self.registry.inherit(number, place, self.numbers[old])
         self.registry.learn(self.numbers[old], place, GONE)
         self.group.rename(old, new, at)
-        self.registry.leave(self.numbers.pop(old))
+        former = self.numbers.pop(old)
+        self.registry.leave(former)
+        self.registry.owners.renamed(self.registry.member(former), effect.target)
         self.numbers[new] = number
         self.log.info("member.renamed", member=str(old), to=str(new))
 
