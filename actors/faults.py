@@ -165,6 +165,10 @@ class SparkFailedError(TransientError):
     reason."""
 
 
+class ApplicationLostError(TransientError):
+    """The cluster's master does not have the task's application any more: Spark starts again."""
+
+
 class ExecutorError(SparkFailedError):
     """Python raised an unexpected error in an executor: it may come back the same way.
 

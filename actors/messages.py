@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -12,6 +12,7 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.pipeline.apply.batch import BatchResult
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.sharding.items import GroupState
 
@@ -79,7 +80,8 @@ class TargetSegment:
     the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
     None where the group is as it was before the segment. ``renamed``: a member got another name, so
     rows before and behind do not belong into one batch, which tells rows apart by the names of
-    their members. ``more``: the same group gets another part of this segment next.
+    their members. ``more``: the same group gets another part of this segment next. ``paths``: by
+    the number of a member, `MemberColumns.path` of its rows, if it is not empty.
     """
 
     source: str
@@ -94,6 +96,7 @@ class TargetSegment:
     saved: GroupSaved | None = None
     renamed: bool = False
     more: bool = False
+    paths: Mapping[int, ColumnPath] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

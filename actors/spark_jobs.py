@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.to_thread
+import structlog
 from attrs import define, field
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 
 from actors.backoff import Backoff, times
-from actors.faults import ExecutorError, SparkFailedError
-from replicator.pipeline.spark.cluster import executor_count, is_local
+from actors.faults import ApplicationLostError, ExecutorError, SparkFailedError
+from replicator.pipeline.spark.cluster import is_local
+from replicator.pipeline.spark.cluster_state import (
+    LostExecutor,
+    MasterAnswer,
+    ask_master,
+    executor_count,
+    lost_executors,
+)
 from replicator.status import now
 
 RETRY_WAIT = (0.2, 15.0)
@@ -28,7 +38,18 @@ SPARK_ATTEMPTS = 3
 EXECUTOR_LOOK = 2.0
 """Seconds between two checks whether a cluster still has executors for a running job."""
 
-NO_EXECUTORS = "the Spark cluster has no executor left for the task, and gives none"
+NO_EXECUTORS = (
+    "the Spark cluster has no executor for the task, and gives none. The page of its manager shows"
+    " whether workers are alive and have free cores and memory. The task goes on as soon as there"
+    " is an executor"
+)
+"""Why a job waits: the cluster's manager has the application."""
+
+NO_MASTER = (
+    "the Spark cluster has no executor for the task, and no master answers. Start the master; the"
+    " task then goes on"
+)
+"""Why a job waits: the master is down."""
 
 _NO_MEMORY = re.compile(r"[\w.]*MemoryError\b")
 """What Python, NumPy and Arrow raise, each under a name of its own."""
@@ -80,13 +101,20 @@ async def submit(
     spark: SparkContext,
     job: Callable[[], Result],
     *,
-    starving: Callable[[bool], None],
+    starving: Callable[[str], None],
     stop: anyio.Event | None = None,
 ) -> Result:
-    """Run a job that blocks until Spark has done it, and return its result. ``starving`` is called
-    when a cluster has no executor for it any more, and when it has one again. Meanwhile ``stop`` or
-    a cancellation ends the job; at other times both wait for its end. Raises one of SPARK_FAILED
-    when Spark failed, SparkFailedError when its JVM is gone.
+    """Run a job that blocks until Spark has done it, and return its result.
+
+    A cancellation waits for the end of the job, and ends it if a cluster has no executor for it.
+
+    Args:
+        starving: called with the reason when a cluster has no executor for the job any more, and
+            with an empty text when it has one again.
+        stop: ends the job when it is set and there is no executor.
+
+    Raises one of SPARK_FAILED when Spark failed, SparkFailedError when its JVM is gone,
+    ApplicationLostError when the cluster's master does not have the application any more.
     """
     try:
         if is_local(spark.master or ""):
@@ -116,8 +144,10 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
             result = await anyio.to_thread.run_sync(job)
         except (*SPARK_FAILED, *_jvm_gone()) as error:
             failure = error
-        watch.ended = True
+        watch.ended.set()
         tasks.cancel_scope.cancel()
+    if watch.lost is not None:
+        raise watch.lost from failure
     if failure is not None:
         raise failure
     return result
@@ -125,33 +155,67 @@ async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
 
 @define(eq=False)
 class _ExecutorWatch:
-    """Watches whether a job has executors; ends it when it has none and nothing waits for it."""
+    """Watches the executors of a job, and ends the job if it has none and nothing waits for it.
+
+    Attributes:
+        ended: set when the job has ended.
+        lost: why the application gets no executors any more; None unless the watch ended the job
+            for that reason.
+    """
 
     _context: SparkContext
-    _starving: Callable[[bool], None]
+    _starving: Callable[[str], None]
     _stop: anyio.Event | None
-    ended: bool = field(default=False, init=False)
-    """Whether the job has come to its end."""
-    _starves: bool = field(default=False, init=False)
+    ended: anyio.Event = field(factory=anyio.Event, init=False)
+    lost: ApplicationLostError | None = field(default=None, init=False)
+    _why: str = field(default="", init=False)
 
     async def run(self) -> None:
-        """Look until the job has ended, or has been ended."""
+        """Look until the job has ended, or must end."""
         try:
-            while not (self._starves and self._stop is not None and self._stop.is_set()):
+            while not (self._why and self._stop is not None and self._stop.is_set()):
                 await self._until_next_look()
-                count = await anyio.to_thread.run_sync(executor_count, self._context)
-                if self._starves != (count == 0):
-                    self._starves = count == 0
-                    self._starving(self._starves)
+                await self._look()
+                if self.lost is not None:
+                    break
         except Py4JError:
             # The JVM is gone, or the application was ended: the job itself reports that.
-            self.ended = True
+            return
         finally:
-            if self._starves:
-                if not self.ended:
-                    # The thread that waits for the job can't be cancelled; without its job it ends.
+            with anyio.CancelScope(shield=True):
+                await self._end()
+            if self._why:
+                self._starving("")
+
+    async def _look(self) -> None:
+        count = await anyio.to_thread.run_sync(_count_and_log, self._context)
+        why = "" if count else await self._explain()
+        if why != self._why and self.lost is None:
+            self._why = why
+            self._starving(why)
+
+    async def _explain(self) -> str:
+        """Return why there is no executor; notes that the application is lost."""
+        # A master that accepts no connection can take minutes: nobody waits for that thread.
+        answer = await anyio.to_thread.run_sync(ask_master, self._context, abandon_on_cancel=True)
+        if answer is MasterAnswer.UNKNOWN:
+            self.lost = ApplicationLostError(
+                f"the Spark master {self._context.master} does not know the task's application"
+                f" {self._context.applicationId} any more: it was restarted, or its connection"
+                " broke. A running task starts Spark again; start any other command again"
+            )
+        return NO_MASTER if answer is MasterAnswer.SILENT else NO_EXECUTORS
+
+    async def _end(self) -> None:
+        """Wait for the end of the job. Ends it if it has no executor: its thread waits for it, and
+        can't be cancelled."""
+        with suppress(Py4JError):
+            while not self.ended.is_set():
+                count = await anyio.to_thread.run_sync(executor_count, self._context)
+                if self.lost is not None or not count:
                     self._context.cancelAllJobs()
-                self._starving(False)
+                with anyio.move_on_after(EXECUTOR_LOOK):
+                    await self.ended.wait()
 
     async def _until_next_look(self) -> None:
         with anyio.move_on_after(EXECUTOR_LOOK):
@@ -159,3 +223,23 @@ class _ExecutorWatch:
                 await anyio.sleep_forever()
             else:
                 await self._stop.wait()
+
+
+_logged: WeakKeyDictionary[SparkContext, frozenset[LostExecutor]] = WeakKeyDictionary()
+"""The lost executors that the log has, by application."""
+
+
+def _count_and_log(context: SparkContext) -> int:
+    """Return the number of executors, and log those that were lost since the last call."""
+    count, lost = executor_count(context), frozenset(lost_executors(context))
+    new = lost - _logged.get(context, frozenset())
+    _logged[context] = lost
+    for executor in sorted(new, key=lambda executor: executor.executor):
+        structlog.get_logger().warning(
+            "spark.executor-lost",
+            executor=executor.executor,
+            host=executor.host,
+            reason=executor.reason,
+            left=count,
+        )
+    return count

@@ -53,7 +53,7 @@ def load_task(path: FilePath) -> Task:
     if document.problems or task is None:
         raise TaskFileError(str(path), document.problems)
     warnings = tuple(_warnings(document, ignored))
-    return task.with_notes(warnings, variables, open_files)
+    return task.with_notes(warnings, variables, open_files, str(path.absolute()))
 
 
 def _read(path: FilePath, shown: str) -> Document:

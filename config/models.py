@@ -248,6 +248,12 @@ class Task(Section):
     _warnings: tuple[Problem, ...] = PrivateAttr(default=())
     _variables: tuple[str, ...] = PrivateAttr(default=())
     _open_files: tuple[str, ...] = PrivateAttr(default=())
+    _file: str = PrivateAttr(default="TASK.yaml")
+
+    @property
+    def file(self) -> str:
+        """The path of the task file, as commands take it from any folder."""
+        return self._file
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -274,13 +280,15 @@ class Task(Section):
         warnings: tuple[Problem, ...],
         variables: tuple[str, ...],
         open_files: tuple[str, ...],
+        file: str,
     ) -> Task:
-        """This task, with the warnings of its file, the variables with its passwords, and the files
-        with secrets that are open to others."""
+        """Return this task with the path of its file, the warnings of the file, the variables with
+        its passwords, and the files with secrets that are open to others."""
         task = self.model_copy()
         task._warnings = warnings
         task._variables = variables
         task._open_files = open_files
+        task._file = file
         return task
 
     @property

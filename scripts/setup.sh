@@ -104,6 +104,16 @@ if ! command -v pt-online-schema-change >/dev/null && may_install && available p
         echo "percona-toolkit can't be installed: tests with pt-online-schema-change are skipped"
 fi
 
+galera=/usr/lib/galera/libgalera_smm.so
+if { [ ! -e $galera ] || ! command -v rsync || ! command -v lsof; } >/dev/null &&
+    may_install && available galera-4; then
+    # Nodes of a cluster, which copy their data with rsync. Without it their tests are skipped.
+    echo "Installing galera-4 and rsync"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends galera-4 rsync lsof >/dev/null ||
+        echo "galera-4 and rsync can't be installed: tests with Galera clusters are skipped"
+fi
+
 if ! command -v tmux >/dev/null && may_install && available tmux; then
     # The tests of screens use it and are skipped without it.
     echo "Installing tmux"

@@ -17,6 +17,7 @@ from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.case_ids import case_id
+from tests.support.servers.galera import GaleraCluster
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.matrix import MatrixReporter, is_needed, properties_of, refusal
 from tests.support.servers.mysql import MySQLServer
@@ -202,6 +203,21 @@ def tidb_target() -> Iterator[DatabaseServer]:
     """A TiDB to write to."""
     with started(TiDBServer()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def galera() -> Iterator[GaleraCluster]:
+    """Three nodes of a Galera cluster, to read from and to write to.
+
+    A test that changes an option of a node, or ends one, leaves it as it was.
+    """
+    cluster = GaleraCluster()
+    try:
+        cluster.start()
+    except ServerUnavailableError as error:
+        pytest.skip(str(error))
+    with cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

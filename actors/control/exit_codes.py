@@ -50,6 +50,8 @@ _CODES = {
     "replicator.downstream.meta.lease.LeaseHeldError": FAILED,
     "replicator.status.StatusFormatError": FAILED,
     "actors.faults.FatalError": FAILED,
+    "actors.faults.ApplicationLostError": INCOMPLETE,
+    "actors.faults.SparkFailedError": INCOMPLETE,
     "replicator.mysql.errors.DatabaseUnavailableError": FAILED,
     "pymysql.err.OperationalError": FAILED,
 }

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
 from actors.faults import COPY_AGAIN, FatalError, of_source, of_target
-from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
+from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
@@ -126,12 +126,12 @@ class CopyJobs:
             return f"source {failed.source}, {address}: {failed.message}"
         return f"target {self._settings.target}: {failed.message}"
 
-    def _starving(self, starves: bool) -> None:
+    def _starving(self, why: str) -> None:
         """A cluster has no executor for the chunks, or has one again; a stop then ends the job."""
         # Several jobs run at once, and notice it one after the other.
-        if starves and self._progress.waiting != NO_EXECUTORS:
-            self._log.warning("copy.no-executors", reason=NO_EXECUTORS)
-        self._progress.waiting = NO_EXECUTORS if starves else ""
+        if why and self._progress.waiting != why:
+            self._log.warning("copy.no-executors", reason=why)
+        self._progress.waiting = why
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
         """Count what was copied; returns the outcome that ended the job early, if one did."""

@@ -180,6 +180,10 @@ class OnlineDdl:
             self._told.add(table)
             self._log.info("online-ddl.left-out", table=str(table), real=str(beside.real))
 
+    def knows(self, table: TableName) -> bool:
+        """Whether a name is that of a ghost or trash table."""
+        return self._beside(table) is not None
+
     def _beside(self, table: TableName) -> Beside | None:
         found = self._router.online(table.schema, table.table)
         if found is None:

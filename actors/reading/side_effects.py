@@ -5,6 +5,8 @@ logs statements, the binlog does not show what they write by triggers, stored fu
 (`replicator.ddl.analysis.side_effects`). The source tells what there is now; the statements from
 there back to the one in question, that it was so then.
 
+Which of the names in a statement are those of views: RENAME TABLE renames views, too.
+
 Which tables a DROP TABLE has left: MySQL up to 5.7 goes on with the others where a foreign key
 refers to one of them, and logs all names, with the error (so seen with 5.6).
 """
@@ -22,6 +24,7 @@ from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.renamed_views import later_kind
 from replicator.ddl.analysis.side_effects import (
     changed_tables,
     concerns,
@@ -59,11 +62,13 @@ class Unseen:
     """What was found out about a statement beside the binlog.
 
     ``doubt``: why it may have written more than its table; empty where it has not. ``left``: the
-    tables that it names as dropped and has not dropped; None where that is not certain.
+    tables that it names as dropped and has not dropped; None where that is not certain. ``views``:
+    the names of views that it has as those of tables.
     """
 
     doubt: str = ""
     left: frozenset[TableName] | None = frozenset()
+    views: frozenset[TableName] = frozenset()
 
 
 NOTHING_UNSEEN = Unseen()
@@ -125,6 +130,34 @@ class SideEffects:
             raise
         except BinlogError:
             return None
+        except MySQLError as error:
+            raise refusal(self._setup.address, error, source=self._setup.source) from error
+        return frozenset(found)
+
+    async def views(
+        self, statement: Statement, names: Iterable[TableName], behind: SourcePosition
+    ) -> frozenset[TableName]:
+        """Those of the names that were views before the statement, or are gone since.
+
+        ``behind`` and errors as for `left`. If the binlog is unreadable, none of them.
+        """
+        found = set()
+        try:
+            for name in names:
+                since = await self._since(statement, behind)
+                later = later_kind(name, (one for at, one in since if at >= statement.transaction))
+                is_view = later.is_view
+                if is_view is None and not later.gone:
+                    kinds = await self._connection.fetch(
+                        _TABLE, (later.name.schema, later.name.table)
+                    )
+                    is_view = not kinds or kinds[0][0] not in _PLAIN_TABLES
+                if is_view is not False:
+                    found.add(name)
+        except StreamLostError:
+            raise
+        except BinlogError:
+            return frozenset()
         except MySQLError as error:
             raise refusal(self._setup.address, error, source=self._setup.source) from error
         return frozenset(found)

@@ -10,11 +10,13 @@ from replicator.binlog.errors import (
     AccessRefusedError,
     BinlogError,
     DamagedStreamError,
+    GtidModeError,
     OtherBinlogError,
     OtherNamesError,
     OtherServerError,
     PurgedError,
     StreamLostError,
+    WithoutGtidError,
 )
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
@@ -26,6 +28,8 @@ _PLACE = (
     "`meta:` of source {source} (binlog-name, binlog-pos) after it (SHOW BINLOG EVENTS shows the"
     " position)"
 )
+
+FORMER_SERVER = "point the source at the former server again, then `replicator resume`"
 
 
 def source_fault(
@@ -60,6 +64,10 @@ def source_fault(
             where=where,
             scope=of_source(source),
         )
+    if isinstance(error, GtidModeError):
+        return gtid_mode(source, error, where)
+    if isinstance(error, WithoutGtidError):
+        return without_gtids(source, error, where)
     if isinstance(error, AccessRefusedError):
         return FatalError(
             "source.unreadable",
@@ -78,6 +86,38 @@ def source_fault(
         "remove the cause at the source, then `replicator resume`",
         "if the cause is in the binlog itself: make the event's change by hand on the target,"
         f" and start after the event: {start_after(_PLACE.format(source=source))}",
+        COPY_AGAIN,
+        where=where,
+        scope=of_source(source),
+    )
+
+
+def gtid_mode(source: str, error: GtidModeError, where: str) -> FatalError:
+    """Return the fault that a source refuses transactions which another gtid_mode has written."""
+    wanted = error.wanted
+    final = "ON" if wanted == "ON_PERMISSIVE" else "OFF"
+    how = f"execute `SET GLOBAL gtid_mode = {wanted}`"
+    if wanted == "ON":
+        how = "restart the server with `gtid_mode = ON` (MySQL 5.6 can't change it otherwise)"
+    return FatalError(
+        "source.gtid-mode",
+        str(error),
+        f"at source {source}, {how}, then `replicator resume`: the task reads them by file and"
+        f" position. Set gtid_mode back to {final} when `replicator status` shows a lag of 0",
+        where=where,
+        scope=of_source(source),
+    )
+
+
+def without_gtids(source: str, error: WithoutGtidError, where: str) -> FatalError:
+    """Return the fault that GTIDs do not show whether transactions without one were read."""
+    return FatalError(
+        "source.without-gtids",
+        f"{error}. The task can find its place in this binlog only by GTIDs, and they do not show"
+        " whether the rows of these transactions are on the target",
+        "if this is the first start of the task: `replicator stop`, give the instance the exact"
+        " start as binlog-name and binlog-pos instead of binlog-gtid, then `replicator run`",
+        f"if another server has taken over the source: {FORMER_SERVER}",
         COPY_AGAIN,
         where=where,
         scope=of_source(source),

@@ -291,6 +291,8 @@ class SourceReader(Actor[Never]):
             return Unseen(await self._side_effects.doubt(statement, parsed, segment.end))
         if self._statements.drops_in_part(parsed):
             return Unseen(left=await self._side_effects.left(statement, parsed, segment.end))
+        if names := self._statements.unclear(parsed):
+            return Unseen(views=await self._side_effects.views(statement, names, segment.end))
         return NOTHING_UNSEEN
 
     async def _deal(self, segment: Segment, parsed: ParsedStatement | None, unseen: Unseen) -> None:
@@ -411,7 +413,7 @@ class SourceReader(Actor[Never]):
     def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""
         name = self._statements.known_as(TableName(schema, table))
-        if name in self._statements.sequences and has_columns_of_sequence(types):
+        if self._statements.others.is_sequence(name) and has_columns_of_sequence(types):
             return None
         target = self._statements.target(name)
         if target is None:

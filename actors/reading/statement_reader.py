@@ -11,6 +11,7 @@ from pymysql.constants import ER
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl, Replay
+from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
 from actors.reading.statement_filter import (
     ForbiddenStatementError,
@@ -22,20 +23,18 @@ from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
-from replicator.ddl.analysis.generated_columns import formulas
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.default_collations import DefaultCollations
 from replicator.ddl.rewrite.single_changes import change_and_rename
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
-from replicator.mysql.names import Member, TableName, folded, quote
-from replicator.pipeline.plans.computed_columns import OWN_VALUE
-from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
+from replicator.mysql.names import Member, TableName, folded
+from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.routes import RouteError, Router
-from replicator.schema.effects.carried_change import MemberChange
+from replicator.routing.routes import Router
 from replicator.schema.effects.ddl_effects import (
     DdlError,
     Effect,
@@ -48,78 +47,8 @@ from replicator.schema.effects.overridden_effects import (
     overridden_effects,
     overridden_exchange,
 )
-from replicator.schema.effects.touched_parts import column_part, touched_parts
 from replicator.schema.registry.registry import SchemaRegistry, guess
-from replicator.schema.structure.sequences import Sequences
-
-_RENAMES = (EffectKind.RENAME, EffectKind.MOVE_IN)
-
-
-def refuse_ruled(effects: Iterable[Effect], columns: ColumnRules) -> None:
-    """Raise DdlError for a change of such a column, and for a new name that suits no rule.
-
-    What a rule of the task file leaves out changes nothing on the target.
-    """
-    for effect in effects:
-        name, other = effect.table, effect.renamed_to
-        if effect.kind is EffectKind.CREATE:
-            _rules(name, columns)
-        elif effect.kind in _RENAMES and other is not None:
-            if _rules(name, columns) != _rules(other, columns):
-                raise DdlError(
-                    f"{name} and {other}: the RENAME changes the values that the task file gives"
-                    " the target's columns (mapped or extracted). The target has the table's rows"
-                    " with the former values, and the task would not find them again. Change"
-                    " these rows on the target by hand, then `replicator binlog skip`"
-                )
-        elif effect.kind is EffectKind.ALTER and not effect.filtered:
-            _refuse_change(effect, name, _rules(name, columns))
-
-
-def _rules(name: TableName, columns: ColumnRules) -> MemberColumns:
-    try:
-        return columns.of(name.schema, name.table)
-    except RouteError as error:
-        raise DdlError(str(error)) from error
-
-
-def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> None:
-    if effect.statement.kind is not StatementKind.ALTER_TABLE:
-        return
-    _refuse_formulas(effect.statement, member, rules)
-    touched = touched_parts(effect.statement, MemberChange(None, None))
-    for column in rules.extracted:
-        if column_part(column.name) in touched.all:
-            raise DdlError(
-                f"{member} gets or changes a column {column.name}, but the target has a column of"
-                " this name that the task file fills from the names of the shards: one of the two"
-                " would be lost"
-            )
-    if rules.mapped is not None and column_part(rules.mapped.name) in touched.all:
-        raise DdlError(
-            f"{member} changes its column {rules.mapped.name}, whose values the task file maps."
-            " The target has a BIGINT with the shards' numbers in it, and the same change could"
-            " make its values wrong"
-        )
-
-
-def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: MemberColumns) -> None:
-    """Raise DdlError for a column that the target would compute from mapped values."""
-    mapped = rules.mapped
-    if mapped is None:
-        return
-    for column, kind, expression in formulas(statement):
-        used = (token.name for token in expression if token.is_name)
-        name = next((name for name in used if folded(name) == folded(mapped.name)), None)
-        if name is not None:
-            what = "is computed from" if kind == "AS" else "comes with a default made of"
-            raise DdlError(
-                f"{member} gets a column {column} that {what} {name}, whose values the task file"
-                " maps: the target would compute it from other values than the shard. `replicator"
-                " binlog replace` with the same statement, but with the shard's own value,"
-                f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; if the target already"
-                " has the column in this form from another shard, `replicator binlog skip`"
-            )
+from replicator.schema.structure.other_objects import OtherObjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +62,7 @@ class Step:
 NOTHING = Step()
 
 _DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
-_ANY_TABLE = (StatementKind.UNKNOWN, StatementKind.XA, StatementKind.DML)
+_ANY_TABLE = (StatementKind.XA, StatementKind.DML)
 """Their text does not show which tables they change."""
 
 
@@ -164,7 +93,7 @@ class StatementReader:
 
     ``online`` must be saved before the events after its steps are passed on. ``members`` are the
     source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
-    ``sequences`` are its sequences, which are left out.
+    ``others`` are its views and sequences, which are left out.
     """
 
     def __init__(
@@ -180,7 +109,7 @@ class StatementReader:
         self.online = online
         self._columns = settings.columns
         self._filter = StatementFilter(settings.source, settings.event_filter)
-        self.sequences = Sequences()
+        self.others = OtherObjects()
         self._told: set[TableName] = set()
         self._collations = DefaultCollations(settings.target_collations)
         self._accepts_cascades = settings.accepts_cascades
@@ -206,7 +135,7 @@ class StatementReader:
         self._collations.know(databases, defaults.charsets)
         # A name may have become that of a sequence only after the statement that is read.
         present = {self.known_as(name) for name in defaults.sequences} - self.members
-        self.sequences.know(present)
+        self.others.know(present, map(self.known_as, defaults.views))
         self._tell(present)
 
     def known_as(self, name: TableName) -> TableName:
@@ -261,6 +190,22 @@ class StatementReader:
         failed = parsed.error not in (0, ER.BAD_TABLE_ERROR)
         return failed and not named.isdisjoint(self.members)
 
+    def unclear(self, parsed: ParsedStatement) -> list[TableName]:
+        """The names in a statement that may be those of views, and would be replicated as tables.
+
+        Ghosts of online DDL tools are tables.
+        """
+        if parsed.temporary:
+            return []
+        routed = {
+            self.known_as(TableName(t.schema, t.table))
+            for pair in parsed.renames or [(table, table) for table in parsed.tables]
+            for t in pair[:1]
+            if any(self.target(TableName(one.schema, one.table)) for one in pair)
+        }
+        names = self.others.unclear(parsed, self.members)
+        return [name for name in names if name in routed and not self.online.knows(name)]
+
     def steps(
         self,
         segment: Segment,
@@ -283,7 +228,8 @@ class StatementReader:
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         parsed = self._written_out(statement, parsed)
-        parsed = self.sequences.without(parsed)
+        parsed = self.others.without(parsed, self.members, unseen.views)
+        parsed = self._bounded(statement, parsed)
         if parsed.kind is StatementKind.SEQUENCE:
             self._tell(TableName(table.schema, table.table) for table in parsed.tables)
         override = self._overrides.find(self._source, statement)
@@ -317,6 +263,33 @@ class StatementReader:
             )
             for number, (processed, effects) in enumerate(found)
         ] or [Step(statement)]
+
+    def _bounded(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
+        """Ignore a statement that is not understood and can't concern a replicated table."""
+        if parsed.kind is not StatementKind.UNKNOWN or parsed.unbounded or self._concerned(parsed):
+            return parsed
+        if self._overrides.find(self._source, statement) is not None:
+            return parsed
+        self._log.warning(
+            "ddl.not-understood",
+            position=str(statement.position),
+            statement=parsed.sql[:500],
+            reason=parsed.detail,
+        )
+        return replace(parsed, kind=StatementKind.IGNORED)
+
+    def _concerned(self, parsed: ParsedStatement) -> list[TableName]:
+        """The targets that a statement which is not understood may concern."""
+        found: set[TableName] = set()
+        for name in mentioned_tables(parsed):
+            if not name.table:
+                found |= {member for member in self.members if member.schema == name.schema}
+            elif name in self.members:
+                found.add(name)
+        subjects = (t for t in parsed.mentioned if t.role is TableRole.SUBJECT)
+        found |= {TableName(t.schema, t.table) for t in subjects}
+        targets = map(self.target, sorted(found))
+        return sorted({target for target in targets if target is not None})
 
     def _dropped(self, parsed: ParsedStatement, unseen: Unseen) -> ParsedStatement:
         """A statement without the tables that it has not dropped. Raises DdlError."""
@@ -521,9 +494,12 @@ class StatementReader:
 
     def scope_of(self, parsed: ParsedStatement) -> Parts:
         """What a statement concerns: the targets of its tables, where that is certain."""
-        named = (self.target(TableName(table.schema, table.table)) for table in parsed.tables)
-        targets = [target for target in named if target is not None]
-        if parsed.kind in _ANY_TABLE or not targets:
+        if parsed.kind is StatementKind.UNKNOWN:
+            targets = self._concerned(parsed)
+        else:
+            named = (self.target(TableName(table.schema, table.table)) for table in parsed.tables)
+            targets = [target for target in named if target is not None]
+        if parsed.kind in _ANY_TABLE or parsed.unbounded or not targets:
             return of_source(self._source)
         return of_target(*targets)
 

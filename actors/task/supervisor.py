@@ -522,7 +522,7 @@ class TaskSupervisor:
         """Report a fault and block its scope. If this is the whole task, or no other part is left,
         the task pauses, or ends.
         """
-        block = block_of(self._task.name, error)
+        block = block_of(self._task.name, self._task.file, error)
         fault = block.fault
         assert fault is not None
         self._counts.meters.fault(error.event)

@@ -33,6 +33,7 @@ from replicator.pipeline.plans.planning import (
     UnfitTargetError,
     described_by_event,
 )
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.registry.registry import KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
@@ -74,7 +75,7 @@ class BatchPlanner:
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     _tables: dict[int, Table] = field(factory=dict, init=False)
     _alike: PlanCache = field(factory=PlanCache, init=False)
-    _plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = field(
+    _plans: dict[tuple[int, int | None, ColumnPath], tuple[TableMap, TablePlan]] = field(
         factory=dict, init=False
     )
 
@@ -163,7 +164,7 @@ class BatchPlanner:
         # A segment ends at a statement, so a member's structure is the same for all its rows,
         # unless
         # the operator has declared another one after an unseen change.
-        key = (member, self._registry.since(member, at))
+        key = (member, self._registry.since(member, at), part.paths.get(member, ()))
         known = self._plans.get(key)
         # Mostly the very same object; to find one among several takes longer.
         if known is None or (known[0] is not table_map and known[0] != table_map):
@@ -174,7 +175,7 @@ class BatchPlanner:
         target = self._tables[part.target]
         held = self._registry.held(member, at)
         name = self._registry.member(member)
-        rules = self._columns(name)
+        rules = replace(self._columns(name), path=part.paths.get(member, ()))
         alike = as_shards_have_it(target, rules.extracted_names, None)
         # A guess does no harm where the event has everything that could be wrong in it. The
         # target's

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from actors.faults import COPY_AGAIN, FatalError, of_target
 from actors.refusals import Others, locked_fault, refused_in_executor
-from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
+from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
@@ -53,6 +53,7 @@ class JobRunner:
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
     _before: str = field(default="idle", init=False)
+    _starves: bool = field(default=False, init=False)
     _log = structlog.get_logger()
 
     @property
@@ -126,14 +127,14 @@ class JobRunner:
             raise locked_fault(names, next(iter(stay.values())), where)
         return frozenset(failed.target for failed in locked)
 
-    def _starving(self, starves: bool) -> None:
+    def _starving(self, why: str) -> None:
         """While a cluster has no executor for the batch it is `stuck`; a stop then ends the job."""
-        if starves:
+        if not self._starves:
             self._before = self.state
-            self.state = f"retrying: {NO_EXECUTORS}"
-            self._log.warning("batch.no-executors", reason=NO_EXECUTORS)
-        else:
-            self.state = self._before
+        self._starves = bool(why)
+        self.state = f"retrying: {why}" if why else self._before
+        if why:
+            self._log.warning("batch.no-executors", reason=why)
 
     def _where(self, failed: TargetOutcome, target: TableName) -> str:
         known = [shown_place(place, self.read_to(place.source)) for place in failed.places]

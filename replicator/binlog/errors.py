@@ -7,6 +7,21 @@ class BinlogError(Exception):
     """The stream cannot be followed: going on would lose or falsify rows. Fatal for the task."""
 
 
+class GtidModeError(BinlogError):
+    """The server does not send transactions that its present gtid_mode would not write.
+
+    ``wanted``: the gtid_mode in which it sends them; ON: of MySQL 5.6, which takes a restart.
+    """
+
+    def __init__(self, message: str, wanted: str) -> None:
+        super().__init__(message)
+        self.wanted = wanted
+
+
+class WithoutGtidError(BinlogError):
+    """There are transactions without a GTID where only GTIDs show what was read."""
+
+
 class AccessRefusedError(BinlogError):
     """The server does not let the account in, or not read the binlog; the binlog is all right."""
 

@@ -27,7 +27,7 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_table
@@ -228,7 +228,11 @@ class OptimisticAnswers:
         put = Change(
             member,
             Place(at, 0),
-            compared_text(without_positions(effect.statement), change.before, execution.context),
+            compared_text(
+                without_positions(target_statement(effect, execution.context)),
+                change.before,
+                execution.context,
+            ),
             effect.sql,
             change.before,
             change.after,

@@ -26,7 +26,8 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
@@ -37,6 +38,13 @@ COORDINATOR_CAPACITY = 1
 
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
+
+READ_AGAIN_SECONDS = 15.0
+"""How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
+than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
+
+READ_AGAIN_LOOK_SECONDS = 0.05
+"""Seconds between two checks whether these sources have read again."""
 
 
 class LockCoordinator(Actor[LockMessage], Coordination):
@@ -83,6 +91,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
+        # The places up to which groups of former runs had read.
+        self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._resolved = anyio.Event()
@@ -186,7 +196,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def ended(self, unit: Unit) -> None:
         """A run of a source has ended; everything that it read is applied and saved."""
         for target, lock in self.locks.items():
-            if self._groups.pop((unit.source, target), None) is not None:
+            if (group := self._groups.pop((unit.source, target), None)) is not None:
+                self._had_read[unit.source, target] = group.group.seen
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
@@ -274,7 +285,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(Failpoint.LOCK_AGREED)
-        before = await self._tools.versions.end(name, resolution.version - 1)
+        shard = self._before(resolution)
+        before = await self._tools.versions.end(name, resolution.version - 1, shard)
         await self._store.decide(record_of(name, resolution, before))
         reach(Failpoint.LOCK_DECIDED)
         self._log.info(
@@ -294,6 +306,14 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 statement=resolution.item.statements[0][:2000],
                 reason="rows that were there get the owner's value in the target, for all shards",
             )
+
+    def _before(self, resolution: Resolution[TableName, ShardStatement]) -> Table | None:
+        """The structure of an item's shard before its statement; None if it is uncertain."""
+        item = resolution.item
+        number = self._registry.number(Member(resolution.owner, item.member))
+        return (
+            None if number is None else self._registry.held(number, item.at.transaction - 1).certain
+        )
 
     async def _execute(self, target: int) -> None:
         lock = self.locks[target]
@@ -385,7 +405,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return min(filter(None, times), default=None)
 
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
-        """Force a lock, in its turn among the changes of groups. Raises UnlockError."""
+        """Force a lock, in its turn among the changes of groups. Raises UnlockError.
+
+        A source that has restarted finds the statements of a lock again, so this waits for it.
+        """
+        with anyio.move_on_after(READ_AGAIN_SECONDS):
+            while self._reads_again:
+                # Rows alone do not change a lock, so nothing says that they were read again.
+                with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
+                    await self._resolved.wait()
         answers: list[UnlockError | None] = []
         answered = anyio.Event()
 
@@ -397,6 +425,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         await answered.wait()
         if answers[0] is not None:
             raise answers[0]
+
+    @property
+    def _reads_again(self) -> bool:
+        """Whether a source is about to read statements that it has read before."""
+        return any(unit.restarting for unit in self._units.values()) or any(
+            group.group.seen < self._had_read.get(of, group.group.seen)
+            for of, group in self._groups.items()
+            if self.locks[of[1]].target not in self._blocked
+        )
 
     async def _unlock(self, message: Unlock) -> None:
         target = next(

@@ -13,6 +13,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
+from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
@@ -21,15 +22,15 @@ from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_val
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
-from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
-from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
@@ -40,7 +41,11 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    KnownStructure,
+    SchemaRegistry,
+)
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
@@ -136,6 +141,11 @@ class PessimisticGroup(GroupActor):
         self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
         self.numbers[name] = member
 
+    async def column_paths(self, rows: RowEvents | None) -> dict[int, ColumnPath]:
+        """Return the paths of the columns of members that are older than the target."""
+        late = LateMembers(self.registry, self.group, self.numbers, self._unlike_target)
+        return await late.column_paths(rows)
+
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
         name, at = effect.table, Place(statement.transaction, 0)
@@ -179,14 +189,9 @@ class PessimisticGroup(GroupActor):
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
-        if name not in self.group.members and self.tied_as:
-            raise self._untied(name)
-        if name not in self.group.members:
-            number = self.registry.join(Member(self.source, effect.table), effect.target)
-            self.group.join(name, at, None)
-            self.numbers[name] = number
+        self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
-        text = compared_text(effect.statement, before, statement.context)
+        text = compared_text(target_statement(effect, statement.context), before, statement.context)
         if self.tied_as:
             # The same change of another target is another item.
             text = text.replace("<table>", self.tied_as, 1)
@@ -221,6 +226,17 @@ class PessimisticGroup(GroupActor):
             awaited=recorded.awaited,
         )
 
+    def _add_unrecorded(self, effect: Effect, at: Place) -> None:
+        """Add the table of a statement that the task did not find when it began."""
+        name = effect.table
+        if name in self.group.members:
+            return
+        if self.tied_as:
+            raise self._untied(name)
+        number = self.registry.join(Member(self.source, name), effect.target)
+        self.group.join(name, at, None)
+        self.numbers[name] = number
+
     async def _refuse_other_values(
         self,
         effect: Effect,
@@ -246,7 +262,9 @@ class PessimisticGroup(GroupActor):
             now = min(self.group.base, self._lock.version)
             later = await self._target_at(now) if now > recorded.version else None
             strict = bool((statement.context.sql_mode or 0) & STRICT)
-            difference = former_values(change, there, later, touched) or converted_again(
+            # Rows were written by the new name of a column that others have renamed.
+            by_name = replace(touched, renamed=set())
+            difference = former_values(change, there, later, by_name) or converted_again(
                 change, later, touched, strict=strict
             )
         else:
@@ -270,7 +288,7 @@ class PessimisticGroup(GroupActor):
         item = self.group.resolved(version)
         later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
         statements = [
-            classify(done.text.replace("<table>", "`t`", 1), default_schema="s")
+            statement_of(done)
             for done in later
             if done is not None and not done.skipped and item and done.target == item.target
         ]
@@ -433,14 +451,14 @@ class PessimisticGroup(GroupActor):
                 if not unlike:
                     states.add(state)
             else:
-                unlike = await self._unlike_target(template.version, number, held)
+                unlike = await self._unlike_target(number, template.version, held)
                 if template.version == self.group.base:
                     found = unlike
             if not unlike:
                 fitting.append(template)
         return fitting, found
 
-    async def _unlike_target(self, version: int, number: int, held: KnownStructure) -> list[str]:
+    async def _unlike_target(self, number: int, version: int, held: KnownStructure) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
             name = self.registry.target_name(self.target)
@@ -479,6 +497,7 @@ class PessimisticGroup(GroupActor):
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
         old, new = effect.table, effect.renamed_to
+        self._add_unrecorded(effect, at)
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction
         self.registry.inherit(number, place, self.numbers[old])
@@ -529,6 +548,11 @@ async def decide_together(
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
     ]
+    # The statement of the segment comes after its rows.
+    paths = {
+        part.target: await groups[part.target].column_paths(left)
+        for part, left in zip(parts, rows, strict=True)
+    }
     ddl: dict[int, DdlItem | None] = {}
     for part in parts:
         mine = groups[part.target]
@@ -550,6 +574,7 @@ async def decide_together(
             ddl=ddl.get(part.target),
             saved=groups[part.target].saved() if changed else None,
             renamed=any(e.kind is EffectKind.RENAME for e in part.effects),
+            paths=paths[part.target],
         )
         for part, left in zip(parts, rows, strict=True)
     ]

@@ -33,11 +33,15 @@ class TargetVersions:
             for version, text in history.structures.items()
         }
 
-    async def end(self, name: TableName, version: int) -> str:
-        """Keep the target's structure as that of its present version, and return it as text. Call
-        it before the item that ends the version is saved. Raises DatabaseUnavailableError.
+    async def end(self, name: TableName, version: int, shard: Table | None) -> str:
+        """Keep the target's structure as that of its present version, and return it as text.
+
+        ``shard``: the structure of a shard before the item that ends the version. It counts if
+        there is no target yet: its CREATE is read, and may be executed at any moment.
+
+        Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
-        text = dump_structure(await read_table(self._target, name))
+        text = dump_structure(await read_table(self._target, name) or shard)
         self._saved[name, version] = text
         return text
 

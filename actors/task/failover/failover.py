@@ -20,7 +20,7 @@ from pymysql.err import MySQLError
 from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
 from actors.reading.binlog_lookups import look_up
-from actors.reading.source_faults import other_names, source_fault
+from actors.reading.source_faults import FORMER_SERVER, other_names, source_fault
 from actors.refusals import refusal
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
@@ -31,6 +31,7 @@ from replicator.binlog.errors import BinlogError, OtherOrderError
 from replicator.binlog.positions.executed_gtids import Shortfall, shortfall
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.gtid_positions import GtidPlaces, GtidSearch, find_places
+from replicator.binlog.stream.nameless_transactions import refuse_nameless
 from replicator.downstream.meta.checkpoint import GROUP_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
@@ -58,8 +59,6 @@ from replicator.sharding.items import Cutover
 from replicator.sharding.optimistic.history import MovedPlaces
 from replicator.watermark import Place
 
-_FORMER = "point the source at the former server again, then `replicator resume`"
-
 
 @dataclass(frozen=True, slots=True)
 class Failover:
@@ -83,7 +82,7 @@ class Failover:
             f"{self._now}it lacks transactions that the task has read from the former server, and"
             f" of which some may be on the target: {gtids}. They were lost in the failover, or it"
             " is no replica of the former server",
-            f"if the former server still has them: {_FORMER}",
+            f"if the former server still has them: {FORMER_SERVER}",
             "if you can replay them with their GTIDs on the new server (from the former server's"
             " binlog files, with mysqlbinlog): do that before it gets other writes, then"
             " `replicator resume`",
@@ -99,7 +98,7 @@ class Failover:
             f"{self._now}it has applied these transactions without writing them to its binlog:"
             f" {gtids}. So the task can't go on there from where it stopped reading the former"
             " server",
-            _FORMER,
+            FORMER_SERVER,
             f"{COPY_AGAIN}. Next time: replicas that may take over need log_replica_updates"
             " (log_slave_updates)",
         )
@@ -121,7 +120,7 @@ class Failover:
             "source.other-order",
             f"{self._now}its binlog has transactions in another order, so the task can't find"
             f" where to go on: {reason}",
-            _FORMER,
+            FORMER_SERVER,
             COPY_AGAIN,
             "to prevent this: replicas that may take over must keep the commit order"
             " (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain), filter"
@@ -134,7 +133,7 @@ class Failover:
             "source.failover-position-unknown",
             f"{self._now}the task followed the source by file and position, so it does not know"
             " the GTIDs at the saved position, and can't find that position on the new server",
-            f"{_FORMER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
+            f"{FORMER_SERVER}. With `enable-gtid: true`, the task learns the GTIDs there when it"
             " starts, and can go on with any replica from then on",
             COPY_AGAIN,
         )
@@ -145,7 +144,7 @@ class Failover:
             "source.failover-position-unknown",
             f"{self._now}the task can't find on it for certain all positions that it saved on the"
             f" former server: {reason}",
-            _FORMER,
+            FORMER_SERVER,
             COPY_AGAIN,
         )
 
@@ -156,7 +155,7 @@ class Failover:
             f"{self._now}the copy of its tables has not finished, or the task has not read its"
             " binlog to the end of the copy yet. Chunks were read at positions of the former"
             " server's binlog, which are unknown on the new one",
-            _FORMER,
+            FORMER_SERVER,
             COPY_AGAIN,
         )
 
@@ -380,6 +379,9 @@ class _Move:
         find = partial(find_places, sought=sought)
         try:
             found = await look_up(self._setup, self._server, upstream, find)
+            if found is not None and self._server.server_uuid:
+                certain = partial(refuse_nameless, at=found.position.binlog)
+                await look_up(self._setup, self._server, upstream, certain)
         except OtherOrderError as error:
             raise self._failover.other_order(str(error)) from error
         except BinlogError as error:

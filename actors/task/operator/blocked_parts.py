@@ -16,6 +16,7 @@ import structlog
 from actors.faults import DdlEvent, FatalError, Parts, Recovery, UnreadRows
 from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
+from actors.task.operator.typed_commands import as_typed
 from actors.task.wiring.wiring import RunningTask
 from replicator.downstream.meta.held_shards import PAUSED
 from replicator.mysql.names import TableName
@@ -168,18 +169,28 @@ def resume_command(task: str, parts: Parts | None) -> str:
     return shlex.join(words)
 
 
-def block_of(task: str, error: FatalError) -> Block:
-    """A fault as the status tells it, with its remedies as commands that can be typed."""
+def block_of(task: str, file: str, error: FatalError) -> Block:
+    """Return a fault as the status shows it, with its remedies as commands that can be typed.
+
+    `file`: the path of the task file.
+    """
     answers: tuple[str, ...] = ()
+    overrides: dict[str, str] = {}
     match error.about:
         case DdlEvent():
             answers = operator_commands.remedies_of(task, error.about)
+            overrides = operator_commands.override_commands(task, error.about)
         case UnreadRows():
             answers = structure_commands.remedies_of(task, error.about)
     resume = f"`{resume_command(task, error.scope)}`"
     remedies = tuple(
-        way.replace("`replicator resume`", resume).replace(
-            f"`{resume_command(task, None)}`", resume
+        as_typed(
+            way.replace("`replicator resume`", resume).replace(
+                f"`{resume_command(task, None)}`", resume
+            ),
+            task,
+            file,
+            overrides,
         )
         for way in (*answers, *error.remedies)
     )

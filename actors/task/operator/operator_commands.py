@@ -86,7 +86,6 @@ async def unlock(
 
 def remedies_of(task: str, event: DdlEvent) -> tuple[str, ...]:
     """The overrides that help against a fault, as commands to type."""
-    place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
     name = shlex.quote(task)
     meanings = {
         OverrideAction.SKIP: "nothing of it is executed on the target: do there by hand what is"
@@ -95,13 +94,29 @@ def remedies_of(task: str, event: DdlEvent) -> tuple[str, ...]:
         OverrideAction.INJECT: "these statements, written like the shard's own, are executed"
         " before it",
     }
-    found = []
-    for action, meaning in meanings.items():
-        if action in event.actions:
-            given = "" if action is OverrideAction.SKIP else " 'STATEMENT' …"
-            command = f"replicator binlog {action} {name}{given} {place}"
-            found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
-    return tuple(found)
+    commands = override_commands(task, event)
+    return tuple(
+        f"`{commands[action]}`, then `replicator resume {name}`: {meaning}"
+        for action, meaning in meanings.items()
+        if action in event.actions
+    )
+
+
+def override_commands(task: str, event: DdlEvent) -> dict[str, str]:
+    """Return the command for each override that helps against a fault, by its action."""
+    place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
+    name = shlex.quote(task)
+    return {
+        action: f"replicator binlog {action} {name}{_STATEMENTS[action]} {place}"
+        for action in event.actions
+    }
+
+
+_STATEMENTS = {
+    OverrideAction.SKIP: "",
+    OverrideAction.REPLACE: " 'STATEMENT' …",
+    OverrideAction.INJECT: " 'STATEMENT' …",
+}
 
 
 async def give_override(

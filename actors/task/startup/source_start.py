@@ -21,13 +21,14 @@ from actors.saved_position import saved_position
 from actors.sharding.coordination import ShardMode
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import refuse_missed
+from actors.task.startup.gtid_start import start_by_gtid
 from actors.task.startup.past_statements import created_between
 from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
-from replicator.binlog.stream.gtid_positions import first_new, first_since, gtids_at
+from replicator.binlog.stream.gtid_positions import first_since, gtids_at
 from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.decisions import DecisionRecord
@@ -184,11 +185,10 @@ def _from_checkpoint(
     members = _join_members(registry, checkpoint)
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = saved_position(checkpoint)
-    by_gtid = setup.use_gtid and checkpoint.gtid
     return SourceStart(
-        read_from=GtidStart(position.gtid, position.anchor, position.prepared)
-        if by_gtid
-        else position,
+        # By file and position also with `enable-gtid`: the binlog may have transactions without a
+        # GTID after it, or with a lower one, which a start by GTID would leave out.
+        read_from=position,
         resume=position,
         server=server,
         groups={
@@ -235,7 +235,8 @@ async def _fresh(
         start = replace(start, gtid=known, anchor=anchor)
         resume: SourcePosition | None = start
     else:
-        resume = await _resume(setup, upstream, server, start)
+        resume = await start_by_gtid(setup, upstream, server, start)
+        start = resume or start
     found = await tables_at_end(setup, upstream, server, start)
     named = {change.table for change in found.changes if change.table is not None}
     names = names_at_start(found, (n for n in named if setup.router.route(n.schema, n.table)))
@@ -293,22 +294,6 @@ async def _gtids(
     except BinlogError:
         return ""
     return found or ""
-
-
-async def _resume(
-    setup: SourceSetup, upstream: Connection, server: ServerIdentity, start: GtidStart
-) -> SourcePosition | None:
-    """The position where reading begins, to be saved with its server before any row. None where it
-    can't be determined: the reader reports the reason.
-    """
-    try:
-        executed = start.normalised(mariadb=not server.server_uuid)
-        first = await look_up(setup, server, upstream, partial(first_new, executed=executed))
-    except BinlogError:
-        return None
-    if first is None:
-        return None
-    return SourcePosition(first, executed, await anchor_before(setup, server, first.file))
 
 
 async def _named_start(

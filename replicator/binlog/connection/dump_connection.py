@@ -59,6 +59,8 @@ _LONGEST_ANSWER: Final = 4096
 """Bytes: a server's error message has 512 at most."""
 _OK_PACKET: Final = b"\0"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
+FARTHEST: Final = 1 << 32
+"""The first offset that COM_BINLOG_DUMP can't express."""
 _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 
 
@@ -95,7 +97,8 @@ class BinlogConnection:
         """``start`` is a place in the binlog of the server that is expected.
 
         ``bare``: only events are wanted, neither the GTID set at the start nor what sessions have
-        there.
+        there. ``proven`` can be set before `open`: a transaction that was read is still in its
+        place in this binlog.
         """
         self._source = source
         self._start = start
@@ -107,6 +110,7 @@ class BinlogConnection:
         self._socket: socket.socket | ssl.SSLSocket | None = None
         self._waker, self._wake = socket.socketpair()
         self._closed = False
+        self.proven = False
         self._asking = threading.Lock()
         self._busy = threading.Lock()
 
@@ -255,7 +259,10 @@ class BinlogConnection:
             )
         # A set that the operator names may hold more: the server says what it makes of it.
         named = isinstance(start, GtidStart) and start.anchor is None
-        if start.gtid and not named and not self._has_executed(info, start.gtid):
+        # After a lower gtid_seq_no, the state of a MariaDB is below what was read.
+        proven = self.proven and info.flavor is Flavor.MARIADB and not self.asks_by_gtid
+        certain = named or proven
+        if start.gtid and not certain and not self._has_executed(info, start.gtid):
             raise OtherBinlogError(
                 f"{self._source} does not know the transactions up to which its binlog was read"
                 f" ({start.gtid}): its binlog was reset or has lost its end, or another server"
@@ -305,10 +312,32 @@ class BinlogConnection:
             self._query("SET @replica_uuid = %s", (uuid,))
             return
         self._query("SET @mariadb_slave_capability = 4")
-        if isinstance(self._start, GtidStart):
+        if self.asks_by_gtid:
             self._query("SET @slave_connect_state = %s", (self._start.gtid,))
             self._query("SET @slave_gtid_strict_mode = 0")
             self._query("SET @slave_gtid_ignore_duplicates = 0")
+
+    @property
+    def asks_by_gtid(self) -> bool:
+        """Whether the server looks for the start by its GTIDs.
+
+        Not if the protocol can express the position: transactions may have no GTID, or a lower one
+        than those before.
+        """
+        start = self._start
+        if isinstance(start, GtidStart):
+            return True
+        return start.binlog.offset >= FARTHEST and bool(start.gtid)
+
+    def names_start(self, info: ServerInfo) -> bool:
+        """Whether the server is asked for the file and the offset.
+
+        Beside GTIDs only MySQL from 5.7 on takes these (5.6 does not find the next file).
+        """
+        if isinstance(self._start, GtidStart):
+            return False
+        by_both = info.flavor is Flavor.MYSQL and info.version >= (5, 7)
+        return by_both or not self.asks_by_gtid
 
     def _registration(self) -> tuple[int, bytes]:
         """The command with which we show up in SHOW REPLICA HOSTS."""
@@ -321,12 +350,14 @@ class BinlogConnection:
             file, offset = self._start.binlog.file.encode(), self._start.binlog.offset
         else:
             file, offset = b"", 4
-        if isinstance(self._start, GtidStart) and info.flavor is Flavor.MYSQL:
+        if not self.names_start(info):
+            file, offset = b"", 4
+        if self.asks_by_gtid and info.flavor is Flavor.MYSQL:
             gtids = MySQLGtids(self._start.gtid).encode()
             # No flags: 4, which old manuals name, is what replicas send now that know no tags.
-            head = struct.pack("<HIIQ", 0, self._source.server_id, 0, offset)
-            return _COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids
-        if offset >= 1 << 32:
+            head = struct.pack("<HII", 0, self._source.server_id, len(file)) + file
+            return _COM_BINLOG_DUMP_GTID, head + struct.pack("<QI", offset, len(gtids)) + gtids
+        if offset >= FARTHEST:
             raise BinlogError(
                 f"{self._request.start} lies beyond 4 GiB, which the protocol can't ask for. "
                 "Start by GTID (enable-gtid: true)."

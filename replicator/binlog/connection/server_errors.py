@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from pymysql.constants import CR, ER
 
-from replicator.binlog.errors import AccessRefusedError, BinlogError, PurgedError, StreamLostError
+from replicator.binlog.errors import (
+    AccessRefusedError,
+    BinlogError,
+    GtidModeError,
+    PurgedError,
+    StreamLostError,
+    WithoutGtidError,
+)
 from replicator.mysql.errors import ACCOUNT_LOCKED, LOST, PASSWORD_EXPIRED, ErrorCode
 
 _TRANSIENT = LOST | {
@@ -65,6 +72,10 @@ _WHERE_READ = re.compile(
 """Where reading began and ended; the same when not even the first event could be read."""
 
 
+_GTID_MODE = re.compile(r"(found a gtid_log_event.*)?@@global\.gtid_mode *= *(on|off)")
+"""The mode in which the server refuses transactions that it wrote in another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
     """What was asked of which server, for messages: ``host:port``, the start, the server id."""
@@ -99,12 +110,28 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
     """Tell the many meanings of the dump thread's error by its text."""
     message = message.rstrip(".")
     text = message.lower()
-    if "when @@global.gtid_mode" in text:
+    if "auto_position" in text and "anonymous" in text:
+        return WithoutGtidError(
+            f"The binlog of {request.server} has transactions without a GTID (gtid_mode was not ON"
+            f" then) after {request.start}: {message}"
+        )
+    if "auto_position" in text:
         return BinlogError(
-            f"{request.server} does not hand out transactions that its present gtid_mode would not "
-            f"write, asked from {request.start}: {message}. SET GLOBAL gtid_mode=OFF_PERMISSIVE "
-            "there (or ON_PERMISSIVE, where it was ON) and resume; set it further once `status` "
-            "shows a position behind these transactions. Nothing is damaged."
+            f"{request.server} can look for GTIDs only with gtid_mode=ON: {message}. Set it there"
+            " step by step (OFF_PERMISSIVE, ON_PERMISSIVE, ON)."
+        )
+    mode = _GTID_MODE.search(text)
+    if mode:
+        what = "with" if mode[2] == "off" else "without"
+        wanted = "OFF_PERMISSIVE" if mode[2] == "off" else "ON_PERMISSIVE"
+        if mode[1]:
+            # MySQL 5.6, which has no other modes.
+            wanted = "ON"
+        return GtidModeError(
+            f"gtid_mode of {request.server} was changed, and the server refuses to send the"
+            f" transactions {what} GTIDs that were written before the change and that the task has"
+            f" not read yet, from {request.start} on: {message}. Nothing is lost or damaged",
+            wanted,
         )
     read = _WHERE_READ.search(message)
     if read and (read["first"], read["at"]) == (read["last"], read["last_at"]):

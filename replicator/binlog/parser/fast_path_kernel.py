@@ -303,7 +303,9 @@ def _end_group(data: Bytes, state: _LoopState, begin: int, size: int, offset: in
                 group.executed_first = group.number
             group.executed_last = group.number + 1
         group.executed = True
-        group.pending = False
+        group.pending = group.nameless = False
+    else:
+        group.nameless = True
     group.open = False
     segment.timestamp = number_at(data, begin, 4)
     position.boundary_offset = offset

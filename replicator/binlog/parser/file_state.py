@@ -49,6 +49,7 @@ class FileState:
     ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
     where the file has no checksums. ``in_doubt``: whether it has is not proven yet. ``by_gtid``:
     the stream begins at a GTID set. ``described``: the file has said how its events are written.
+    ``nameless``: the last transaction before the start may have no GTID.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class FileState:
         "described",
         "in_doubt",
         "leaves_out",
+        "nameless",
         "position",
     )
 
@@ -75,6 +77,7 @@ class FileState:
         *,
         checksums: bool,
         described: bool = True,
+        nameless: bool = False,
     ) -> None:
         """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
 
@@ -83,6 +86,7 @@ class FileState:
         to tell its format, and those of the files that follow."""
         self.position = ReadPosition(start.binlog if start else None)
         self.described = described
+        self.nameless = nameless
         self._tells_formats = not described
         self.cut = -CHECKSUM_SIZE if checksums else None
         self.in_doubt = False

@@ -67,6 +67,8 @@ class ReadingState(Structure):
     the other half, ``number`` its sequence or number. Those that the compiled loop found
     ``executed`` since, of that origin: the server and the sequence of the last one, or the first
     number and the one behind the last; ``ended_runs`` is how many runs of others there are.
+    ``nameless``: the last transaction of a MySQL has no GTID, so the set does not identify the
+    boundary.
 
     ``payloads``: those whose events come before the next packet, from the last one on.
     ``prepared``: the XA transactions that are, at the last boundary; ``xa``: what the group is to
@@ -93,6 +95,7 @@ class ReadingState(Structure):
     executed_first: int
     executed_last: int
     ended_runs: int
+    nameless: bool
 
     def __init__(
         self,
@@ -103,7 +106,11 @@ class ReadingState(Structure):
         resume_after: Place | None,
         prepared: PreparedTransactions | PreparedPlaces,
     ) -> None:
-        super().__init__(located=not files.by_gtid, resuming=resume_after is not None)
+        super().__init__(
+            located=not files.by_gtid,
+            resuming=resume_after is not None,
+            nameless=files.nameless,
+        )
         self.files = files
         self.tables = tables
         self.segment = segment
@@ -160,6 +167,8 @@ class ReadingState(Structure):
     def boundary(self) -> SourcePosition:
         """The last transaction boundary, with all that is to be known to go on from there."""
         boundary, prepared = self.files.boundary, self.prepared.places
+        if self.nameless:
+            boundary = replace(boundary, gtid="")
         return replace(boundary, prepared=prepared) if prepared else boundary
 
     def begin_group(self, event: bytes) -> None:
@@ -196,6 +205,7 @@ class ReadingState(Structure):
             raise self.damaged(event, "ends a group whose last rows are missing")
         self.xa = XaGroup.NONE
         self.files.executed(self.gtid)
+        self.nameless = not self.pending
         self.gtid = None
         self.open = False
         self.segment.timestamp = TIMESTAMP.unpack_from(event)[0]

@@ -14,7 +14,7 @@ from replicator.binlog.errors import (
     PurgedError,
     StreamLostError,
 )
-from replicator.binlog.events.anchor_event import AnchorSearch, first_anchor_of
+from replicator.binlog.events.anchor_event import FIRST_EVENT, AnchorSearch, first_anchor_of
 from replicator.mysql.server.identity import AnchorEvent
 
 
@@ -28,8 +28,9 @@ class AnchorCheck:
         self._connection = connection
         self._anchor = anchor
 
-    def run(self) -> None:
-        """Return if the anchor event is there, or its file was purged, so that nothing can be told.
+    def run(self) -> bool:
+        """Return whether a transaction is still in its place; False if only its file is known,
+        or if the file was purged, so that there is no proof.
 
         Raises OtherBinlogError where something else stands there, or nothing; besides, what
         `BinlogConnection.open` and `BinlogConnection.receive` raise.
@@ -38,12 +39,13 @@ class AnchorCheck:
             found = self._look()
         except PurgedError as error:
             if self._is_purged():
-                return
+                return False
             raise self._gone(str(error)) from error
         finally:
             self.close()
         if not found:
             raise self._gone("something else stands there, or nothing.")
+        return self._anchor.offset != FIRST_EVENT
 
     def close(self) -> None:
         """End it, from any thread; a `run` under way raises StreamLostError."""

@@ -141,16 +141,17 @@ class BinlogStream:
         Raises StreamLostError when trying again can help, BinlogError when it cannot.
         """
         if self._look_back is not None:
-            self._look_back.run()
+            self._connection.proven = self._look_back.run()
         prepared = self._prepared.run()
         info, gtid = self._connection.open()
         self._assembler = SegmentAssembler(
             self._packets,
             FileState(
-                self._start if isinstance(self._start, SourcePosition) else None,
+                self._named_position(info),
                 self._known_gtids(info, gtid),
                 checksums=info.checksum == "CRC32",
                 described=False,
+                nameless=info.flavor is Flavor.MYSQL and not gtid,
             ),
             route=self._route,
             limits=self._limits,
@@ -242,6 +243,12 @@ class BinlogStream:
             self._look_back.close()
         self._prepared.close()
         self._connection.close()
+
+    def _named_position(self, info: ServerInfo) -> SourcePosition | None:
+        """The position that the stream must begin at; None if only the stream shows it."""
+        start = self._start
+        named = isinstance(start, SourcePosition) and self._connection.names_start(info)
+        return start if named and isinstance(start, SourcePosition) else None
 
     def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:
         """The set at the start, or None: then the binlog tells it where a file begins."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.connection.framing import PacketBuffer
-from replicator.binlog.errors import OtherOrderError
+from replicator.binlog.errors import OtherOrderError, WithoutGtidError
 from replicator.binlog.events.anchor_event import FIRST_EVENT
 from replicator.binlog.events.event_header import HEAD, SERVER_ID, TIMESTAMP, EventType
 from replicator.binlog.events.structural_events import (
@@ -204,7 +204,7 @@ def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> Gt
     position: SourcePosition | None = None
     search = _Search(sought)
     sequence = _Sequence(sought.executed)
-    for heads in _walk(connect(SourcePosition(file)), file, sought.unlogged):
+    for heads in walk_heads(connect(SourcePosition(file)), file, sought.unlogged):
         if heads.key < first.key and not heads.waiting:
             _refuse_back_step(heads)
             continue
@@ -215,6 +215,11 @@ def find_places(connect: Connect, end: BinlogPosition, sought: GtidSearch) -> Gt
             _refuse_unread(sought, heads)
             position = boundary
         search.look_at(boundary, heads)
+        if not search.done and heads.gtid is None and not heads.waiting:
+            raise WithoutGtidError(
+                f"The binlog has a transaction without a GTID at {boundary.binlog}, among those"
+                " that are on the target in part"
+            )
         if search.done:
             return GtidPlaces(position, search.boundaries, search.transactions)
         if heads.waiting or boundary.binlog.key >= end.key:
@@ -301,7 +306,7 @@ def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPos
 
     Blocks, and raises what a connection raises.
     """
-    for heads in _walk(connect(GtidStart(executed)), None):
+    for heads in walk_heads(connect(GtidStart(executed)), None):
         boundary = heads.boundary.binlog
         if not heads.waiting:
             return boundary
@@ -312,12 +317,15 @@ def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPos
 
 def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) -> str:
     """The GTID set executed at a position; empty where no transaction begins there, nor the binlog
-    ends. Blocks, and raises what a connection raises."""
+    ends, or if the transaction before it in its file has no GTID. Blocks, and raises what a
+    connection raises."""
     file = BinlogPosition(position.file, FIRST_EVENT)
-    for heads in _walk(connect(SourcePosition(file)), file):
+    nameless = False
+    for heads in walk_heads(connect(SourcePosition(file)), file):
         boundary = heads.boundary
         if boundary.binlog.key >= position.key:
-            return boundary.gtid if boundary.binlog == position else ""
+            return boundary.gtid if boundary.binlog == position and not nameless else ""
+        nameless = heads.gtid is None or heads.headless
         if heads.waiting or boundary.binlog.key >= end.key:
             break
     return ""
@@ -333,7 +341,7 @@ def first_since(
     raises.
     """
     start = BinlogPosition(file, FIRST_EVENT)
-    for heads in _walk(connect(SourcePosition(start)), start):
+    for heads in walk_heads(connect(SourcePosition(start)), start):
         boundary = heads.boundary.binlog
         if heads.headless:
             return None
@@ -344,10 +352,10 @@ def first_since(
     return end
 
 
-def _walk(
+def walk_heads(
     connection: BinlogConnection, start: BinlogPosition | None, unlogged: str = ""
 ) -> Iterator[TransactionHeads]:
-    """The heads of the transactions, at each of them, and where the source waits for more."""
+    """Yield the heads of the transactions, at each of them, and where the source waits for more."""
     try:
         info, _ = connection.open()
         heads = TransactionHeads(start, checksums=info.checksum == "CRC32", unlogged=unlogged)

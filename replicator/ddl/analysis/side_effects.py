@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from replicator.ddl.parser.alter_actions import only_counts
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
+from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.mysql.names import TableName
 
 _LANGUAGE = (
@@ -80,10 +81,10 @@ def may_change_side_effects(statement: ParsedStatement, schema: str, table: str)
     if statement.temporary:
         return False
     match statement.kind:
-        case StatementKind.UNKNOWN:
+        case StatementKind.UNKNOWN | StatementKind.VIEW:
             return True
         case StatementKind.IGNORED:
-            return statement.detail in ("trigger", "view")
+            return statement.detail == "trigger"
         case StatementKind.DROP_DATABASE | StatementKind.CREATE_DATABASE:
             assert statement.schema is not None
             return statement.schema.name.lower() == schema.lower()
@@ -101,7 +102,12 @@ _HARMLESS = frozenset(
     {
         *(StatementKind.BEGIN, StatementKind.COMMIT, StatementKind.ROLLBACK),
         *(StatementKind.SAVEPOINT, StatementKind.XA, StatementKind.DML, StatementKind.SEQUENCE),
-        *(StatementKind.IGNORED, StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE),
+        *(
+            StatementKind.IGNORED,
+            StatementKind.VIEW,
+            StatementKind.CREATE_DATABASE,
+            StatementKind.ALTER_DATABASE,
+        ),
     }
 )
 
@@ -114,7 +120,8 @@ def changed_tables(statement: ParsedStatement) -> Iterator[TableName]:
     if statement.kind in _HARMLESS or statement.temporary or only_counts(statement):
         return
     if statement.kind is StatementKind.UNKNOWN:
-        yield TableName("", "")
+        yield from mentioned_tables(statement)
+        return
     if statement.kind is StatementKind.DROP_DATABASE and statement.schema is not None:
         yield TableName(statement.schema.name, "")
     for role in (TableRole.SUBJECT, TableRole.NEW_NAME, TableRole.EXCHANGED):

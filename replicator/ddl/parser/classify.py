@@ -10,6 +10,7 @@ from replicator.ddl.parser import statement_tables as tables
 from replicator.ddl.parser.cursor import Cursor, NotUnderstoodError
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.ddl.parser.unknown_statements import not_understood, view
 from replicator.mysql.context.statement_context import StatementContext
 
 _DATABASE = ("DATABASE", "SCHEMA")
@@ -18,7 +19,6 @@ _DML = frozenset(
     {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"}
 )
 _OBJECTS = {
-    "VIEW": "view",
     "TRIGGER": "trigger",
     "PROCEDURE": "stored procedure",
     "FUNCTION": "stored function",
@@ -56,6 +56,8 @@ _ADMINISTRATION = {
     "SHUTDOWN": "shutdown",
     "RESTART": "restart",
 }
+_NO_KINDS = frozenset({"AS", "ON", "FOR", "FROM", "USING", "WITH"})
+"""Words that never belong to the name of a kind of object."""
 _MAINTENANCE = ("ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM")
 
 
@@ -103,9 +105,12 @@ def _recognised(
 ) -> ParsedStatement:
     tokens = tokenise(sql, ansi_quotes=ansi_quotes, no_backslash_escapes=no_backslash_escapes)
     base = ParsedStatement(StatementKind.UNKNOWN, sql, tokens)
+
+    def unknown(why: str) -> ParsedStatement:
+        return not_understood(base, default_schema, why, folds_names=folds_names)
+
     if tokens and tokens[-1].kind is TokenKind.INVALID:
-        place = tokens[-1].start
-        return replace(base, detail=f"the string or name that starts at {place} is not closed")
+        return unknown(f"the string or name that starts at {tokens[-1].start} is not closed")
     base = _trimmed(base)
     if not base.tokens:
         return replace(base, kind=StatementKind.IGNORED, detail="no statement, comments only")
@@ -113,11 +118,11 @@ def _recognised(
         cursor = Cursor(base.tokens, default_schema, folds_names=folds_names)
         found = _by_first_word(cursor, base)
     except NotUnderstoodError as error:
-        return replace(base, detail=str(error))
+        return unknown(str(error))
     # A body of a routine may contain semicolons: it is among the ignored.
     routines = (StatementKind.IGNORED, StatementKind.UNKNOWN, StatementKind.DML)
     if found.kind not in routines and any(token.text == ";" for token in base.tokens):
-        return replace(base, detail="more than one statement in one event")
+        return unknown("more than one statement in one event")
     return found
 
 
@@ -177,7 +182,7 @@ def _definition(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedState
         kind = StatementKind.CREATE_INDEX if verb == "CREATE" else StatementKind.DROP_INDEX
         return tables.index(cursor, base, kind)
     cursor.index = start
-    return _other_object(cursor, base)
+    return _other_object(cursor, base, verb)
 
 
 def _or_replace(cursor: Cursor) -> Span | None:
@@ -211,14 +216,20 @@ def _database(
     return reader(cursor, base)
 
 
-def _other_object(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
-    """Find what kind of object it is behind ``DEFINER = …`` and the like."""
+def _other_object(cursor: Cursor, base: ParsedStatement, verb: str) -> ParsedStatement:
+    """Find the kind of the object after ``DEFINER = …`` and the like.
+
+    New kinds of views have more words before VIEW (JSON RELATIONAL DUALITY, MATERIALIZED).
+    """
+    unknown = ""
     while not cursor.at_end:
         if cursor.accept("SPATIAL", "REFERENCE", "SYSTEM"):
             return replace(base, kind=StatementKind.IGNORED, detail="spatial reference system")
         word = cursor.keyword()
-        if word in _OBJECTS:
+        if word in _OBJECTS and not unknown:
             return replace(base, kind=StatementKind.IGNORED, detail=_OBJECTS[word])
+        if cursor.accept("VIEW"):
+            return view(cursor, base, verb)
         if cursor.accept("DEFINER"):
             _account(cursor)
         elif cursor.accept("ALGORITHM"):
@@ -226,9 +237,13 @@ def _other_object(cursor: Cursor, base: ParsedStatement) -> ParsedStatement:
             cursor.take()
         elif cursor.accept("SQL", "SECURITY"):
             cursor.take()
-        elif not cursor.accept_any("AGGREGATE"):
+        elif word and word not in _NO_KINDS:
+            cursor.take()
+            unknown = unknown or ("" if word == "AGGREGATE" else word)
+        else:
             break
-    raise NotUnderstoodError(f"unknown kind of object {cursor.text()[:40]!r}")
+    shown = unknown or cursor.text()
+    raise NotUnderstoodError(f"unknown kind of object {shown[:40]!r}")
 
 
 def _account(cursor: Cursor) -> None:

@@ -33,6 +33,8 @@ class StatementKind(StrEnum):
     SEQUENCE = "sequence"
     """CREATE, ALTER or DROP SEQUENCE, or CREATE TABLE with SEQUENCE=1 (MariaDB);
     `Recognised.detail` is the verb."""
+    VIEW = "view"
+    """CREATE, ALTER or DROP of a view of any kind; `Recognised.detail` is the verb."""
     IGNORED = "ignored"
     """It carries no data and no structure of a table. `Recognised.detail` says what it is."""
     UNKNOWN = "unknown"
@@ -52,6 +54,8 @@ class TableRole(StrEnum):
     """The table that a partition is exchanged with, or converted to or from."""
     REFERENCED = "referenced"
     """The parent table of a foreign key."""
+    MENTIONED = "mentioned"
+    """A name in a statement that is not understood. A schema has an empty name of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ class ParsedStatement:
       REPLACE);
     * ``imports_rows``: rows come without row events (IMPORT TABLESPACE);
     * ``only_if_there``: ALTER TABLE or RENAME TABLE with IF EXISTS, which is logged for tables that
-      do not exist, too (MariaDB).
+      do not exist, too (MariaDB); a statement about views with IF EXISTS or IF NOT EXISTS;
+    * ``unbounded``: its kind is UNKNOWN, and its text does not show which tables it may concern.
+      Otherwise ``mentioned`` are all names in it: subjects have a schema in the text.
 
     ``error``: the code of the error that it ended with at the source, 0 for none.
     """
@@ -132,6 +138,8 @@ class ParsedStatement:
     discards_rows: bool = False
     imports_rows: bool = False
     only_if_there: bool = False
+    unbounded: bool = False
+    mentioned: tuple[TableReference, ...] = ()
     error: int = 0
 
     @property

@@ -421,9 +421,8 @@ class DdlExecutor:
                 await refuse_rounded_times(session, ddl.target, sql, ddl.context)
                 sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
             schema = ddl.target.schema
-            if ddl.target.table and await database_collation(self._connection, schema) is not None:
-                # A foreign key may name its parent without a schema.
-                await session.execute(f"USE {quote(schema)}")
+            if ddl.target.table:
+                await self._use_database(session, ddl, sql)
             renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
@@ -448,6 +447,19 @@ class DdlExecutor:
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
             session.close()
+
+    async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
+        """Make the target's database the session's, since a foreign key may name its parent without
+        a schema. A CREATE TABLE creates a missing one: that of the shard may be older than the
+        binlog that the task has read.
+        """
+        schema = quote(ddl.target.schema)
+        if await database_collation(self._connection, ddl.target.schema) is None:
+            if _recognised(ddl, sql).kind is not StatementKind.CREATE_TABLE:
+                return
+            # The statement names its collation, so the database's default does not matter.
+            await session.execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
+        await session.execute(f"USE {schema}")
 
     async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
         """What the target lacks of a change that an error says to be done."""

@@ -34,7 +34,8 @@ class SessionDefaults:
     ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
     at all times. ``timestamps_logged``: each event of the server tells its
     explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
-    the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB).
+    the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB),
+    ``views`` its views of any kind, as far as the account sees them.
     ``logs_cascades``: it logs the changes of rows that its foreign keys make
     (`replicator.ddl.analysis.side_effects`).
     """
@@ -49,6 +50,7 @@ class SessionDefaults:
     charsets: Mapping[str, str] = field(default_factory=dict)
     logs_cascades: bool = False
     sequences: frozenset[TableName] = frozenset()
+    views: frozenset[TableName] = frozenset()
 
     def complete(self, context: StatementContext) -> StatementContext:
         """The context with what its event left to the server."""
@@ -101,7 +103,8 @@ def session_defaults(connection: Any) -> SessionDefaults:
             databases=databases,
             charsets=charsets,
             logs_cascades=_logs_cascades(cursor),
-            sequences=_sequences(cursor),
+            sequences=_of_type(cursor, "SEQUENCE"),
+            views=_of_type(cursor, "%VIEW"),
         )
 
 
@@ -161,10 +164,10 @@ def _collations(cursor: Any) -> dict[int, str]:
     return {int(number): _full(charset, name) for number, charset, name in cursor}
 
 
-def _sequences(cursor: Any) -> frozenset[TableName]:
+def _of_type(cursor: Any, pattern: str) -> frozenset[TableName]:
     cursor.execute(
-        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
-        " WHERE TABLE_TYPE = 'SEQUENCE'"
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE LIKE %s",
+        (pattern,),
     )
     return frozenset(TableName(str(schema), str(name)) for schema, name in cursor)
 

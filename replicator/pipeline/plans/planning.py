@@ -275,13 +275,17 @@ def match_columns(
     _check_rules(member, structure, target, rules)
     mapped = folded(rules.mapped.name) if rules.mapped else None
     pairs: dict[int, Column] = {}
+    path = dict(rules.path)
     for index, column in enumerate(structure.columns):
-        counterpart = target.column(column.name)
+        name = path.get(folded(column.name), column.name)
+        if not name:
+            continue
+        counterpart = target.column(name)
         if counterpart is None:
             if column.generated:
                 continue
             raise UnfitTargetError(
-                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}."
+                f"{member}: column {name} does not exist in {target.schema}.{target.name}."
                 " Its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
@@ -295,7 +299,8 @@ def match_columns(
 
 def written_columns(structure: Table, target: Table, rules: MemberColumns) -> frozenset[str]:
     """The names of the target's columns that rows of a shard are written with."""
-    names = {folded(column.name) for column in structure.columns}
+    path = dict(rules.path)
+    names = {path.get(name, name) for name in (folded(c.name) for c in structure.columns)}
     names |= {folded(column.name) for column in rules.extracted}
     return frozenset(
         column.name

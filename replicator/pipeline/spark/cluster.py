@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 
 from replicator.kernels.loop_folder import UNPACKED
 from replicator.memory import worker_environment
+from replicator.pipeline.spark.cluster_state import executor_count
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import run_in_tasks
 
@@ -148,11 +149,6 @@ def cut_off(error: BaseException) -> ClusterError | None:
 def ship_package(context: SparkContext, folder: Path) -> None:
     """Have every executor fetch our package before its first task."""
     context.addArchive(f"{pack(folder)}#{UNPACKED}")
-
-
-def executor_count(context: SparkContext) -> int:
-    """How many executors there are now, without the driver. Raises Py4JError without a JVM."""
-    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
 def examine_executors(spark: SparkContext) -> None:

@@ -72,10 +72,18 @@ def extracted(
 
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
-    """The columns that the target has besides those of one member, and the one that is mapped."""
+    """How the columns of one member become those of its target.
+
+    Attributes:
+        extracted: the columns that only the target has.
+        mapped: the column whose values are mapped.
+        path: pairs of folded names, the member's and the target's, of the columns that schema
+            changes have renamed or (with an empty second name) dropped on the target only.
+    """
 
     extracted: tuple[ExtractedColumn, ...] = ()
     mapped: MappedColumn | None = None
+    path: tuple[tuple[str, str], ...] = ()
 
     @property
     def extracted_names(self) -> frozenset[str]:

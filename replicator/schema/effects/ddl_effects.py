@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import (
     ParsedStatement,
     StatementKind,
@@ -27,6 +28,7 @@ from replicator.ddl.rewrite.storage import (
     merges_tables,
     storage_edits,
 )
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.sequences import turns_sequence
 
@@ -125,10 +127,18 @@ class Effect:
         return tuple(map(_name, like))
 
 
+def target_statement(effect: Effect, context: StatementContext) -> ParsedStatement:
+    """Return the statement of an effect as it is about the target, with the names of targets.
+
+    Shards compare by it: each names the parents of its foreign keys in a schema of its own.
+    """
+    return classify_in(context, effect.sql, default_schema=effect.target.schema)
+
+
 _NAME_LENGTH = 57
 """What a name of ours may have of a table's: of 64 characters, which servers allow."""
 
-_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
+_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE, StatementKind.VIEW}
 
 _ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
 """An ALTER TABLE with no other action, as `normalise` writes it."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token
+from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.mysql.names import TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.touched_parts import touched_parts
@@ -59,7 +60,10 @@ def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
         assert statement.schema is not None
         return (PastChange(None, Past.OTHER, at, sql, schema=statement.schema.name),)
     if kind is StatementKind.UNKNOWN:
-        return (PastChange(None, Past.OTHER, at, sql),)
+        return tuple(
+            PastChange(name if name.table else None, Past.OTHER, at, sql, name.schema)
+            for name in mentioned_tables(statement)
+        )
     if kind is StatementKind.CREATE_DATABASE and statement.guard is not None:
         assert statement.schema is not None
         return (PastChange(None, _of_database(statement), at, sql, schema=statement.schema.name),)

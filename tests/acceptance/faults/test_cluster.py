@@ -141,6 +141,9 @@ def test_all_workers_are_killed_during_a_copy(
         cluster.kill_worker(0)
         cluster.kill_worker(1)
         task.until(lambda: "no executor" in copied().waiting, "word that there are no executors")
+        lost = [event for event in task.events() if event["event"] == "spark.executor-lost"]
+        assert {event["left"] for event in lost} <= {0, 1}
+        assert len({event["executor"] for event in lost}) == len(lost) == 2
         before = copied().rows
         cluster.start_worker(0)
         task.until(lambda: copied().rows > before + 200, "more rows")
@@ -156,6 +159,106 @@ def test_all_workers_are_killed_during_a_copy(
         task.until_applied(name, shards.sources)
         shards.assert_equal()
         stop(task, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers_too", [False, True])
+def test_a_master_that_was_restarted_gets_the_application_again(
+    workers_too: bool, fragile_cluster: SparkCluster, shards: Shards, tmp_path: Path
+) -> None:
+    cluster, name = fragile_cluster, shards.database
+    path = write_task(tmp_path, shards.task(spark=cluster.settings()))
+    with task_process(path, tmp_path) as task:
+        task.until_logged("task.running")
+        with shards.changing():
+            until_batches(task, name, 5)
+            cluster.kill_master()
+            until_batches(task, name, 5)
+            if workers_too:
+                cluster.kill_worker(0)
+                cluster.kill_worker(1)
+                task.until_logged("batch.no-executors")
+                assert "no master answers" in waiting_for(task, name)
+            cluster.start_master()
+            if workers_too:
+                cluster.start_worker(0)
+            task.until_logged("task.restart")
+            task.until_logged("task.running", 2)
+            until_batches(task, name, 5)
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()
+        [restart] = [event for event in task.events() if event["event"] == "task.restart"]
+        assert "does not know the task's application" in restart["reason"]
+        stop(task, name)
+
+
+@pytest.mark.slow
+def test_a_master_that_knows_its_applications_gives_new_executors_after_a_restart(
+    shards: Shards, tmp_path: Path
+) -> None:
+    name = shards.database
+    with SparkCluster(recovery="FILESYSTEM") as cluster:
+        path = write_task(tmp_path, shards.task(spark=cluster.settings()))
+        with task_process(path, tmp_path) as task:
+            task.until_logged("task.running")
+            with shards.changing():
+                until_batches(task, name, 5)
+                cluster.kill_master()
+                cluster.kill_worker(0)
+                cluster.start_master()
+                until_batches(task, name, 5)
+                cluster.kill_worker(1)
+                task.until_logged("batch.no-executors")
+                cluster.start_worker(0)
+                until_batches(task, name, 5)
+            task.until_applied(name, shards.sources)
+            shards.assert_equal()
+            assert not [event for event in task.events() if event["event"] == "task.restart"]
+            stop(task, name)
+
+
+@pytest.mark.slow
+def test_a_master_is_restarted_during_a_copy(
+    fragile_cluster: SparkCluster, shards: Shards, tmp_path: Path
+) -> None:
+    cluster, name = fragile_cluster, shards.database
+    for number, server in enumerate(shards.servers):
+        rows = f"SELECT {number * 50_000_000} + seq, 'x', 0 FROM seq_1_to_5000"
+        server.execute(f"INSERT INTO t1 {rows}", database=name)
+    values = copy_task(shards, rows=50)
+    values |= {"spark": cluster.settings(), "copy": {"rows-per-second": 100}}
+    path = write_task(tmp_path, values)
+    with task_process(path, tmp_path) as task:
+
+        def copied() -> CopyStatus:
+            status = task.status(name)
+            return (status.copy if status is not None else None) or CopyStatus("copying")
+
+        task.until(lambda: copied().rows > 0, "rows")
+        cluster.kill_master()
+        cluster.start_master()
+        task.until_logged("task.restart")
+        before = copied().rows
+        assert before < 10_000
+        task.until(lambda: copied().rows > before + 200, "more rows")
+        lost = [event for event in task.events() if event["event"] == "spark.executor-lost"]
+        assert len(lost) == 2
+        [restart] = [event for event in task.events() if event["event"] == "task.restart"]
+        assert "does not know the task's application" in restart["reason"]
+        stop(task, name)
+    values["copy"] = {"rows-per-second": 0}
+    with task_process(write_task(tmp_path, values), tmp_path) as task:
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()
+        stop(task, name)
+
+
+def waiting_for(task: TaskProcess, name: str) -> str:
+    """Return the state of the writer, which says what it waits for."""
+    status = task.status(name)
+    assert status is not None
+    assert status.writer is not None
+    return status.writer.state
 
 
 def without_packages(folder: Path) -> dict[str, str]:

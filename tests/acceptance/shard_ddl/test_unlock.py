@@ -197,6 +197,21 @@ async def test_what_cannot_be_unlocked(estate: ShardedEstate) -> None:
     assert "resume it" in reply.error
 
 
+async def test_locks_are_unlocked_one_right_after_the_other(estate: ShardedEstate) -> None:
+    """Each unlock restarts the source whose rows it releases."""
+    estate.create("A1", "B1")
+    async with estate.merging():
+        for number, column in enumerate("cde", start=1):
+            estate.ddl("A1", f"ADD {column} INT")
+            estate.insert("A1", ", ".join([str(number)] * (number + 1)))
+        await estate.caught_up()
+        for version in (1, 2, 3):
+            assert await unlock(estate, f"{estate.db}.t:{version}", "a") == ""
+        for column in "cde":
+            estate.ddl("B1", f"ADD {column} INT")
+        await estate.settled()
+
+
 @pytest.mark.slow
 def test_the_commands_show_a_lock_and_unlock_it(estate: ShardedEstate, tmp_path: Path) -> None:
     estate.create("A1", "B1")

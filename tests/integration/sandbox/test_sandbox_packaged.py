@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
 import re
-import socket
-import struct
 from pathlib import Path
 
 import pymysql
@@ -17,6 +13,7 @@ from replicator.sandbox.keeper import ServerUnavailableError
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.servers import apt_sources
+from tests.support.servers.listening import listening, process_of
 from tests.support.servers.mariadb11 import MariaDB11Server
 from tests.support.servers.mysql import MySQLServer
 from tests.support.servers.packaged import PackagedServer
@@ -25,8 +22,6 @@ KINDS = [MySQLServer, MariaDB11Server]
 FIXTURES = ["mysql_source", "mariadb11_source"]
 
 WRITE_ROWS = "Write_rows"
-LISTEN = "0A"
-"""The state of a socket in /proc/net/tcp."""
 
 
 @pytest.fixture(params=FIXTURES)
@@ -44,32 +39,6 @@ def binlog_event_types(server: DatabaseServer) -> list[str]:
     [[name, *_]] = [server.execute("SHOW BINARY LOGS")[-1]]
     assert re.fullmatch(r"binlog\.\d+", name)
     return [row[2] for row in server.execute(f"SHOW BINLOG EVENTS IN '{name}'")]
-
-
-def process_of(server: DatabaseServer) -> Path:
-    [[pid_file]] = server.execute("SELECT @@pid_file")
-    pid = Path(server.folder, "data", pid_file).read_text().strip()
-    return Path("/proc") / pid
-
-
-def listening(process: Path) -> set[tuple[str, int]]:
-    """Addresses and ports that the process takes TCP connections on, as Linux tells."""
-    own = set()
-    for link in (process / "fd").iterdir():
-        # The server closes files while they are listed; what it listens on stays.
-        with contextlib.suppress(FileNotFoundError):
-            own.add(os.readlink(link))
-    found = set()
-    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        for line in (process / "net" / table).read_text().splitlines()[1:]:
-            _, local, _, state, *_, inode = line.split()[:10]
-            if state == LISTEN and f"socket:[{inode}]" in own:
-                address, port = local.split(":")
-                # Groups of four bytes, each in the order of the machine.
-                words = struct.unpack(f">{len(address) // 8}I", bytes.fromhex(address))
-                packed = struct.pack(f"={len(words)}I", *words)
-                found.add((socket.inet_ntop(family, packed), int(port, 16)))
-    return found
 
 
 def test_they_are_of_the_versions_that_their_names_say(

@@ -32,11 +32,16 @@ _REGISTERED = "Successfully registered with master"
 
 
 class SparkCluster:
-    """A standalone master and its workers, of one core each; a context manager."""
+    """A standalone master and its workers, of one core each; a context manager.
 
-    def __init__(self, workers: int = 2) -> None:
+    ``recovery``: Spark's ``spark.deploy.recoveryMode``. A master of the mode NONE knows nothing
+    after a restart, one of the mode FILESYSTEM knows its applications and workers.
+    """
+
+    def __init__(self, workers: int = 2, recovery: str = "NONE") -> None:
         self._resources = ExitStack()
         self._count = workers
+        self._recovery = recovery
         self._workers: list[Keeper] = []
         self._secret = secrets.token_hex(16)
         self.master = ""
@@ -44,11 +49,11 @@ class SparkCluster:
     def __enter__(self) -> Self:
         with ExitStack() as resources:
             reservation = resources.enter_context(reserved_port(HOST))
-            port = reservation.getsockname()[1]
-            self.master = f"spark://{HOST}:{port}"
-            keeper = resources.enter_context(Keeper())
-            self.folder = keeper.folder
-            self._run(keeper, "master.Master", "--port", str(port))
+            self._port = reservation.getsockname()[1]
+            self.master = f"spark://{HOST}:{self._port}"
+            self._master = resources.enter_context(Keeper())
+            self.folder = self._master.folder
+            self._run_master()
             self.python = executor_python(self.folder / "python")
             self._workers = [resources.enter_context(Keeper()) for _ in range(self._count)]
             for worker in self._workers:
@@ -72,6 +77,14 @@ class SparkCluster:
         }
         return {"master": self.master, "conf": {**own, **(conf or {})}}
 
+    def kill_master(self) -> None:
+        """SIGKILL the master; workers and executors go on."""
+        self._master.kill()
+
+    def start_master(self) -> None:
+        """Start a killed master again, at the same address; it waits for nobody."""
+        self._run_master()
+
     def kill_worker(self, number: int) -> None:
         """SIGKILL a worker and its executors."""
         self._workers[number].kill()
@@ -81,6 +94,9 @@ class SparkCluster:
         before = self._registrations(self._workers[number])
         self._run_worker(self._workers[number])
         self._await_registered(self._workers[number], before + 1)
+
+    def _run_master(self) -> None:
+        self._run(self._master, "master.Master", "--port", str(self._port))
 
     def _run_worker(self, keeper: Keeper) -> None:
         work = str(keeper.folder / "work")
@@ -106,6 +122,8 @@ class SparkCluster:
             **self._security(),
             "spark.master.rest.enabled": "false",
             "spark.ui.killEnabled": "false",
+            "spark.deploy.recoveryMode": self._recovery,
+            "spark.deploy.recoveryDirectory": str(self.folder / "recovery"),
         }
         properties.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
         keeper.start(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
 
-from actors.faults import FatalError, Parts, UnreadRows, of_source, of_target
+from actors.faults import SKIP, DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
 from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, resume_command
 from actors.task.operator.fault_answers import unread_rows
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.mysql.names import Member, TableName
 from replicator.status import now
 
@@ -79,12 +81,44 @@ def test_remedies_name_the_command_that_lets_the_part_go_on() -> None:
         where="m",
         scope=of_target(DOTTED),
     )
-    fault = block_of("my orders", error).fault
+    fault = block_of("my orders", "/tasks/my orders.yaml", error).fault
     assert fault is not None
     [way] = fault.remedies
     typed = shlex.split(way.split("mend it, then ")[1].removeprefix("`").rpartition("`")[0])
     assert typed == ["replicator", "resume", "my orders", "--target", "m.`a.b`"]
     assert resume_command("t", None) == "replicator resume t"
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("`replicator stop`, then `replicator run`", ["stop NAME", "run FILE"]),
+        ("`replicator run --remove-meta`", ["run FILE --remove-meta"]),
+        (
+            "`replicator run TASK.yaml --on-changed-rules keep`",
+            ["run FILE --on-changed-rules keep"],
+        ),
+        ("`replicator remove` TASK.yaml, empty the targets", ["remove FILE"]),
+        ("`replicator status TASK.yaml --json` shows it", ["status FILE --json"]),
+        ("`replicator pause TASK`, `replicator resume TASK`", ["pause NAME", "resume NAME"]),
+        ("`replicator binlog skip`", ["binlog skip NAME --source a --binlog-pos f.1:7"]),
+        ("`binlog skip` this statement", ["binlog skip NAME --source a --binlog-pos f.1:7"]),
+        ("`replicator compare` shows the rows", ["compare FILE"]),
+    ],
+)
+def test_each_command_of_a_remedy_can_be_typed_as_it_is_printed(
+    written: str, printed: list[str]
+) -> None:
+    about = DdlEvent("a", BinlogPosition("f.1", 7), SKIP)
+    error = FatalError("ddl.unclear", "unclear", written, where="m", about=about)
+    fault = block_of("my orders", "/tasks/my orders.yaml", error).fault
+    assert fault is not None
+    commands = re.findall("`([^`]*)`", fault.remedies[-1])
+    wanted = [
+        text.replace("NAME", "'my orders'").replace("FILE", "'/tasks/my orders.yaml'")
+        for text in printed
+    ]
+    assert commands == [f"replicator {text}" for text in wanted]
 
 
 def test_rows_that_block_the_only_target_and_so_the_task_are_one_cause() -> None:

@@ -27,7 +27,9 @@ class Parted:
         self.aside = LockBackoff(self.parts, lambda: self.busy, lambda: self.seconds)
 
     def lock(self, *targets: TableName) -> None:
-        self.parts.add(of_target(*targets), block_of("orders", locked_fault(targets, "no", "m")))
+        self.parts.add(
+            of_target(*targets), block_of("orders", "orders.yaml", locked_fault(targets, "no", "m"))
+        )
         self.aside.begin(of_target(*targets))
 
     async def due(self) -> bool:
@@ -125,5 +127,5 @@ def test_a_part_that_is_tried_again_by_itself_is_no_failure(*, passing: bool) ->
         scope=of_target(X),
         recovery=recovery,
     )
-    parts.add(of_target(X), block_of("orders", error))
+    parts.add(of_target(X), block_of("orders", "orders.yaml", error))
     assert parts.failed is not passing

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from actors.reading.statement_reader import refuse_ruled
+from actors.reading.ruled_columns import refuse_ruled
 from replicator.binlog.events.event_header import EventType
 from replicator.checks.schema.agreement import Shard, check_counters
 from replicator.checks.schema.structures import check_missing

@@ -143,6 +143,48 @@ TABLE_STATEMENTS = [
     ("SET STATEMENT sort_buffer_size=100000 FOR INSERT INTO t VALUES (1)", K.DML, "s.t"),
 ]
 
+VIEWS = [
+    ("CREATE VIEW v AS SELECT 1", "s.v"),
+    ("CREATE VIEW IF NOT EXISTS x.v (a) AS SELECT 1", "x.v"),
+    (
+        "CREATE OR REPLACE ALGORITHM=UNDEFINED DEFINER=`root`@`%` SQL SECURITY DEFINER VIEW v AS"
+        " SELECT 1",
+        "s.v",
+    ),
+    ("ALTER VIEW v AS SELECT 1", "s.v"),
+    ("DROP VIEW IF EXISTS v, x.w CASCADE", "s.v x.w"),
+    (
+        "CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`%` SQL SECURITY DEFINER JSON RELATIONAL DUALITY"
+        " VIEW `jd` AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM t",
+        "s.jd",
+    ),
+    ("ALTER JSON RELATIONAL DUALITY VIEW x.jd AS SELECT 1", "x.jd"),
+    (
+        "CREATE ALGORITHM=UNDEFINED MATERIALIZED /*(BY ENGINE=UNKNOWN)*/ DEFINER=`a`@`%`"
+        " SQL SECURITY DEFINER VIEW `mv` AS SELECT * FROM t",
+        "s.mv",
+    ),
+    ("DROP MATERIALIZED VIEW mv", "s.mv"),
+    ("CREATE VIEW", ""),
+]
+"""Views of any kind, also of kinds that no server has yet."""
+
+UNKNOWN = [
+    # An object of a new kind changes no table, whatever its text names.
+    ("CREATE SOMETHING x ON s.t AS SELECT * FROM t", ""),
+    ("CREATE OR REPLACE MASKING POLICY t WITH (TABLE = 't')", ""),
+    ("CREATE FOREIGN TABLE x.t (a INT)", "s.FOREIGN FOREIGN. s.TABLE TABLE. x.t s.a a. s.INT INT."),
+    ("CREATE CLEVER INDEX i ON x.t", "s.CLEVER CLEVER. s.INDEX INDEX. s.i i. s.ON ON. x.t"),
+    ("ALTER SOMETHING `x` t", "s.SOMETHING SOMETHING. s.x x. s.t t."),
+    ("DROP TABLE a b", "s.TABLE TABLE. s.a a. s.b b."),
+    # A statement of a new kind without a schema's name is about the schema in effect.
+    ("FROBNICATE t", "s.t t. s."),
+    ("FROBNICATE x.t", "x.t"),
+    ("IMPORT TABLE FROM '/tmp/t.sdi'", "all"),
+    ("ALTER TABLE t ADD a VARCHAR(9) DEFAULT 'open", "all"),
+]
+"""Statements that are not understood, and the names of what they may concern."""
+
 OTHER_STATEMENTS = [
     ("BEGIN", K.BEGIN),
     ("BEGIN WORK", K.BEGIN),
@@ -157,11 +199,6 @@ OTHER_STATEMENTS = [
     ("RELEASE SAVEPOINT sp", K.SAVEPOINT),
     ("XA START X'01',X'',1", K.XA),
     ("XA COMMIT X'01',X'',1 ONE PHASE", K.XA),
-    ("CREATE VIEW v AS SELECT 1", K.IGNORED),
-    ("CREATE OR REPLACE ALGORITHM=UNDEFINED DEFINER=`root`@`%` SQL SECURITY DEFINER VIEW v AS"
-     " SELECT 1", K.IGNORED),
-    ("ALTER VIEW v AS SELECT 1", K.IGNORED),
-    ("DROP VIEW IF EXISTS v", K.IGNORED),
     ("CREATE DEFINER=`root`@`localhost` TRIGGER x BEFORE INSERT ON t FOR EACH ROW BEGIN"
      " SET NEW.a = 1; END", K.IGNORED),
     ("CREATE DEFINER=CURRENT_USER() PROCEDURE p() BEGIN DROP TABLE t; END", K.IGNORED),
@@ -257,8 +294,29 @@ def test_statements_on_databases_name_the_schema(
     assert found.schema.name == schema
 
 
+@pytest.mark.parametrize(("sql", "views"), VIEWS)
+def test_views_are_no_tables(sql: str, views: str) -> None:
+    found = of(sql)
+    assert found.kind is K.VIEW, found.detail
+    assert " ".join(f"{t.schema}.{t.table}" for t in found.tables) == views
+
+
+@pytest.mark.parametrize(("sql", "names"), UNKNOWN)
+def test_unknown_statements_concern_the_tables_that_they_name(sql: str, names: str) -> None:
+    found = of(sql)
+    assert found.kind is K.UNKNOWN
+    assert found.tables == ()
+    shown = " ".join(f"{t.schema}.{t.table}" for t in found.mentioned)
+    assert shown == ("" if names == "all" else names)
+    assert found.unbounded == (names == "all")
+    assert of("FROBNICATE t").mentioned
+    assert classify("FROBNICATE t", default_schema="").unbounded
+
+
 def test_enough_statements() -> None:
-    assert len(TABLE_STATEMENTS) + len(OTHER_STATEMENTS) + len(DATABASE_STATEMENTS) >= 150
+    assert (
+        len(VIEWS) + len(TABLE_STATEMENTS) + len(OTHER_STATEMENTS) + len(DATABASE_STATEMENTS) >= 150
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Statements of several shards that are one change of the target, in whatever words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+SHARDS = ("A1", "A'1", "B1")
+PARENTS = tuple(f"u{shard}" for shard in SHARDS)
+
+
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
+async def test_each_shard_has_the_parent_of_its_foreign_key(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create(*PARENTS, *SHARDS, table="(id INT PRIMARY KEY, p INT)")
+    async with estate.merging():
+        for shard, parent in zip(SHARDS, PARENTS, strict=True):
+            estate.insert(parent, f"{estate.key()}, 0")
+            estate.ddl(shard, f"ADD FOREIGN KEY (p) REFERENCES {estate.name(parent)} (id)")
+            estate.put(shard, "{}, NULL")
+            await estate.caught_up()
+        await estate.settled()
+    keys = estate.target.execute(
+        "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME"
+        " FROM information_schema.REFERENTIAL_CONSTRAINTS"
+        f" WHERE CONSTRAINT_SCHEMA = '{estate.db}'"
+    )
+    assert keys == ((estate.db, "u"),)
