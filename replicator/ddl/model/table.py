@@ -165,6 +165,11 @@ class ForeignKeyDefinition:
     index: str = ""
     unknown: str = ""
 
+    @property
+    def acts(self) -> bool:
+        """Whether it changes or deletes rows of the child with those of the parent."""
+        return {self.on_delete, self.on_update} & {"CASCADE", "SET NULL", "SET DEFAULT"} != set()
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodDefinition:

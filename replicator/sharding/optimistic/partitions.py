@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.tokens import Token, tokenise
-from replicator.schema.effects.column_values import items_of
+from replicator.mysql.names import quote
 from replicator.schema.structure.structure import Table
 
 Partitions = tuple[tuple[str, ...], ...]
@@ -17,15 +16,14 @@ Partitions = tuple[tuple[str, ...], ...]
 @lru_cache(maxsize=1024)
 def partitions(table: Table) -> Partitions:
     """The partitions of a table, in the same words for all servers."""
-    items = items_of(table.create_sql)
-    end = items[-1][-1].end if items else 0
-    tail = [token for token in tokenise(table.create_sql) if token.start > end]
-    places = [n for n, token in enumerate(tail) if token.keyword == "PARTITION"]
-    if not places:
+    found = table.definition.partitioning
+    if found is None:
         return ()
-    first, *listed = places
-    begin = listed[0] if listed else len(tail)
-    return _words(tail[first : begin - 1]), *map(_words, split_at_commas(tail[begin:]))
+    texts = [
+        f"PARTITION BY {found.by}",
+        *(f"PARTITION {quote(p.name)} {p.text}" for p in found.partitions),
+    ]
+    return tuple(_words(tokenise(text)) for text in texts)
 
 
 def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
