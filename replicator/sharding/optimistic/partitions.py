@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
 
-from replicator.ddl.parser.tokens import Token, tokenise
-from replicator.mysql.names import quote
+from replicator.schema.effects.removed_rows import Partitions, all_partitions, keeps_history
 from replicator.schema.structure.structure import Table
 
-Partitions = tuple[tuple[str, ...], ...]
-"""How a table is partitioned, then its partitions, each in words; () for a table without."""
 
-
-@lru_cache(maxsize=1024)
 def partitions(table: Table) -> Partitions:
-    """The partitions of a table, in the same words for all servers."""
-    found = table.definition.partitioning
-    if found is None:
-        return ()
-    texts = [
-        f"PARTITION BY {found.by}",
-        *(f"PARTITION {quote(p.name)} {p.text}" for p in found.partitions),
-    ]
-    return tuple(_words(tokenise(text)) for text in texts)
-
-
-def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """A definition, without its storage engine."""
-    words: list[str] = []
-    depth = 0
-    for token in tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth < 0 or token.keyword == "ENGINE":
-            break
-        words.append(token.name.lower())
-    return tuple(words)
+    """The partitions of a table that decide which rows it takes."""
+    return () if keeps_history(table) else all_partitions(table)
 
 
 def repartitioned(
