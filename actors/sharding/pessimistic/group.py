@@ -414,9 +414,10 @@ class PessimisticGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             "if the other shards change to this structure by statements that the task has"
             " still to read: `replicator resume`",
-            "to give it the structure of the others: at the source, DROP it and CREATE it"
-            " like them; skip this statement with `replicator binlog skip` (it stays in the"
-            " binlog), then `replicator resume`. The rows that the first table got must fit"
+            "to give it the structure of the others: at the source, delete its rows (rows of a"
+            " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
+            " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
+            " resume`. The rows that the first table got must fit"
             f" {effect.target} by column name: add the columns that only they have to the"
             " target, and drop these columns when the rows have been applied",
             *ways,
