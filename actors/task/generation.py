@@ -86,6 +86,7 @@ class Generation:
     reason_of: Callable[[TableName], str] = attrs.field(default=lambda _: "a fault", init=False)
     """Returns why a target is blocked."""
     _running: RunningTask | None = attrs.field(default=None, init=False)
+    _saved: frozenset[TableName] = attrs.field(default=frozenset(), init=False)
     _context: SparkContext | None = attrs.field(default=None, init=False)
     _applied: AppliedTargets = attrs.field(factory=lambda: AppliedTargets(), init=False)
 
@@ -111,7 +112,8 @@ class Generation:
     def targets(self) -> frozenset[TableName]:
         """The targets that the task is known to have shards of."""
         if self.running is None:
-            return self.copy.targets if self.copy else frozenset()
+            # A copy has only the targets that it copies; shards of others are followed afterwards.
+            return self._saved | (self.copy.targets if self.copy else frozenset())
         return self.running.registry.targets_in_use
 
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
@@ -145,6 +147,7 @@ class Generation:
             await self._wait_for_new_sources(resources.meta, away)
             await self.lease.begin(resources.meta.connection)
             await take_mode(resources.meta)
+            self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)

@@ -96,7 +96,8 @@ def structure_differences(
         if joins and shards_differ:
             continue
         for text in (*_columns(target, shard), *_indexes(target, shard)):
-            notes.setdefault(text, []).append(shard.member)
+            if not any(unfit_text.startswith(text) for unfit_text in its_unfit):
+                notes.setdefault(text, []).append(shard.member)
     lacking = _lacking_for_all(target, shards) if joins and shards_differ else ()
     return StructureDifferences((*_texts(unfit), *lacking), tuple(_texts(notes)))
 

@@ -60,8 +60,11 @@ class TargetComparison:
     ``structure``: how the target's columns and indexes differ from those of its shards, so that it
     does not store all of their rows; ``notes``: other differences of structure.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
-    ``repaired``: rows that were made right, of those that differ. ``blocked``: what else than a
-    schema change keeps the task from applying rows, as a sentence; empty if nothing does.
+    ``repaired``: rows that were made right, of those that differ. ``retired``: rows of the target
+    that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
+    target has, and that may be those of a shard that the account can't see. ``remarks``: sentences
+    about these, and about rows that were not made right. ``blocked``: what else than a schema
+    change keeps the task from applying rows, as a sentence; empty if nothing does.
     """
 
     target: TableName
@@ -75,6 +78,9 @@ class TargetComparison:
     unsettled: int = 0
     repaired: int = 0
     blocked: str = ""
+    retired: int = 0
+    unowned: int = 0
+    remarks: list[str] = field(default_factory=list)
     seconds: float = 0.0
     left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
@@ -96,7 +102,7 @@ class TargetComparison:
     def incomplete(self) -> bool:
         """Whether a part of it could not be compared."""
         lacking = any(not out.harmless for out in self.left_out)
-        return bool(self.failure) or bool(self.unsettled) or lacking
+        return bool(self.failure or self.unsettled or self.unowned) or lacking
 
     @property
     def rows_per_second(self) -> float:

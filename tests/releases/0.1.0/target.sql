@@ -558,8 +558,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795851003,2772266267,'',4,'pessimistic',0,'','2026-11-28 07:31:17'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795851004,697416862,'',4,'pessimistic',0,'','2026-11-28 07:31:18');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795850921,1181162626,'',4,'pessimistic',0,'','2026-11-28 07:29:40'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795850922,3868196794,'',4,'pessimistic',0,'','2026-11-28 07:29:40');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -587,17 +587,17 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,6808700185702176135),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,6808700185702176135),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,6808700185702176135),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,6808700185702176135),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,6808700185702176135),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,6808700185702176135),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,6808700185702176135),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,6808700185702176135),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,6808700185702176135),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,6808700185702176135),
-('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,6808700185702176135);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,2226197465579657454),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,2226197465579657454),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,2226197465579657454),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,2226197465579657454),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,2226197465579657454),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,2226197465579657454),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,2226197465579657454),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,2226197465579657454),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,2226197465579657454),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,2226197465579657454),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,2226197465579657454);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -748,7 +748,6 @@ CREATE TABLE `copying_held` (
   `target_table` varchar(64) NOT NULL,
   `all_of` tinyint(1) NOT NULL,
   `shards` longtext NOT NULL,
-  `reason` varchar(1000) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -794,7 +793,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,6808700185702176135,21,'vm',4939,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','427154','2026-11-28 07:31:13.846347','2026-11-28 07:31:22.794071');
+(1,2226197465579657454,21,'vm',450,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','417322','2026-11-28 07:29:37.076740','2026-11-28 07:29:45.892520');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -846,6 +845,25 @@ CREATE TABLE `copying_onlineddl` (
 LOCK TABLES `copying_onlineddl` WRITE;
 /*!40000 ALTER TABLE `copying_onlineddl` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_onlineddl` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_row_owner`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_row_owner` (
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `ended` tinyint(1) NOT NULL,
+  `marks` text NOT NULL,
+  PRIMARY KEY (`target_schema`,`target_table`,`source`,`schema_name`,`table_name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_row_owner` WRITE;
+/*!40000 ALTER TABLE `copying_row_owner` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_row_owner` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_rules`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -990,8 +1008,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795851003,1734535933,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 07:30:47'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795851004,1825297820,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 07:30:47');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795850921,1533212159,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 07:29:10'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795850922,2272286702,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 07:29:10');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1019,21 +1037,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6400091198529437836),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6400091198529437836),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6400091198529437836),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6400091198529437836),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6400091198529437836),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6400091198529437836),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6400091198529437836),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6400091198529437836),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6400091198529437836),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6400091198529437836);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5573563224080082097),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5573563224080082097),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,5573563224080082097),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,5573563224080082097),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,5573563224080082097),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,5573563224080082097),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5573563224080082097),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,5573563224080082097),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,5573563224080082097),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,5573563224080082097);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1095,7 +1113,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795851040,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 07:30:44');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795850942,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 07:29:07');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1183,7 +1201,6 @@ CREATE TABLE `locked_held` (
   `target_table` varchar(64) NOT NULL,
   `all_of` tinyint(1) NOT NULL,
   `shards` longtext NOT NULL,
-  `reason` varchar(1000) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1191,7 +1208,7 @@ CREATE TABLE `locked_held` (
 LOCK TABLES `locked_held` WRITE;
 /*!40000 ALTER TABLE `locked_held` DISABLE KEYS */;
 INSERT INTO `locked_held` VALUES
-('ml','orders',1,'[\"a: l.orders_2\", \"b: l.orders_1\"]','');
+('ml','orders',1,'[\"a: l.orders_2\", \"b: l.orders_1\"]');
 /*!40000 ALTER TABLE `locked_held` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_later_copy`;
@@ -1231,7 +1248,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,6400091198529437836,50,'vm',2441,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','421228','2026-11-28 07:30:38.318218','2026-11-28 07:30:48.476187');
+(1,5573563224080082097,49,'vm',30540,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','412986','2026-11-28 07:28:57.482878','2026-11-28 07:29:11.814611');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1283,9 +1300,34 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795851044,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795851044,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795850947,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795850947,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_row_owner`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_row_owner` (
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `ended` tinyint(1) NOT NULL,
+  `marks` text NOT NULL,
+  PRIMARY KEY (`target_schema`,`target_table`,`source`,`schema_name`,`table_name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_row_owner` WRITE;
+/*!40000 ALTER TABLE `locked_row_owner` DISABLE KEYS */;
+INSERT INTO `locked_row_owner` VALUES
+('ml','orders','a','l','orders_1',0,''),
+('ml','orders','a','l','orders_2',0,''),
+('ml','orders','b','l','orders_1',0,''),
+('ml','users','a','l','users_1',0,''),
+('ml','users','b','l','users_1',0,'');
+/*!40000 ALTER TABLE `locked_row_owner` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_rules`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1417,15 +1459,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,6400091198529437836,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,6400091198529437836,'0-4101-17','5339:1795851003:2494618808:binlog.000001'),
-('a','ml','orders',2,0,0,0,6400091198529437836,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,6400091198529437836,'0-4101-17','5339:1795851003:2494618808:binlog.000001'),
+('a','ml','orders',0,0,0,0,5573563224080082097,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,5573563224080082097,'0-4101-17','5339:1795850921:2131451594:binlog.000001'),
+('a','ml','orders',2,0,0,0,5573563224080082097,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,5573563224080082097,'0-4101-17','5339:1795850921:2131451594:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,6400091198529437836,NULL,NULL),
-('b','ml','orders',1,0,0,0,6400091198529437836,NULL,NULL),
-('b','ml','orders',2,0,0,0,6400091198529437836,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,6400091198529437836,'0-4102-7','2152:1795851004:1825297820:binlog.000001');
+('b','ml','orders',0,0,0,0,5573563224080082097,NULL,NULL),
+('b','ml','orders',1,0,0,0,5573563224080082097,NULL,NULL),
+('b','ml','orders',2,0,0,0,5573563224080082097,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,5573563224080082097,'0-4102-7','2152:1795850922:2272286702:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1456,8 +1498,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795851003,4076475932,'',4,'',0,'binlog.000001:7551','2026-11-28 07:31:02'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795851004,176234296,'',4,'',0,'binlog.000001:3542','2026-11-28 07:31:02');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795850921,423728238,'',4,'',0,'binlog.000001:7551','2026-11-28 07:29:25'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795850922,3778714954,'',4,'',0,'binlog.000001:3542','2026-11-28 07:29:25');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1542,9 +1584,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-28 07:31:01'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 07:31:01'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 07:31:02');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 07:29:24'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 07:29:24'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 07:29:24');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1630,7 +1672,6 @@ CREATE TABLE `uncoordinated_held` (
   `target_table` varchar(64) NOT NULL,
   `all_of` tinyint(1) NOT NULL,
   `shards` longtext NOT NULL,
-  `reason` varchar(1000) NOT NULL,
   PRIMARY KEY (`target_schema`,`target_table`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 /*!40101 SET character_set_client = @saved_cs_client */;
@@ -1676,7 +1717,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,8886679312752721125,24,'vm',4270,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','425537','2026-11-28 07:30:58.978217','2026-11-28 07:31:04.218175');
+(1,5162505797090853080,24,'vm',32094,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','415836','2026-11-28 07:29:18.726335','2026-11-28 07:29:26.471116');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1728,6 +1769,31 @@ CREATE TABLE `uncoordinated_onlineddl` (
 LOCK TABLES `uncoordinated_onlineddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_onlineddl` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_onlineddl` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_row_owner`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_row_owner` (
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `ended` tinyint(1) NOT NULL,
+  `marks` text NOT NULL,
+  PRIMARY KEY (`target_schema`,`target_table`,`source`,`schema_name`,`table_name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_row_owner` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_row_owner` DISABLE KEYS */;
+INSERT INTO `uncoordinated_row_owner` VALUES
+('mu','orders','a','u','orders_1',0,''),
+('mu','orders','a','u','orders_2',0,''),
+('mu','orders','b','u','orders_1',0,''),
+('mu','users','a','u','users_1',0,''),
+('mu','users','b','u','users_1',0,'');
+/*!40000 ALTER TABLE `uncoordinated_row_owner` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_rules`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1851,15 +1917,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,8886679312752721125,'0-4101-27','7316:1795851003:4076475932:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,8886679312752721125,'0-4101-25','6899:1795851003:466290390:binlog.000001'),
-('a','mu','orders',2,0,0,0,8886679312752721125,NULL,NULL),
-('a','mu','orders',3,0,0,0,8886679312752721125,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,5162505797090853080,'0-4101-27','7316:1795850921:423728238:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,5162505797090853080,'0-4101-25','6899:1795850921:4033905828:binlog.000001'),
+('a','mu','orders',2,0,0,0,5162505797090853080,NULL,NULL),
+('a','mu','orders',3,0,0,0,5162505797090853080,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,8886679312752721125,'0-4102-12','3137:1795851004:1088850267:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,8886679312752721125,'0-4102-13','3292:1795851004:176234296:binlog.000001'),
-('b','mu','orders',2,0,0,0,8886679312752721125,NULL,NULL),
-('b','mu','orders',3,0,0,0,8886679312752721125,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,5162505797090853080,'0-4102-12','3137:1795850922:2875001641:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,5162505797090853080,'0-4102-13','3292:1795850922:3778714954:binlog.000001'),
+('b','mu','orders',2,0,0,0,5162505797090853080,NULL,NULL),
+('b','mu','orders',3,0,0,0,5162505797090853080,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;
