@@ -78,6 +78,7 @@ class Generation:
     copy: FullCopy | None = attrs.field(default=None, init=False)
     recopy: set[TableName] = attrs.field(factory=set, init=False)
     _running: RunningTask | None = attrs.field(default=None, init=False)
+    _saved: frozenset[TableName] = attrs.field(default=frozenset(), init=False)
     _context: SparkContext | None = attrs.field(default=None, init=False)
     _applied: AppliedTargets = attrs.field(factory=lambda: AppliedTargets(), init=False)
 
@@ -103,7 +104,8 @@ class Generation:
     def targets(self) -> frozenset[TableName]:
         """The targets that the task is known to have shards of."""
         if self.running is None:
-            return self.copy.targets if self.copy else frozenset()
+            # A copy has only the targets that it copies; shards of others are followed afterwards.
+            return self._saved | (self.copy.targets if self.copy else frozenset())
         return self.running.registry.targets_in_use
 
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
@@ -137,6 +139,7 @@ class Generation:
             await self._wait_for_new_sources(resources.meta, away)
             await self.lease.begin(resources.meta.connection)
             await take_mode(resources.meta)
+            self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)

@@ -8,7 +8,9 @@ from dataclasses import replace
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.default_collations import with_available
+from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.scratch_names import scratch_table
@@ -20,6 +22,7 @@ from replicator.sharding.optimistic.alters import (
     NoAlterError,
     alter_table,
     derived_alter,
+    remaining_keys,
     tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
@@ -75,20 +78,55 @@ class DerivedSteps:
         alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
         parsed = [classify(tried, default_schema=target.schema)] if tried else []
-        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
+        if await self._rehearsal.refused(target, parsed, NO_CONTEXT) and not (
+            await self._takes_apart(target, parsed)
+        ):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
 
-    async def with_index(
-        self, target: TableName, sql: str, index: Sequence[str], context: StatementContext
-    ) -> str:
-        """A shard's own statement, with an action more unless the target refuses it for that."""
-        whole = ", ".join([sql, *index])
-        tried = [[classify(text, default_schema=target.schema)] for text in (whole, sql)]
+    async def _takes_apart(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
+        """Whether the target takes the changes of a statement one by one, as `DdlExecutor` executes
+        them then."""
+        texts = [sql for statement in whole for sql in single_changes(statement)]
+        singles = [classify(text, default_schema=target.schema) for text in texts]
+        return bool(singles) and not await self._rehearsal.refused(target, singles, NO_CONTEXT)
+
+    async def own(
+        self,
+        target: TableName,
+        sql: str,
+        verdict: JoinVerdict[Member],
+        present: Table,
+        index: Sequence[str],
+        context: StatementContext,
+    ) -> tuple[str, ...] | None:
+        """A shard's own statement, with further actions: ``index`` (`stand_in_index`), unless the
+        target refuses the statement for that; and `remaining_keys`.
+
+        None if it drops a key and the target refuses it, perhaps since the key has another name.
+        """
+        alters = classify(sql, default_schema=target.schema).kind is StatementKind.ALTER_TABLE
+
+        def whole(actions: Sequence[str]) -> tuple[str, ...]:
+            if alters or not actions:
+                return (", ".join([sql, *actions]),)
+            return sql, alter_table(target, actions)
+
+        def parsed(actions: Sequence[str]) -> list[ParsedStatement]:
+            return [classify(text, default_schema=target.schema) for text in whole(actions)]
+
+        kept: list[str] = []
+        before, after = verdict.before, verdict.after
+        if before is not None and after is not None and before.constraints - after.constraints:
+            outcome = await self._rehearsal.outcome(target, parsed(()), context)
+            if outcome is None:
+                return None
+            kept = remaining_keys(before, after, present, outcome)
+        actions = [*kept, *index]
         refused = self._rehearsal.refused
-        if index and await refused(target, tried[0], context):
-            return whole if await refused(target, tried[1], context) else sql
-        return whole
+        if index and await refused(target, parsed(actions), context):
+            actions = actions if await refused(target, parsed(kept), context) else kept
+        return whole(actions)
 
     async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
         """Try a refused step again, while no batch touches the target.

@@ -21,6 +21,9 @@ from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
 
+_LISTED = 5
+"""Blocked parts that the reason of a pause names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -126,6 +129,40 @@ class BlockedParts:
         return not (
             set(sources) <= blocked.sources or (targets and set(targets) <= blocked.targets)
         )
+
+
+def pause_reason(
+    parts: BlockedParts,
+    whole: Block | None,
+    targets: Collection[TableName],
+    sources: Collection[str],
+    *,
+    nothing_left: bool,
+) -> str:
+    """Why a task pauses.
+
+    Args:
+        parts: its blocked parts.
+        whole: the fault that ended the last run, if it was ended by one.
+        targets: all targets of the task.
+        sources: all sources of the task.
+        nothing_left: it pauses because no part is left that is not blocked.
+    """
+    if nothing_left and not parts.leaves(targets, sources):
+        blocked = parts.blocked
+        if set(sources) <= blocked.sources:
+            kind, blocks = "sources", {name: parts.sources[name] for name in sources}
+        else:
+            kind, blocks = "targets", {shown(name): parts.targets[name] for name in targets}
+        listed = [
+            f"{name} ({block.fault.event if block.fault else 'paused by the operator'})"
+            for name, block in sorted(blocks.items())
+        ]
+        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+        return f"all {kind} of the task are blocked: {', '.join(listed[:_LISTED])}{more}"
+    if whole is not None and whole.fault is not None:
+        return f"the fault {whole.fault.event} concerns the whole task"
+    return "the operator has paused the task"
 
 
 def shown(target: TableName) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from replicator.ddl.model.table import TableDefinition
+from replicator.ddl.parser.table_text import table_definition
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
@@ -86,6 +88,11 @@ class Table:
     create_sql: str
 
     @property
+    def definition(self) -> TableDefinition:
+        """What the CREATE statement says; parsed once for each text."""
+        return table_definition(self.create_sql)
+
+    @property
     def row_key(self) -> UniqueKey | None:
         """The key that identifies a row: the primary key, else the first usable unique key."""
         usable = [k for k in self.keys if not k.nullable and not k.prefix]
@@ -99,8 +106,8 @@ class Table:
     @property
     def transactional(self) -> bool:
         """Whether its storage engine can roll back, and show a state that has passed."""
-        match = re.search(r"^\) ENGINE=(\w+)", self.create_sql, re.MULTILINE)
-        return match is None or match[1].upper() in TRANSACTIONAL
+        engine = self.definition.option("ENGINE")
+        return not engine or engine.upper() in TRANSACTIONAL
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""
@@ -141,12 +148,6 @@ def _shown(column: Column | None) -> str:
     return f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}"
 
 
-_WITHOUT_OVERLAPS = re.compile(
-    r"^\s*(?:(PRIMARY) KEY|UNIQUE KEY `((?:[^`]|``)*)`) \(.* WITHOUT OVERLAPS\)", re.MULTILINE
-)
-"""A key as MariaDB's SHOW CREATE TABLE writes it ("Application-Time Periods" of its manual)."""
-
-
 def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
     """Whether no row is refused whose row key is free: other rows do not stand in its way.
 
@@ -177,8 +178,11 @@ def _own_numbers(target: Table, key: UniqueKey, written: Collection[str]) -> boo
 
 def keys_without_overlaps(table: Table) -> frozenset[str]:
     """The names of the keys that compare a period besides columns."""
-    found = _WITHOUT_OVERLAPS.findall(table.create_sql)
-    return frozenset(primary or name.replace("``", "`") for primary, name in found)
+    return frozenset(
+        key.name or "PRIMARY"
+        for key in table.definition.keys
+        if not all(part.overlaps for part in key.parts)
+    )
 
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}

@@ -13,6 +13,7 @@ from replicator.sharding.optimistic.fills import fill_of
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
+    ShapeColumn,
     described,
     shape_of,
 )
@@ -91,17 +92,18 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             gets = f" (its new rows get {fill.sql})" if fill is not None and fill.constant else ""
             kept = " and has dropped it: older rows keep their values" * (name in standing.stale)
             yield f"lacks column {wide.column.name}{gets}{kept}"
-        elif own.sense != wide.sense:
-            there = _shown(wide.column.nullable, described(wide.column))
+        elif own.whole != wide.whole:
+            way = own.sense == wide.sense
+            there = _shown(wide, way=way)
             what = "is converted to" if name in standing.ceded else "on the target is"
-            here = _shown(own.column.nullable, described(own.column))
+            here = _shown(own, way=way)
             kept = " and older rows keep their values" * (name in standing.rounded)
             yield f"column {own.column.name} {here} {what} {there}{kept}"
         elif name in standing.rounded:
             yield f"has made column {own.column.name} narrower: older rows keep their values"
     for name in sorted(standing.stale - shape.columns.keys()):
         yield f"has dropped column {name}: older rows keep their values"
-    for key in sorted(mine.keys - shape.keys, key=sorted):
+    for key in sorted(mine.constraints - shape.constraints, key=sorted):
         yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
     for name, _ in sorted(mine.indexes - shape.indexes):
         yield f"has an index {name}, and the target lacks it"
@@ -110,8 +112,10 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             yield f"has CHECK {check.expression}, and the target lacks it"
 
 
-def _shown(nullable: bool, text: str) -> str:
-    return text if nullable else f"{text} NOT NULL"
+def _shown(found: ShapeColumn, *, way: bool) -> str:
+    column = found.column
+    collation = f" COLLATE {column.collation}" if way else ""
+    return f"{described(column)}{collation}{'' if column.nullable else ' NOT NULL'}"
 
 
 def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
