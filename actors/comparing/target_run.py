@@ -23,7 +23,8 @@ from replicator.mysql.names import TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.compare.compare_digests import DigestComparer, RowsUnreadError
 from replicator.pipeline.compare.compare_job import look_again_at, look_at_ranges
-from replicator.pipeline.compare.compare_plan import ComparisonPlan, bound_of, bound_query
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_queries import bound_of, bound_query
 from replicator.pipeline.compare.compare_rows import (
     KEYS_IN_DOUBT,
     CompareServers,
@@ -286,8 +287,7 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
     result = run.result
 
     async def take(number: int, differences: list[RowDifference]) -> None:
-        result.ranges[number].differing += sum(d.times for d in differences)
-        await run.rows.take(differences)
+        result.ranges[number].differing += await run.rows.take(differences)
 
     settling = Settling(result.target, run.progress, run.jobs.look_again, take)
     await settling.settle(doubts)

@@ -25,6 +25,7 @@ from replicator.downstream.meta.held_shards import (
     held_by,
 )
 from replicator.downstream.meta.lease import Lease, this_process
+from replicator.downstream.meta.row_owners import SavedOwners, read_owners
 from replicator.downstream.meta.saved_state import SavedState, read_saved
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
@@ -124,6 +125,11 @@ class TaskProgress:
                 if error_code(error) in NO_SUCH_TABLE:
                     return {}
                 raise
+
+    async def owners(self) -> Mapping[TableName, SavedOwners] | None:
+        """The shards that each target may have rows of; None if nothing is saved of the task."""
+        with closing(Connection(address_of(self._task.target_database))) as connection:
+            return await read_owners(connection, self._task.meta_schema, self._task.name)
 
     async def saved(self) -> SavedState | None:
         """What the task has saved; None where nothing is."""

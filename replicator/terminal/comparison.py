@@ -83,12 +83,15 @@ def render_comparison(results: Sequence[TargetComparison], repair: Path | None) 
     """All targets, then the rows that differ and what was not compared."""
     table = Table(box=None, pad_edge=False)
     table.add_column("target")
-    names = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "rows/s")
-    for name in names:
+    counted = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "retired")
+    for name in (*counted, "rows/s"):
         table.add_column(name, justify="right")
     table.add_column("")
     for result in results:
-        counts = (result.missing, result.extra, result.different, result.held, result.unsettled)
+        counts = (
+            *(result.missing, result.extra, result.different),
+            *(result.held, result.unsettled, result.retired),
+        )
         table.add_row(
             str(result.target),
             f"{result.rows:,}",
@@ -114,6 +117,7 @@ def remarks(result: TargetComparison) -> Iterator[str]:
     """What is to be said of a target besides its counts and rows."""
     if result.failure:
         yield f"was not compared: {result.failure}"
+    yield from result.remarks
     yield from result.structure
     for out in result.left_out:
         yield f"column {out.column} was not compared: {out.why}"

@@ -24,6 +24,7 @@ from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettin
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.reading.tied_shards import TiedShards
+from actors.reading.unread_shards import UnreadShards
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
@@ -44,6 +45,7 @@ from actors.task_setup import (
     address_of,
     binlog_source,
     columns_of,
+    marks_of,
 )
 from actors.validating.validator import (
     RowValidator,
@@ -68,6 +70,7 @@ from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
 from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.downstream.meta.row_owners import RowOwnerStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -311,7 +314,8 @@ async def wire(
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
-    watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
+    addresses = {source: setup.address for source, setup in resources.setups.items()}
+    watch = PurgeWatch(addresses, need, UnreadShards(addresses, registry))
     return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
 
 
@@ -448,6 +452,8 @@ async def _writer(
     }
     servers = {source: start.server for source, start in starts.items()}
     watermarks = BucketWatermarks(await meta.watermarks())
+    columns = columns_of(resources.setups)
+    owners = RowOwnerStore(meta, registry.owners, marks_of(columns))
     writer = BatchedWriter(
         WriterSettings(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
@@ -457,12 +463,12 @@ async def _writer(
         ),
         registry,
         trackers,
-        CheckpointSaver(registry, meta, trackers, servers, watermarks),
+        CheckpointSaver(registry, meta, trackers, servers, watermarks, owners),
         BatchPlanner(
             registry,
             meta,
             rules.columns,
-            columns_of(resources.setups),
+            columns,
             await _row_filters(resources, starts, collations),
             watermarks,
             tied,
@@ -510,6 +516,7 @@ def _reader_maker(
     """What makes the reader of each incarnation of a source."""
     registry = resources.registry
     drops_databases = SHARD_MODES[resources.task.shard_mode].drops_databases
+    statement_gtids = StatementGtidStore(resources.meta)
 
     def make(unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
         source, setup = unit.source, resources.setups[unit.source]
@@ -543,7 +550,7 @@ def _reader_maker(
                 writer.mailbox,
                 resources.counts.sources[source],
                 SideEffects(setup, upstream),
-                StatementGtidStore(resources.meta),
+                statement_gtids,
             ),
             unit.group,
             HeldTargets(

@@ -14,6 +14,7 @@ from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, check_source_names, listed, routed_tables
 from replicator.checks.server_versions import check_version, global_variables
 from replicator.checks.source.copying import check_engines
+from replicator.checks.source.followed_shards import check_followed_shards
 from replicator.checks.source.replication import (
     check_binlog_databases,
     check_replication,
@@ -54,6 +55,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     results.append(check_version(place, version, as_source=True))
     tables = await list_tables(connection)
     results += check_routes(source, tables, await account_of(connection))
+    results += await check_followed_shards(source.source_id, connection, source.members, tables)
     results += check_source_names(source, folds=await folds_names(connection))
     try:
         replicated = [name for name, _ in routed_tables(source, tables)]

@@ -59,7 +59,10 @@ class TargetComparison:
     DDL lock; ``unsettled``: rows that differ and whose source the task has not caught up with.
     ``structure``: how the target's columns and indexes differ from those of its shards.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
-    ``repaired``: rows that were made right, of those that differ.
+    ``repaired``: rows that were made right, of those that differ. ``retired``: rows of the target
+    that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
+    target has, and that may be those of a shard that the account can't see. ``remarks``: sentences
+    about these, and about rows that were not made right.
     """
 
     target: TableName
@@ -72,6 +75,9 @@ class TargetComparison:
     held: int = 0
     unsettled: int = 0
     repaired: int = 0
+    retired: int = 0
+    unowned: int = 0
+    remarks: list[str] = field(default_factory=list)
     seconds: float = 0.0
     left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
@@ -92,7 +98,7 @@ class TargetComparison:
     def incomplete(self) -> bool:
         """Whether a part of it could not be compared."""
         lacking = any(not out.harmless for out in self.left_out)
-        return bool(self.failure) or bool(self.unsettled) or lacking
+        return bool(self.failure or self.unsettled or self.unowned) or lacking
 
     @property
     def rows_per_second(self) -> float:

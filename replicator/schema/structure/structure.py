@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.ddl.model.table import TableDefinition
-from replicator.ddl.parser.table_text import table_definition
+from replicator.ddl.model.table import ColumnDefinition, TableDefinition
+from replicator.ddl.parser.table_text import column_definitions, table_definition
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
@@ -91,6 +91,10 @@ class Table:
     def definition(self) -> TableDefinition:
         """What the CREATE statement says; parsed once for each text."""
         return table_definition(self.create_sql)
+
+    def defined(self, name: str) -> ColumnDefinition | None:
+        """The definition of a column in the CREATE statement, by its name without case."""
+        return column_definitions(self.create_sql).get(folded(name))
 
     @property
     def row_key(self) -> UniqueKey | None:

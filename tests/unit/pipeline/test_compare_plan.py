@@ -7,13 +7,8 @@ from dataclasses import replace
 from itertools import product
 
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.compare.compare_plan import (
-    ComparisonPlan,
-    bound_of,
-    checksum_query,
-    plan_comparison,
-    rows_query,
-)
+from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
+from replicator.pipeline.compare.compare_queries import bound_of, checksum_query, rows_query
 from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.value_forms import double_value, float_value, json_value
 from replicator.routing.columns.column_mapping import MappedColumn
