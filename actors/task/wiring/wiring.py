@@ -525,6 +525,7 @@ def _reader_maker(
     """What makes the reader of each incarnation of a source."""
     registry = resources.registry
     drops_databases = SHARD_MODES[resources.task.shard_mode].drops_databases
+    statement_gtids = StatementGtidStore(resources.meta)
 
     def make(unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
         source, setup = unit.source, resources.setups[unit.source]
@@ -558,7 +559,7 @@ def _reader_maker(
                 writer.mailbox,
                 resources.counts.sources[source],
                 SideEffects(setup, upstream),
-                StatementGtidStore(resources.meta),
+                statement_gtids,
             ),
             unit.group,
             HeldTargets(
