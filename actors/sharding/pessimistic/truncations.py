@@ -39,6 +39,9 @@ def awaited_truncation(
 ) -> str:
     """Why the TRUNCATE that a member has made is not executed yet; empty if no shard lacks it."""
     state = group.members[member]
+    done = group.resolved(state.version)
+    if done is not None and done.skipped and done.text.startswith(TRUNCATION):
+        return "an unlock has skipped the TRUNCATE of all shards: the target keeps their rows"
     if state.version <= lock.version:
         return ""
     lacking = [

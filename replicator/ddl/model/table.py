@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from replicator.mysql.names import folded
-
 
 class DefaultKind(StrEnum):
     """What the DEFAULT clause of a column has."""
@@ -167,6 +165,11 @@ class ForeignKeyDefinition:
     index: str = ""
     unknown: str = ""
 
+    @property
+    def acts(self) -> bool:
+        """Whether it changes or deletes rows of the child with those of the parent."""
+        return {self.on_delete, self.on_update} & {"CASCADE", "SET NULL", "SET DEFAULT"} != set()
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodDefinition:
@@ -219,11 +222,6 @@ class TableDefinition:
     versioned: bool = False
     temporary: bool = False
     unknown: tuple[str, ...] = ()
-
-    def column(self, name: str) -> ColumnDefinition | None:
-        """Return the column of that name, compared without case; None if it is missing."""
-        wanted = folded(name)
-        return next((c for c in self.columns if folded(c.name) == wanted), None)
 
     def option(self, name: str) -> str:
         """Return the text of an option's value; empty without the option."""

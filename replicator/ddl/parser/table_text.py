@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from replicator.ddl.model.table import (
 from replicator.ddl.parser.alter_actions import split_at_commas
 from replicator.ddl.parser.definitions import DefinitionReader, Item, Tokens, item_of, text_of
 from replicator.ddl.parser.tokens import tokenise
+from replicator.mysql.names import folded
 
 _TWO_WORDS = {"DATA": "DIRECTORY", "INDEX": "DIRECTORY", "PLACEMENT": "POLICY"}
 _WITHOUT_SIGN = ("TABLESPACE", "STORAGE", "START")
@@ -60,6 +62,12 @@ def table_definition(create_sql: str) -> TableDefinition:
         temporary,
         tuple(unknown),
     )
+
+
+@lru_cache(maxsize=64)
+def column_definitions(create_sql: str) -> Mapping[str, ColumnDefinition]:
+    """Return the columns that a text of SHOW CREATE TABLE defines, by their folded names."""
+    return {folded(column.name): column for column in table_definition(create_sql).columns}
 
 
 def _of(items: list[Item | str], kind: type[_T]) -> tuple[_T, ...]:

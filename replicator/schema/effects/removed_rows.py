@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from replicator.ddl.parser.alter_actions import alter_actions, split_at_commas
+from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.parser.tokens import Token, tokenise
-from replicator.mysql.names import folded
-from replicator.schema.effects.column_values import items_of
+from replicator.mysql.names import folded, quote
 from replicator.schema.structure.structure import Table
 
 Partitions = tuple[tuple[str, ...], ...]
@@ -31,15 +30,12 @@ _NOISE = frozenset({"IF", "EXISTS"})
 @lru_cache(maxsize=1024)
 def all_partitions(table: Table) -> Partitions:
     """The partitions of a table, in the same words for all servers."""
-    items = items_of(table.create_sql)
-    end = items[-1][-1].end if items else 0
-    tail = [token for token in tokenise(table.create_sql) if token.start > end]
-    places = [n for n, token in enumerate(tail) if token.keyword == "PARTITION"]
-    if not places:
+    found = table.definition.partitioning
+    if found is None:
         return ()
-    first, *listed = places
-    begin = listed[0] if listed else len(tail)
-    return _words(tail[first : begin - 1]), *map(_words, split_at_commas(tail[begin:]))
+    listed = (f"{quote(part.name)} {part.text}" for part in found.partitions)
+    texts = (f"PARTITION {text}" for text in (f"BY {found.by}", *listed))
+    return tuple(_words(tokenise(text)) for text in texts)
 
 
 def _words(tokens: Sequence[Token]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.ddl.model.table import TableDefinition
-from replicator.ddl.parser.table_text import table_definition
+from replicator.ddl.model.table import ColumnDefinition, TableDefinition
+from replicator.ddl.parser.table_text import column_definitions, table_definition
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
@@ -91,6 +91,10 @@ class Table:
     def definition(self) -> TableDefinition:
         """What the CREATE statement says; parsed once for each text."""
         return table_definition(self.create_sql)
+
+    def defined(self, name: str) -> ColumnDefinition | None:
+        """The definition of a column in the CREATE statement, by its name without case."""
+        return column_definitions(self.create_sql).get(folded(name))
 
     @property
     def row_key(self) -> UniqueKey | None:
@@ -219,6 +223,11 @@ def labels_of(column: Column) -> tuple[str, ...]:
     if column.base_type not in ("enum", "set"):
         return ()
     return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
+
+
+def unquoted(literal: str) -> str:
+    """The text of a string literal as SHOW CREATE TABLE writes it."""
+    return _LABEL_PART.sub(_label_part, literal[1:-1])
 
 
 def _label_part(match: re.Match[str]) -> str:

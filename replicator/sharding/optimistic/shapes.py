@@ -430,8 +430,8 @@ def described_apart(table: Table, column: Column) -> str:
     """A column for a message about tables that have it otherwise: with its collation and its
     formula."""
     collation = f" COLLATE {column.collation}" if column.collation else ""
-    words = formula(table, column.name)
-    computed = f" AS {table.create_sql[words[0].start : words[-1].end]}" if words else ""
+    text = formula(table, column.name)
+    computed = f" AS {text}" if text else ""
     return f"{described(column)}{collation}{computed}"
 
 
