@@ -147,7 +147,9 @@ class OptimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 self.registry.join(Member(self.source, effect.table), effect.target)
             case EffectKind.CREATE:
-                self.registry.join(Member(self.source, effect.table), effect.target)
+                number = self.registry.join(Member(self.source, effect.table), effect.target)
+                if effect.clears:
+                    self.registry.end(number)
                 if effect.clears and effect.instead is None:
                     # The rows that it replaces stay on the target, which others share.
                     self.log_not_executed(effect, statement)

@@ -374,6 +374,7 @@ class PessimisticGroup(GroupActor):
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
         number = self.numbers.pop(name)
+        self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
 
@@ -413,9 +414,10 @@ class PessimisticGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             "if the other shards change to this structure by statements that the task has"
             " still to read: `replicator resume`",
-            "to give it the structure of the others: at the source, DROP it and CREATE it"
-            " like them; skip this statement with `replicator binlog skip` (it stays in the"
-            " binlog), then `replicator resume`. The rows that the first table got must fit"
+            "to give it the structure of the others: at the source, delete its rows (rows of a"
+            " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
+            " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
+            " resume`. The rows that the first table got must fit"
             f" {effect.target} by column name: add the columns that only they have to the"
             " target, and drop these columns when the rows have been applied",
             *ways,
@@ -503,7 +505,9 @@ class PessimisticGroup(GroupActor):
         self.registry.inherit(number, place, self.numbers[old])
         self.registry.learn(self.numbers[old], place, GONE)
         self.group.rename(old, new, at)
-        self.registry.leave(self.numbers.pop(old))
+        former = self.numbers.pop(old)
+        self.registry.leave(former)
+        self.registry.owners.renamed(self.registry.member(former), effect.target)
         self.numbers[new] = number
         self.log.info("member.renamed", member=str(old), to=str(new))
 
