@@ -164,9 +164,6 @@ class CopyJobs:
                 f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
                 f" {target.quoted}; on the target, then `replicator resume`: the task copies"
                 " all shards of this target again",
-                "to keep the last row with the key: set on-duplicate-logical of the loader to"
-                " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
-                " run`",
                 where=where,
                 scope=of_target(target),
             )

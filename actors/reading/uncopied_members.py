@@ -54,9 +54,6 @@ def uncopied_members(
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
         " check` shows what it can't see); then `replicator stop`, `replicator remove`"
         " TASK.yaml, empty the targets, `replicator run`",
-        "to copy it alone, if it has a key: a second task with another `name:` copies only this"
-        " table, then the first task follows it in safe-mode; docs/how-to/add-a-shard.md has"
-        " the steps",
         "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
         " `replicator stop`, `replicator run`",
         "if it was empty then, and has got no rows since: DROP and CREATE it again at the source,"
