@@ -399,14 +399,7 @@ async def check_hidden_tables(
             continue
         part = [name for name in tables if name.schema == schema]
         finding, way_out = _finding(schema, wanted, part), account.grant("SELECT", schema)
-        left_out = (
-            ()
-            if part
-            else (
-                f"Or leave it out, as a schema of the server itself ({_OF_MANAGED} of managed servers):"
-                f" add {schema} to `ignore-dbs:` in the source's block-allow-list",
-            )
-        )
+        left_out = () if part else (_left_out(schema),)
         if (part or schema in plain) and _copies_anew(source):
             further = () if part else _OTHERWISE
             results.append(place.failed("hidden_tables", finding, way_out, *left_out, *further))
@@ -434,6 +427,13 @@ async def check_hidden_tables(
     return results or [
         place.passed("hidden_tables", "all tables that the routes may take can be seen")
     ]
+
+
+def _left_out(schema: str) -> str:
+    return (
+        f"Or leave it out, as a schema of the server itself ({_OF_MANAGED} of managed servers):"
+        f" add {schema} to `ignore-dbs:` in the source's block-allow-list"
+    )
 
 
 def _absent(place: CheckedPart, schema: str) -> CheckResult:

@@ -97,6 +97,7 @@ async def test_a_run_makes_no_meta_tables_on_one_node_whatever_it_ignores(
     keeper = LeaseKeeper(address, database_name, "task", lease)
     with setting(node, "wsrep_OSU_method", "RSU", "TOI"), pytest.raises(FatalError) as refused:
         await keeper.take(anyio.Event())
+    await keeper.release()
     assert "wsrep_OSU_method = 'TOI'" in refused.value.remedies[0]
     assert not node.execute(f"SHOW DATABASES LIKE '{database_name}'")
 
