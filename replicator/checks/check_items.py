@@ -16,7 +16,6 @@ CONNECTION = "connection"
 FOREIGN_KEYS = "foreign_keys"
 KEY_COLLISIONS = "key_collisions"
 READ_ONLY = "read_only"
-SOURCE_CLUSTER = "source_cluster"
 SPARK_MASTER = "spark_master"
 TARGET_CASCADES = "target_foreign_keys"
 TARGET_CLUSTER = "target_cluster"
@@ -34,7 +33,7 @@ CHECKS: dict[str, str] = {
     "binlog_row_image": "row events hold all columns",
     "binlog_row_metadata": "whether row events name their columns",
     "binlog_checksum": "events of the binlog carry a checksum",
-    SOURCE_CLUSTER: "a node of a Galera cluster logs the rows of all nodes, with their GTIDs",
+    "source_cluster": "a node of a Galera cluster logs the rows of all nodes, with their GTIDs",
     "binlog_expire": "binlogs are kept for long enough to survive a pause of the task",
     "binlog_db": "no replicated schema is kept out of the binlog",
     "server_id": "the source has a server id, and the one that we use there is free",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replicator.checks.check_items import SOURCE_CLUSTER
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.server_versions import global_variables
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -35,7 +34,7 @@ def source_cluster(place: CheckedPart, values: Mapping[str, str]) -> list[CheckR
     if not _is_on(values, "log_slave_updates") and not _is_on(values, "log_replica_updates"):
         return [
             place.failed(
-                SOURCE_CLUSTER,
+                "source_cluster",
                 "log_slave_updates is OFF on this node of a Galera cluster: its binlog has only the"
                 " rows written through it, and the rows written through other nodes are missing",
                 "Add log_slave_updates=ON to the my.cnf of every node under [mysqld], and restart"
@@ -45,19 +44,19 @@ def source_cluster(place: CheckedPart, values: Mapping[str, str]) -> list[CheckR
     number = f"server_id is {values.get('server_id', '0')}"
     if _is_on(values, "gtid_mode"):
         finding = f"this node logs the rows of all nodes, with GTIDs; {number}"
-        return [place.passed(SOURCE_CLUSTER, finding)]
+        return [place.passed("source_cluster", finding)]
     if _is_on(values, "wsrep_gtid_mode"):
         domain = values.get("wsrep_gtid_domain_id", "0")
         return [
             place.passed(
-                SOURCE_CLUSTER,
+                "source_cluster",
                 f"this node logs the rows of all nodes; {number} and wsrep_gtid_domain_id is"
                 f" {domain}, and both must be the same on all nodes",
             )
         ]
     return [
         place.warning(
-            SOURCE_CLUSTER,
+            "source_cluster",
             "the nodes of this Galera cluster number their transactions on their own: the task"
             " can't continue with another node if this one is lost",
             "MariaDB: set on every node wsrep_gtid_mode=ON, with the same wsrep_gtid_domain_id and"
