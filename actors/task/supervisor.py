@@ -390,7 +390,7 @@ class TaskSupervisor:
             self._learned,
             self._options.on_changed_rules,
         )
-        generation.recopy = self._recopy
+        generation.recopy, generation.reason_of = self._recopy, self._parts.reason_of
         given_up = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import structlog
 
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
@@ -18,6 +20,8 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import Part, described_part
+from replicator.sharding.optimistic.agreement_alters import agreement_actions, differing_parts
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
     alter_table,
@@ -52,6 +56,7 @@ class DerivedSteps:
         self._target = target
         self._histories = histories
         self._executor = tools.executor
+        self._log = structlog.get_logger()
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
     async def between(
@@ -163,6 +168,75 @@ class DerivedSteps:
             self._histories.tell(target, entry)
             return
         history.take(made)
+
+    async def agree(self, target: TableName) -> None:
+        """Give a target the parts on which all members agree, while no batch touches it.
+
+        What the target refuses stays as it is; it is tried again after the next statement. Raises
+        DatabaseUnavailableError.
+        """
+        history = self._histories.of(target)
+        present, shape = await read_table(self._target, target), history.state.joined()
+        parts = history.lagging
+        if present is None or shape is None or not parts:
+            return
+        compared = {name for name, column in shape.columns.items() if column.way}
+        open_parts = parts & differing_parts(present, history.agreed, compared)
+        members = [s.taken for s in history.state.members.values() if s.taken is not None]
+        actions = agreement_actions(present, open_parts, history.agreed, members)
+        accepted = await self._accepted(target, actions)
+        left = open_parts - {part for parts in accepted for part in parts}
+        first = min(history.state.members)
+        made = HistoryEntry(EntryKind.AGREED, first, parts=tuple(sorted(parts - left)))
+        if accepted:
+            sql = alter_table(target, accepted.values())
+            made = replace(made, run=(sql,))
+            try:
+                await self._executor.execute(
+                    DdlExecution(
+                        target=target,
+                        # No statement of a shard has such a place.
+                        member=Member("", first.name),
+                        transaction=-1 - history.entries,
+                        sql=sql,
+                        change=None,
+                        entry=dump_entry(made),
+                    )
+                )
+            except DdlRefusedError as error:
+                self._tell_behind(target, open_parts, str(error))
+                return
+            history.take(made)
+            self._histories.tell(target, made)
+        elif made.parts:
+            await self._histories.add(target, made)
+        if left:
+            self._tell_behind(target, left, "the target refuses the change")
+
+    async def _accepted(
+        self, target: TableName, actions: Mapping[tuple[Part, ...], str]
+    ) -> Mapping[tuple[Part, ...], str]:
+        """Those of these actions that an empty copy of the target takes."""
+        available = await available_collations(self._target)
+        found = {parts: with_available(action, available) for parts, action in actions.items()}
+
+        async def takes(texts: Iterable[str]) -> bool:
+            whole = [classify(alter_table(target, texts), default_schema=target.schema)]
+            return not await self._rehearsal.refused(target, whole, NO_CONTEXT) or (
+                await self._takes_apart(target, whole)
+            )
+
+        if not found or await takes(found.values()):
+            return found
+        return {parts: action for parts, action in found.items() if await takes([action])}
+
+    def _tell_behind(self, target: TableName, parts: Iterable[Part], reason: str) -> None:
+        self._log.warning(
+            "ddl.stays-behind",
+            target=str(target),
+            parts=sorted(map(described_part, parts)),
+            reason=reason,
+        )
 
     async def _narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]

@@ -225,6 +225,11 @@ def labels_of(column: Column) -> tuple[str, ...]:
     return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
 
 
+def unquoted(literal: str) -> str:
+    """The text of a string literal as SHOW CREATE TABLE writes it."""
+    return _LABEL_PART.sub(_label_part, literal[1:-1])
+
+
 def _label_part(match: re.Match[str]) -> str:
     if match[0] == "''":
         return "'"

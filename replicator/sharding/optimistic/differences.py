@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints
 from replicator.sharding.items import Name
+from replicator.sharding.optimistic.agreement import Part, PartKind, described_part
 from replicator.sharding.optimistic.fills import fill_of
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
@@ -38,8 +39,17 @@ class Differences(Generic[Name]):
         return bool(self.members or self.notices)
 
 
-def differences_of(state: TargetState[Name]) -> Differences[Name]:
-    """In what the members of a target differ by the structures that were taken."""
+def differences_of(
+    state: TargetState[Name],
+    agreed: Mapping[Part, str | None] | None = None,
+    changed: Collection[Part] = (),
+) -> Differences[Name]:
+    """In what the members of a target differ by the structures that were taken.
+
+    Args:
+        agreed: the parts that no row tells, with the values on which all members agree.
+        changed: those of them that the target may have otherwise.
+    """
     shape = state.joined()
     if shape is None:
         return Differences({}, ())
@@ -49,7 +59,7 @@ def differences_of(state: TargetState[Name]) -> Differences[Name]:
     }
     return Differences(
         {name: texts for name, texts in found.items() if texts},
-        (*_defaults(state, shape), *_indexes(state)),
+        (*_defaults(state, shape), *_indexes(state), *_parts(agreed or {}, changed)),
     )
 
 
@@ -129,6 +139,15 @@ def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
         if len(found) > 1:
             one, other, *_ = found.values()
             yield f"the default of column {name} is {one}, and {other}"
+
+
+def _parts(agreed: Mapping[Part, str | None], changed: Iterable[Part]) -> Iterator[str]:
+    """The parts in which members differ since a statement, but for defaults."""
+    for part in sorted(changed):
+        if agreed[part] is not None:
+            yield f"the target does not have the {described_part(part)} of all its shards yet"
+        elif part[0] is not PartKind.DEFAULT:
+            yield f"the {described_part(part)} is not the same in all shards"
 
 
 def _indexes(state: TargetState[Name]) -> Iterator[str]:
