@@ -27,8 +27,8 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from replicator.terminal.comparison import remarks
+from tests.support.shard_history import COLUMNS, ShardHistory
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
-from tests.support.tasks.shard_history import COLUMNS, ShardHistory
 
 MODES = ("", "pessimistic", "optimistic")
 SECONDS = float(os.environ.get("REPLICATOR_SOAK_SECONDS", "0")) / (2 * len(MODES))
