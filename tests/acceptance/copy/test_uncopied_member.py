@@ -81,6 +81,8 @@ def test_a_shard_is_copied_afterwards_while_its_rows_change(
     name = database_name
     shards = Shards([mariadb_source], target_server, name)
     shards.change(rows=60)
+    # No later change concerns this row.
+    mariadb_source.execute(f"INSERT INTO {name}.t2 VALUES (5, 'older', 1000)")
     file = write_task(tmp_path, seen_in_part(shards))
     with task_process(file, tmp_path) as task:
         task.until_logged("source.connected")
