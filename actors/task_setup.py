@@ -13,6 +13,7 @@ from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
 from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.checks.check_items import ALL, FOREIGN_KEYS
+from replicator.downstream.meta.row_owners import MarksOf
 from replicator.mysql.connection.address import ServerKey
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.connection.tls import Pem, Tls
@@ -26,6 +27,7 @@ from replicator.routing.columns.member_columns import (
     MemberColumns,
     NamePart,
 )
+from replicator.routing.columns.row_marks import marks_of_rules
 from replicator.routing.columns.rule_set import RuleSet
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
@@ -262,5 +264,17 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
                 where=str(member),
                 scope=None if target is None else of_target(TableName(*target)),
             ) from error
+
+    return of
+
+
+def marks_of(columns: ColumnsOf) -> MarksOf:
+    """What all rows of a shard have on its target, by these rules."""
+
+    def of(member: Member) -> str:
+        try:
+            return marks_of_rules(columns(member)).text()
+        except FatalError:
+            return ""  # Its rows have no plan, so none is written.
 
     return of

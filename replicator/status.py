@@ -340,6 +340,7 @@ class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
     ``standby_for``: the process that runs the task where this one stands by, else empty.
+    ``reason``: why the task pauses, else empty.
 
     With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
     ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
@@ -361,6 +362,7 @@ class TaskStatus:
     trend: Trend = Trend()
     differing: tuple[DifferingTarget, ...] = ()
     standby_for: str = ""
+    reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pymysql.err
@@ -24,6 +25,7 @@ from actors.comparing.kept_comparison import (
     UnfinishedTarget,
     digest_of,
 )
+from actors.comparing.owners import TargetShards, shards_of_targets
 from actors.comparing.source_load import LoadGate, LoadLimit
 from actors.comparing.target_run import (
     CompareJobs,
@@ -31,24 +33,30 @@ from actors.comparing.target_run import (
     ComparisonView,
     binlog_ends_of,
     compare_target,
+    sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
 from actors.task.startup.check_scope import task_to_check
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks.checked_task import TaskToCheck
-from replicator.checks.schema.agreement import Shard
-from replicator.checks.schema.structures import read_shards
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import DatabaseUnavailableError, error_text
+from replicator.mysql.errors import (
+    NO_SUCH_TABLE,
+    DatabaseUnavailableError,
+    error_code,
+    error_text,
+)
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.compare_digests import RowsUnreadError
 from replicator.pipeline.compare.compare_plan import ComparisonPlan, plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.repair_now import OwnersChangedError
+from replicator.pipeline.compare.retired_rows import EXTRA
 from replicator.pipeline.plans.planning import PlanError
 from replicator.routing.wildcards import NamePattern
 from replicator.schema.structure.inspection import read_target
@@ -56,6 +64,8 @@ from replicator.sharding.optimistic.fills import TargetFills, filled
 
 PLANS = 4
 """How often a target is compared at most, where a schema change comes in between."""
+
+OWNERS_CHANGED = "its shards have changed while it was compared; compare it again"
 
 CHUNK_ROWS = 100_000
 """Rows of the target that are compared at a time, unless the operator says otherwise."""
@@ -75,6 +85,7 @@ class CompareOptions:
     repair: Path | None = None
     repair_now: bool = False
     resume: bool = False
+    exact_structure: bool = False
 
 
 class TargetComparer:
@@ -107,7 +118,7 @@ class TargetComparer:
         written, and what Spark raises.
         """
         found = await task_to_check(self._task)
-        shards = await read_shards(found)
+        shards = await shards_of_targets(found, self._progress)
         self._servers = CompareServers(
             found.target.address, {s.source_id: s.address for s in found.sources}
         )
@@ -115,6 +126,8 @@ class TargetComparer:
         kept = self._kept_in.load(asked) if self._options.resume else None
         if kept is None or not self._is_there(kept.repair_size):
             kept = KeptComparison(asked)
+        # A target that could not be compared may be comparable by now.
+        kept.finished = [r for r in kept.finished if r.differing or not r.failure]
         self._kept = kept
         done = {result.target: result for result in self._kept.finished}
         async with self._repair_file() as file:
@@ -129,7 +142,7 @@ class TargetComparer:
         return self._kept.finished
 
     async def _planned(
-        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+        self, found: TaskToCheck, name: TableName, members: TargetShards
     ) -> ComparisonPlan | None:
         filters = {source.source_id: source.expression_filters for source in found.sources}
         with closing(Connection(found.target.address)) as connection:
@@ -146,14 +159,16 @@ class TargetComparer:
                 if held.alone and held.holds(str(s.member))
                 else frozenset(),
             )
-            for s in members
+            for s in members.roster.shards
         ]
-        joins = found.joins_structures
-        return plan_comparison(target, shards, self._options.where, joins=joins)
+        alone, joins = members.alone(target), found.joins_structures
+        return plan_comparison(target, shards, self._options.where, joins=joins, alone=alone)
 
     async def _compare_one(
-        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+        self, found: TaskToCheck, name: TableName, members: TargetShards
     ) -> None:
+        if not (members.roster.shards or members.unread) and not await self._rows_of(name):
+            return
         if self._spark is None:
             self._spark = await self._start_spark()
             # What a source bears at once is what its full copy takes.
@@ -196,7 +211,7 @@ class TargetComparer:
         return not patterns or any(pattern.matches(text) for pattern in patterns)
 
     async def _compare(
-        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+        self, found: TaskToCheck, name: TableName, members: TargetShards
     ) -> TargetComparison:
         try:
             return await self._compare_as_planned(found, name, members)
@@ -209,12 +224,18 @@ class TargetComparer:
             return result
 
     async def _compare_as_planned(
-        self, found: TaskToCheck, name: TableName, members: Sequence[Shard]
+        self, found: TaskToCheck, name: TableName, members: TargetShards
     ) -> TargetComparison:
-        result = TargetComparison(name)
+        result = TargetComparison(name, failure=members.unread)
         saved = await self._progress.saved()
+        if result.failure:
+            return result
         if saved is not None and saved.copy is not None and not saved.copy.done:
             result.failure = "the full copy of the task is not finished"
+            return result
+        if not members.roster.shards:
+            result.rows = result.retired = await self._rows_of(name)
+            members.remark(result, EXTRA)
             return result
         for _ in range(PLANS):
             try:
@@ -225,7 +246,11 @@ class TargetComparer:
             if comparison is None:
                 result.failure = "the target is not there"
                 return result
-            result = await self._compared(comparison, self._begin(comparison, name))
+            result = await self._compared(comparison, self._begin(comparison, name), members)
+            waiting = bool(result.held or result.unsettled)
+            sources = sources_of(comparison)
+            blocked = await self._progress.blocked(name, sources, waiting=waiting)
+            result.blocked = result.blocked or blocked
             doubtful = comparison.filled and result.differing
             if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
@@ -233,17 +258,21 @@ class TargetComparer:
             ends = await binlog_ends_of(comparison, self._servers)
             await self._progress.applied([ends])
             await self._explain(comparison, result)
-            members = (await read_shards(found)).get(name, members)
+            members = (await shards_of_targets(found, self._progress)).get(name, members)
+            if members.unread:
+                result.failure = members.unread
+                return result
             try:
                 again = await self._planned(found, name, members)
             except (PlanError, pymysql.err.MySQLError):
                 continue
-            if again is not None and digest_of(again) == digest_of(comparison):
+            alike = again is not None and digest_of(again) == digest_of(comparison)
+            if alike and result.failure != OWNERS_CHANGED:
                 break
         return result
 
     async def _compared(
-        self, comparison: ComparisonPlan, unfinished: UnfinishedTarget
+        self, comparison: ComparisonPlan, unfinished: UnfinishedTarget, members: TargetShards
     ) -> TargetComparison:
         result = unfinished.result
         await self._explain(comparison, result)
@@ -264,13 +293,17 @@ class TargetComparer:
             self._progress,
             self._view,
             jobs,
-            self._rows(comparison, result),
+            self._rows(comparison, result, members),
             self._keep,
         )
         try:
             await compare_target(run, self._options.chunk_rows)
+            await self._count_retired(comparison, result)
+            members.remark(result, comparison.alone)
         except RowsUnreadError as error:
             result.failure = str(error)
+        except OwnersChangedError:
+            result.failure = OWNERS_CHANGED
         finally:
             gate.close()
         return result
@@ -279,14 +312,38 @@ class TargetComparer:
         """Tell how structures differ, unless a change that waits may explain it."""
         if (await self._progress.held(result.target)).some:
             result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
-            result.structure = []
+            result.structure, result.notes = [], []
         else:
-            result.structure = list(comparison.structure)
+            result.structure = list(comparison.structure.unfit)
+            result.notes = list(comparison.structure.notes)
+            if self._options.exact_structure:
+                result.structure, result.notes = result.structure + result.notes, []
 
-    def _rows(self, comparison: ComparisonPlan, result: TargetComparison) -> DifferingRows:
+    def _rows(
+        self, comparison: ComparisonPlan, result: TargetComparison, members: TargetShards
+    ) -> DifferingRows:
         watermarks = WATERMARK_TABLE.qualified(self._task.meta_schema, self._task.name)
-        at_once = watermarks if self._options.repair_now else ""
-        return DifferingRows(comparison, result, self._file, self._servers, at_once)
+        scope = members.scope(watermarks) if self._options.repair_now else None
+        confirm = partial(members.confirm, self._servers.target)
+        return DifferingRows(comparison, result, self._file, self._servers, scope, confirm)
+
+    async def _count_retired(self, comparison: ComparisonPlan, result: TargetComparison) -> None:
+        conditions = [b"(%s)" % each for each in comparison.alone.retired]
+        if conditions:
+            where = [b" OR ".join(conditions), *comparison.target.where]
+            result.retired += await self._rows_of(result.target, where)
+
+    async def _rows_of(self, name: TableName, where: Sequence[bytes] = ()) -> int:
+        """The number of rows of a target; 0 if it does not exist."""
+        conditions = b" AND ".join(b"(%s)" % each for each in where).decode()
+        query = f"SELECT COUNT(*) FROM {name.quoted}" + (f" WHERE {conditions}" if where else "")
+        with closing(Connection(self._servers.target)) as connection:
+            try:
+                return int((await connection.fetch(query))[0][0])
+            except pymysql.err.MySQLError as error:
+                if error_code(error) in NO_SUCH_TABLE:
+                    return 0
+                raise
 
     def _addresses(self) -> dict[str, DatabaseAddress]:
         servers = {f"source {name}": address for name, address in self._servers.sources.items()}

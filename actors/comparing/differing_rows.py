@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
@@ -18,7 +18,7 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.doubts import RowDifference, example_of
 from replicator.pipeline.compare.findings import TargetComparison
-from replicator.pipeline.compare.repair_now import repair_now
+from replicator.pipeline.compare.repair_now import RepairScope, repair_now
 from replicator.pipeline.compare.repair_sql import (
     HEAD,
     TRANSACTION_ROWS,
@@ -28,6 +28,9 @@ from replicator.pipeline.compare.repair_sql import (
 
 EXAMPLES = 20
 """Rows of a target that are shown, of each kind."""
+
+EXAMPLES_OTHERWISE = 5
+"""Keys that a remark names."""
 
 _Row = TypeVar("_Row")
 
@@ -85,27 +88,53 @@ class DifferingRows:
     _result: TargetComparison
     _file: RepairFile | None
     _servers: CompareServers
-    _watermarks: str
-    """The quoted name of their table where rows are to be made right at once, else empty."""
+    _scope: RepairScope | None
+    """What a repair must respect; None if rows are not to be made right at once."""
+    _confirm: Callable[[], Awaitable[None]]
+    """Raises OwnersChangedError if the target may have rows of a shard that was not compared."""
 
-    async def take(self, differences: Iterable[RowDifference]) -> None:
-        """Count rows, keep some to be shown, and mend all."""
+    async def take(self, differences: Iterable[RowDifference]) -> int:
+        """Count rows, keep some as examples, and correct them; the number of rows that differ.
+
+        A row that only the target has does not differ if a shard may own it that was not read.
+        Raises OwnersChangedError.
+        """
+        differing = 0
         for some in _in_transactions(differences):
+            alone = [found for found in some if found.kind == "extra"]
+            if alone:
+                await self._confirm()
+            kept = self._comparison.alone.kept
+            if kept:
+                times = sum(found.times for found in alone)
+                setattr(self._result, kept, getattr(self._result, kept) + times)
+                some = [found for found in some if found.kind != "extra"]
             for difference in some:
+                differing += difference.times
                 self._count(difference)
             if self._file is not None:
                 self._file.write(self._comparison, some)
-            if self._watermarks and not self._result.failure:
-                await self._repair(some)
+            if self._scope is not None and some and not self._result.failure:
+                await self._repair(some, self._scope)
+        return differing
 
-    async def _repair(self, some: list[RowDifference]) -> None:
-        job = partial(repair_now, self._comparison, some, self._servers, self._watermarks)
+    async def _repair(self, some: list[RowDifference], scope: RepairScope) -> None:
+        job = partial(repair_now, self._comparison, some, self._servers, scope)
         try:
-            self._result.repaired += await anyio.to_thread.run_sync(job)
+            done = await anyio.to_thread.run_sync(job)
         except (MySQLError, OutOfPatienceError) as error:
             cause = error.error if isinstance(error, OutOfPatienceError) else error
             text = error_text(cause) if isinstance(cause, MySQLError) else str(cause)
-            self._result.failure = f"the target refused a repair: {text}"
+            self._result.failure = f"a repair failed, and changed nothing: {text}"
+            return
+        self._result.repaired += done.rows
+        if done.otherwise:
+            keys = [key.decode("utf-8", "backslashreplace") for key in sorted(done.otherwise)]
+            shown = "; ".join(key.replace("\t", ", ") for key in keys[:EXAMPLES_OTHERWISE])
+            self._result.remarks.append(
+                f"{len(keys)} rows were left as they are: the target's server stores other values"
+                f" than the repair writes (look for triggers). Their keys: {shown}"
+            )
 
     def _count(self, difference: RowDifference) -> None:
         result, kind = self._result, difference.kind

@@ -145,7 +145,7 @@ def pause(task: TaskName, target: Targets = None, source: Sources = None) -> Non
     if found.state != "paused":
         complain(f"task {name} is {found.state}")
         raise typer.Exit(FAILED)
-    out.print(f"task {name} is paused", markup=False, highlight=False)
+    out.print(f"task {name} is paused: {found.reason}", markup=False, highlight=False)
     if found.error:
         show(fault_panel(found.error, f"task {name}"))
 

@@ -257,4 +257,7 @@ def _key(copy: TableCopy) -> str:
 def _from(holders: Sequence[str]) -> str:
     if holders:
         return f"the row there is that of {', '.join(holders)}"
-    return "no other shard has it now: the row there was on the target before, or has moved"
+    return (
+        "it is not in the shards that are still copied: the row there is that of a shard that is"
+        " copied already, was on the target before, or has moved"
+    )

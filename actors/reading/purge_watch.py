@@ -14,6 +14,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
+from actors.reading.unread_shards import UnreadShards
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import (
@@ -62,10 +63,13 @@ class PurgeWatch:
         self,
         addresses: Mapping[str, DatabaseAddress],
         need: Callable[[str], BinlogNeed | None],
+        unread: UnreadShards | None = None,
     ) -> None:
+        """``unread``: looks at the shards of the same sources, as often."""
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
         self._need = need
+        self._unread = unread
         self._idle = IdleStreams()
         self._told: dict[tuple[str, bool], int] = {}
         self._refused: set[str] = set()
@@ -78,6 +82,8 @@ class PurgeWatch:
             while True:
                 for source, connection in self._connections.items():
                     await self._look(source, connection)
+                    if self._unread is not None:
+                        await self._unread.look(source)
                 await anyio.sleep(WATCH_SECONDS)
         finally:
             for connection in self._connections.values():

@@ -135,7 +135,11 @@ class SideEffects:
         return frozenset(found)
 
     async def views(
-        self, statement: Statement, names: Iterable[TableName], behind: SourcePosition
+        self,
+        statement: Statement,
+        parsed: ParsedStatement,
+        names: Iterable[TableName],
+        behind: SourcePosition,
     ) -> frozenset[TableName]:
         """Those of the names that were views before the statement, or are gone since.
 
@@ -145,7 +149,8 @@ class SideEffects:
         try:
             for name in names:
                 since = await self._since(statement, behind)
-                later = later_kind(name, (one for at, one in since if at >= statement.transaction))
+                after = (one for at, one in since if at > statement.transaction)
+                later = later_kind(name, [parsed, *after])
                 is_view = later.is_view
                 if is_view is None and not later.gone:
                     kinds = await self._connection.fetch(

@@ -292,7 +292,9 @@ class SourceReader(Actor[Never]):
         if self._statements.drops_in_part(parsed):
             return Unseen(left=await self._side_effects.left(statement, parsed, segment.end))
         if names := self._statements.unclear(parsed):
-            return Unseen(views=await self._side_effects.views(statement, names, segment.end))
+            return Unseen(
+                views=await self._side_effects.views(statement, parsed, names, segment.end)
+            )
         return NOTHING_UNSEEN
 
     async def _deal(self, segment: Segment, parsed: ParsedStatement | None, unseen: Unseen) -> None:

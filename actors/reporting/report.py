@@ -341,7 +341,9 @@ class _Builder:
 
     def _paused(self, record: LogRecord) -> None:
         whole = any(not fault.blocked for fault in self._faults)
-        self._note(record.at, "pause", "paused by a fault" if whole else "paused")
+        reason = record.text("reason")
+        text = "paused by a fault" if whole else f"paused: {reason}" if reason else "paused"
+        self._note(record.at, "pause", text)
         self._down = self._down or Down(record.at, None, "paused")
         self._report.state = "paused"
 

@@ -73,9 +73,11 @@ class GroupActor(Actor[GroupMessage]):
         """Give members other names, all at one moment: some may take those of others."""
         registry = self.registry
         old = {e.table: registry.join(Member(self.source, e.table), e.target) for e in renames}
-        for number in old.values():
+        for effect in renames:
+            number = old[effect.table]
             registry.leave(number)
             registry.learn(number, at, GONE)
+            registry.owners.renamed(registry.member(number), effect.target)
         for effect in renames:
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
@@ -85,6 +87,7 @@ class GroupActor(Actor[GroupMessage]):
         """Remove a member whose table is gone, if it is one."""
         number = self.registry.number(Member(self.source, name))
         if number is not None:
+            self.registry.end(number)
             self.registry.leave(number)
             self.registry.learn(number, at, GONE)
 
@@ -95,6 +98,9 @@ class GroupActor(Actor[GroupMessage]):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
+            if not effect.skipped:
+                former = self.registry.target_name(self.registry.target_of(origin))
+                self.registry.owners.moved(self.registry.member(origin), former, effect.target)
 
     def counted(self) -> GroupSaved:
         """What is saved of a group that only counts versions."""

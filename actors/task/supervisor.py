@@ -25,7 +25,13 @@ from actors.task.generation import STOP_LOOK, Generation
 from actors.task.heartbeat import Heartbeat
 from actors.task.lock_backoff import LockBackoff
 from actors.task.operator import operator_commands
-from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, recopy_wanted
+from actors.task.operator.blocked_parts import (
+    Block,
+    BlockedParts,
+    block_of,
+    pause_reason,
+    recopy_wanted,
+)
 from actors.task.operator.fault_answers import FaultAnswers
 from actors.task.outcome import (
     Failed,
@@ -79,8 +85,6 @@ RELEASE_SECONDS = 5.0
 _ENTERED: dict[TaskState, str] = {
     "starting": "task.starting",
     "running": "task.running",
-    "pausing": "task.pausing",
-    "paused": "task.paused",
     "stopping": "task.stopping",
     "stopped": "task.stopped",
 }
@@ -162,7 +166,7 @@ class TaskSupervisor:
             self._rates,
         )
         status = stalled_status(status, self._stalled.trouble)
-        return replace(status, standby_for=self._phase.standby_for)
+        return replace(status, standby_for=self._phase.standby_for, reason=self._reason)
 
     @property
     def stands_by_again(self) -> bool:
@@ -387,7 +391,7 @@ class TaskSupervisor:
             self._learned,
             self._options.on_changed_rules,
         )
-        generation.recopy = self._recopy
+        generation.recopy, generation.reason_of = self._recopy, self._parts.reason_of
         given_up = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
@@ -567,6 +571,21 @@ class TaskSupervisor:
         """Whether there are targets and sources that are not blocked."""
         return self._parts.leaves(self._targets, self._sources)
 
+    @property
+    def _reason(self) -> str:
+        """Why the task pauses; empty while it does not."""
+        if self._phase.state not in ("pausing", "paused"):
+            return ""
+        left = self._nothing_left
+        return pause_reason(
+            self._parts, self._whole, self._targets, self._sources, nothing_left=left
+        )
+
     def _enter(self, state: TaskState) -> None:
         self._phase = replace(self._phase, state=state, since=now(), standby_for="")
-        self._log.info(_ENTERED[state])
+        if state == "paused":
+            self._log.info("task.paused", reason=self._reason)
+        elif state == "pausing":
+            self._log.info("task.pausing", reason=self._reason)
+        else:
+            self._log.info(_ENTERED[state])

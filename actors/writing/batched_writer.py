@@ -211,6 +211,10 @@ class BatchedWriter(Actor[WriterMessage]):
         if self._running:
             return
         taken = self._take()
+        if taken:
+            # Before the first row of a shard, and before a statement that drops one counts as
+            # applied: a comparison must know every shard that a row can come from.
+            await self.checkpoints.owners.save()
         for tracker, segments in taken:
             with_rows = [segment for segment in segments if segment.has_rows]
             tracker.applied([segment for segment in segments if not segment.has_rows])

@@ -14,6 +14,7 @@ from actors.writing.segment_tracker import SegmentTracker
 from replicator.binlog.positions.position import SourcePosition
 from replicator.downstream.meta.checkpoint import AlsoSaved, Checkpoint, MetaStore
 from replicator.downstream.meta.held_shards import HELD_TABLE, HeldShards, replace_held
+from replicator.downstream.meta.row_owners import RowOwnerStore
 from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.mysql.connection.asyncio_connection import Transaction
 from replicator.mysql.names import TableName
@@ -36,6 +37,7 @@ class CheckpointSaver:
     _trackers: Mapping[str, SegmentTracker]
     _servers: Mapping[str, ServerIdentity]
     watermarks: BucketWatermarks
+    owners: RowOwnerStore
     also: AlsoSaved | None = field(default=None, init=False)
     held: Callable[[], Mapping[TableName, HeldShards]] = field(default=dict, init=False)
     _held: Mapping[TableName, HeldShards] | None = field(default=None, init=False)
@@ -43,6 +45,7 @@ class CheckpointSaver:
     saved_at: float = field(factory=time.monotonic, init=False)
     _groups: dict[str, Mapping[int, GroupSaved]] = field(factory=dict, init=False)
     _newest: dict[str, Checkpoint] = field(factory=dict, init=False)
+    _owners_written: int = field(default=0, init=False)
 
     async def save(self) -> None:
         """Save the checkpoint of every source, with its groups where they have changed.
@@ -57,6 +60,7 @@ class CheckpointSaver:
             if state.position is not None
         }
         moved, held = self.watermarks.moved, self.held()
+        self._owners_written = 0
         await self._meta.save(
             checkpoints.values(),
             members=frozenset(changed),
@@ -65,6 +69,7 @@ class CheckpointSaver:
             also=partial(self._save_more, held),
         )
         self.watermarks.verified(moved)
+        self.owners.saved(self._owners_written)
         self._held = held
         self._groups |= {source: states[source].groups for source in checkpoints}
         self._newest |= checkpoints
@@ -76,6 +81,7 @@ class CheckpointSaver:
     ) -> None:
         if held != self._held:
             await replace_held(transaction, self._meta.table(HELD_TABLE), held)
+        self._owners_written = await self.owners.write(transaction)
         if self.also is not None:
             await self.also(transaction)
 

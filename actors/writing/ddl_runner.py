@@ -161,15 +161,19 @@ class DdlRunner:
     ) -> None:
         """Execute an item that a lock has resolved, with the statement of source ``owner``."""
         statement = item.event.statement
+        member = Member(owner, item.member)
+        number = self._registry.number(member)
+        at = item.at.transaction - 1
         execution = DdlExecution(
             target=target,
-            member=Member(owner, item.member),
+            member=member,
             transaction=item.at.transaction,
             sql=item.statements[0],
             change=None,
             timestamp=statement.timestamp,
             context=statement.context,
             instead=item.event.instead,
+            before=None if number is None else self._registry.held(number, at).certain,
         )
 
         async def attempt() -> None:
@@ -454,4 +458,5 @@ def _execution(
         recorded=item.recorded,
         instead=item.effect.instead,
         own=item.effect.own,
+        before=None if change is None else change.before,
     )

@@ -35,6 +35,7 @@ CHECKS: dict[str, str] = {
     "server_id": "the source has a server id, and the one that we use there is free",
     "replication_privilege": "the binlog can be read, found out by reading it",
     "dump_privilege": "the rows and structures of the tables can be read",
+    "followed_shards": "every shard that the task follows can be read, also if it came later",
     "hidden_tables": "the user sees all tables that routes and allow list take",
     "meta_position": "the binlog position that the task starts from still exists",
     "routes": "whether each source has tables to replicate, and each route matches some",

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.connection.asyncio_connection import DatabaseAddress
+from replicator.mysql.names import TableName
 from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.expression.expression_filter import NO_EXPRESSIONS, ExpressionFilters
@@ -31,7 +32,7 @@ class SourceToCheck:
     own reader registers with there: an entry under that name is a reader of ours that the server
     has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of
     schema and table in the lists of what is to be replicated. ``followed``: ``start`` is that of a
-    checkpoint.
+    checkpoint, which has these ``members``.
     """
 
     source_id: str
@@ -48,6 +49,7 @@ class SourceToCheck:
     expression_filters: ExpressionFilters = NO_EXPRESSIONS
     followed: bool = False
     event_filter: EventFilter = NO_FILTER
+    members: tuple[TableName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

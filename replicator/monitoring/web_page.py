@@ -71,9 +71,9 @@ def _head(body: ET.Element, status: TaskStatus) -> None:
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     lag = seconds(largest_lag(status))
     runs = f"; {status.standby_for} runs it" if status.standby_for else ""
-    summary = (
-        f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}. As of {clock(_now())}"
-    )
+    reason = f": {status.reason}" if status.reason else ""
+    known = f"{status.state} for {age}, process {status.pid}, lag {lag}{runs}{reason}"
+    summary = f"{known}. As of {clock(_now())}"
     add_text(body, "div", summary, "dim")
 
 

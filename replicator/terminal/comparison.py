@@ -17,10 +17,14 @@ _BAR = 24
 
 
 def verdict(result: TargetComparison) -> str:
-    """One word: ``differs``, ``incomplete`` or ``equal``."""
-    if result.unequal:
+    """One word: ``differs``, ``blocked``, ``incomplete``, ``held`` or ``equal``."""
+    if result.differing or result.structure:
         return "differs"
-    return "incomplete" if result.incomplete else "equal"
+    if result.blocked:
+        return "blocked"
+    if result.incomplete:
+        return "incomplete"
+    return "held" if result.held else "equal"
 
 
 def comparison_line(result: TargetComparison) -> str:
@@ -83,12 +87,15 @@ def render_comparison(results: Sequence[TargetComparison], repair: Path | None) 
     """All targets, then the rows that differ and what was not compared."""
     table = Table(box=None, pad_edge=False)
     table.add_column("target")
-    names = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "rows/s")
-    for name in names:
+    counted = ("rows", "shards", "missing", "extra", "different", "held", "unsettled", "retired")
+    for name in (*counted, "rows/s"):
         table.add_column(name, justify="right")
     table.add_column("")
     for result in results:
-        counts = (result.missing, result.extra, result.different, result.held, result.unsettled)
+        counts = (
+            *(result.missing, result.extra, result.different),
+            *(result.held, result.unsettled, result.retired),
+        )
         table.add_row(
             str(result.target),
             f"{result.rows:,}",
@@ -114,12 +121,19 @@ def remarks(result: TargetComparison) -> Iterator[str]:
     """What is to be said of a target besides its counts and rows."""
     if result.failure:
         yield f"was not compared: {result.failure}"
+    yield from result.remarks
     yield from result.structure
+    for text in result.notes:
+        yield f"note: {text}"
     for out in result.left_out:
         yield f"column {out.column} was not compared: {out.why}"
     if result.repaired:
         yield f"{result.repaired:,} rows were made right"
-    if result.held:
+    if result.blocked:
+        yield result.blocked
+        if result.held:
+            yield f"{result.held:,} rows are held back by that: end it, then compare again"
+    elif result.held:
         yield f"{result.held:,} rows wait for a DDL lock"
     if result.unsettled:
         yield (

@@ -102,7 +102,8 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
             error.message for error in (task.error, *(p.error for p in task.blocked)) if error
         )
         paused = ", ".join(part.name for part in task.blocked if not part.error)
-        for message in (*notes, *([f"blocked: {paused}"] if paused else [])):
+        reasons = [task.reason] if task.reason and not task.error else []
+        for message in (*reasons, *notes, *([f"blocked: {paused}"] if paused else [])):
             yield Padding(
                 Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1), expand=False
             )
@@ -317,6 +318,7 @@ def _head(status: TaskStatus) -> Text:
         (", retrying" if is_retrying(status) else "", "bold yellow"),
         (lasting, "dim"),
         f"; {status.standby_for} runs it" if status.standby_for else "",
+        f": {status.reason}" if status.reason else "",
     )
 
 

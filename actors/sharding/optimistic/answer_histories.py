@@ -202,6 +202,10 @@ class AnswerHistories:
                 reason=standing.open.reason,
                 others=listed(against(self.of(target).state, entry.member, standing.open)),
             )
+        elif entry.kind is EntryKind.AGREED:
+            self._log.info(
+                "ddl.follows-shards", target=str(target), statement="; ".join(entry.run)[:2000]
+            )
         elif entry.kind is EntryKind.TAKEN:
             self._log.info(
                 "ddl.taken",

@@ -28,6 +28,7 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
 from replicator.schema.structure.inspection import read_table
@@ -216,7 +217,8 @@ class OptimisticAnswers:
         effect, member, target = item.effect, execution.member, execution.target
         standing = self.histories.of(target).state.members.get(member)
         opened = standing.open if standing is not None else None
-        creates = effect.kind is not EffectKind.ALTER
+        truncates = effect.kind is EffectKind.TRUNCATE
+        creates = not truncates and effect.kind is not EffectKind.ALTER
         at = item.statement.transaction
         before, after = self._certain(member, at - 1), self._certain(member, at)
         if before is None and standing is not None:
@@ -236,13 +238,14 @@ class OptimisticAnswers:
             effect.sql,
             change.before,
             change.after,
-            Touched() if creates else touched_parts(effect.statement, change),
+            Touched() if creates or truncates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             found_by=_found_by(present),
             there=beside(present, change, self.histories.of(target).state.fills),
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
             settings=settings_of(effect.statement, change.before, execution.context),
-            discards_rows=effect.discards_rows,
+            removes=_removes(effect, change.before),
+            leaves_out=effect.statement.ignores and may_exclude_rows(change.before, change.after),
             action=opened.action if opened is not None else None,
             doubt=doubt,
             form=renaming_form(effect.statement, change, execution.context),
@@ -264,19 +267,20 @@ class OptimisticAnswers:
             return entry_of(put.member, settled(state, put), effect.instead)
         verdict = answer(state, put)
         run: tuple[str, ...] = ()
-        context = execution.context
-        if not verdict.own:
-            context = context.of_server_text(keeps_zone="time_zone" in put.settings)
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
             verdict, run = await self._step(item, put, verdict, execution)
+        context = execution.context
+        if not verdict.own:
+            context = context.of_server_text(keeps_zone="time_zone" in put.settings)
         if run and not refusal and verdict.before and verdict.after:
             members = {**state.members, put.member: verdict.standing}
             then = TargetState(members, verdict.fills)
             refusal = then.unfit_fill(verdict.before, verdict.after)
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
-            if known and verdict.before and fits(shape_of(known), verdict.before):
+            wider = known and verdict.before and fits(shape_of(known), verdict.before)
+            if wider and not put.removes:
                 return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
@@ -294,7 +298,7 @@ class OptimisticAnswers:
         reason = ""
         if executed and (function := nondeterministic_defaults(parsed)):
             reason = f"{function} is another value at each execution"
-        elif _lenient(effect) and may_exclude_rows(put.before, put.after):
+        elif put.leaves_out or (effect.exchanged and may_exclude_rows(put.before, put.after)):
             reason = (
                 "rows that break its unique key, CHECK or partitions are gone from the shard"
                 " (INSERT IGNORE of the online DDL tool, or ALTER IGNORE), and stay on the target"
@@ -331,9 +335,11 @@ class OptimisticAnswers:
         state = self.histories.of(target).state
         others = [s.taken for name, s in state.members.items() if name != put.member]
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
+        own = (item.effect.sql,)
         if verdict.own:
-            sql, context = item.effect.sql, execution.context
-            return verdict, (await self.steps.with_index(target, sql, index, context),)
+            found = await self.steps.own(target, *own, verdict, present, index, execution.context)
+            if found is not None or put.touched.renamed or put.touched.dropped & put.touched.added:
+                return verdict, found or own
         if verdict.before is None or not (verdict.step or index):
             return verdict, ()
         members = [put.after, *(s.taken for s in state.members.values())]
@@ -342,8 +348,11 @@ class OptimisticAnswers:
                 target, verdict.before, verdict.after, present, members, verdict.converted, index
             )
         except NoAlterError as error:
+            if verdict.own:
+                # The target may take it in another way than its copy.
+                return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        return verdict, run
+        return (replace(verdict, own=False) if verdict.own else verdict), run
 
     # Open statements.
 
@@ -360,6 +369,14 @@ def _lenient(effect: Effect) -> bool:
     A tool copies rows to its ghost table with INSERT IGNORE.
     """
     return effect.exchanged or effect.statement.ignores
+
+
+def _removes(effect: Effect, before: Table | None) -> str | None:
+    """Which rows a statement deletes, as `Change.removes` has it."""
+    if not effect.discards_rows:
+        return None
+    found = removed_rows(effect.statement, before)
+    return "rows" if found is None else found
 
 
 def _member(source: str, table: TableReference) -> Member:

@@ -45,6 +45,7 @@ class OptimisticCoordinator(Coordination):
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
         self._stepping: list[RefusedStep[Member]] = []
+        self._agreeing: dict[TableName, int] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
 
     async def run(self) -> None:
@@ -56,6 +57,7 @@ class OptimisticCoordinator(Coordination):
                 if unit.running and not unit.restarting and any(self._due(unit)):
                     unit.restart()
             self._step_again()
+            self._agree()
 
     def _step_again(self) -> None:
         """Have the writer make the refused steps that the operator lets it try again."""
@@ -65,6 +67,15 @@ class OptimisticCoordinator(Coordination):
                 run = partial(self._answers.steps.again, name, step)
                 self._writer.step(self._registry.target(name), run)
         self._stepping = [step for _, step in due]
+
+    def _agree(self) -> None:
+        """Have the writer give targets the parts on which all members agree."""
+        for name, history in self._histories.by_target.items():
+            tried = self._agreeing.get(name) == history.entries
+            if history.lagging and not tried and name not in self._blocked:
+                self._agreeing[name] = history.entries
+                run = partial(self._answers.steps.agree, name)
+                self._writer.step(self._registry.target(name), run)
 
     def _refused(self) -> Iterator[tuple[TableName, RefusedStep[Member]]]:
         for name, history in sorted(self._histories.by_target.items()):
@@ -166,7 +177,7 @@ class OptimisticCoordinator(Coordination):
     def differences(self) -> Mapping[TableName, Differences[Member]]:
         """The targets whose members are not alike, and in what."""
         histories = sorted(self._histories.by_target.items())
-        found = {name: differences_of(history.state) for name, history in histories}
+        found = {name: differences_of(h.state, h.agreed, h.changed) for name, h in histories}
         return {name: differences for name, differences in found.items() if differences}
 
     # The operator.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import structlog
 
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.default_collations import with_available
+from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.scratch_names import scratch_table
@@ -16,10 +20,13 @@ from replicator.mysql.context.statement_context import NO_CONTEXT, StatementCont
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import Part, described_part
+from replicator.sharding.optimistic.agreement_alters import agreement_actions, differing_parts
 from replicator.sharding.optimistic.alters import (
     NoAlterError,
     alter_table,
     derived_alter,
+    remaining_keys,
     tried_on_a_copy,
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
@@ -49,6 +56,7 @@ class DerivedSteps:
         self._target = target
         self._histories = histories
         self._executor = tools.executor
+        self._log = structlog.get_logger()
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
     async def between(
@@ -75,20 +83,55 @@ class DerivedSteps:
         alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
         parsed = [classify(tried, default_schema=target.schema)] if tried else []
-        if await self._rehearsal.refused(target, parsed, NO_CONTEXT):
+        if await self._rehearsal.refused(target, parsed, NO_CONTEXT) and not (
+            await self._takes_apart(target, parsed)
+        ):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
 
-    async def with_index(
-        self, target: TableName, sql: str, index: Sequence[str], context: StatementContext
-    ) -> str:
-        """A shard's own statement, with an action more unless the target refuses it for that."""
-        whole = ", ".join([sql, *index])
-        tried = [[classify(text, default_schema=target.schema)] for text in (whole, sql)]
+    async def _takes_apart(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
+        """Whether the target takes the changes of a statement one by one, as `DdlExecutor` executes
+        them then."""
+        texts = [sql for statement in whole for sql in single_changes(statement)]
+        singles = [classify(text, default_schema=target.schema) for text in texts]
+        return bool(singles) and not await self._rehearsal.refused(target, singles, NO_CONTEXT)
+
+    async def own(
+        self,
+        target: TableName,
+        sql: str,
+        verdict: JoinVerdict[Member],
+        present: Table,
+        index: Sequence[str],
+        context: StatementContext,
+    ) -> tuple[str, ...] | None:
+        """A shard's own statement, with further actions: ``index`` (`stand_in_index`), unless the
+        target refuses the statement for that; and `remaining_keys`.
+
+        None if it drops a key and the target refuses it, perhaps since the key has another name.
+        """
+        alters = classify(sql, default_schema=target.schema).kind is StatementKind.ALTER_TABLE
+
+        def whole(actions: Sequence[str]) -> tuple[str, ...]:
+            if alters or not actions:
+                return (", ".join([sql, *actions]),)
+            return sql, alter_table(target, actions)
+
+        def parsed(actions: Sequence[str]) -> list[ParsedStatement]:
+            return [classify(text, default_schema=target.schema) for text in whole(actions)]
+
+        kept: list[str] = []
+        before, after = verdict.before, verdict.after
+        if before is not None and after is not None and before.constraints - after.constraints:
+            outcome = await self._rehearsal.outcome(target, parsed(()), context)
+            if outcome is None:
+                return None
+            kept = remaining_keys(before, after, present, outcome)
+        actions = [*kept, *index]
         refused = self._rehearsal.refused
-        if index and await refused(target, tried[0], context):
-            return whole if await refused(target, tried[1], context) else sql
-        return whole
+        if index and await refused(target, parsed(actions), context):
+            actions = actions if await refused(target, parsed(kept), context) else kept
+        return whole(actions)
 
     async def again(self, target: TableName, step: RefusedStep[Member]) -> None:
         """Try a refused step again, while no batch touches the target.
@@ -125,6 +168,75 @@ class DerivedSteps:
             self._histories.tell(target, entry)
             return
         history.take(made)
+
+    async def agree(self, target: TableName) -> None:
+        """Give a target the parts on which all members agree, while no batch touches it.
+
+        What the target refuses stays as it is; it is tried again after the next statement. Raises
+        DatabaseUnavailableError.
+        """
+        history = self._histories.of(target)
+        present, shape = await read_table(self._target, target), history.state.joined()
+        parts = history.lagging
+        if present is None or shape is None or not parts:
+            return
+        compared = {name for name, column in shape.columns.items() if column.way}
+        open_parts = parts & differing_parts(present, history.agreed, compared)
+        members = [s.taken for s in history.state.members.values() if s.taken is not None]
+        actions = agreement_actions(present, open_parts, history.agreed, members)
+        accepted = await self._accepted(target, actions)
+        left = open_parts - {part for parts in accepted for part in parts}
+        first = min(history.state.members)
+        made = HistoryEntry(EntryKind.AGREED, first, parts=tuple(sorted(parts - left)))
+        if accepted:
+            sql = alter_table(target, accepted.values())
+            made = replace(made, run=(sql,))
+            try:
+                await self._executor.execute(
+                    DdlExecution(
+                        target=target,
+                        # No statement of a shard has such a place.
+                        member=Member("", first.name),
+                        transaction=-1 - history.entries,
+                        sql=sql,
+                        change=None,
+                        entry=dump_entry(made),
+                    )
+                )
+            except DdlRefusedError as error:
+                self._tell_behind(target, open_parts, str(error))
+                return
+            history.take(made)
+            self._histories.tell(target, made)
+        elif made.parts:
+            await self._histories.add(target, made)
+        if left:
+            self._tell_behind(target, left, "the target refuses the change")
+
+    async def _accepted(
+        self, target: TableName, actions: Mapping[tuple[Part, ...], str]
+    ) -> Mapping[tuple[Part, ...], str]:
+        """Those of these actions that an empty copy of the target takes."""
+        available = await available_collations(self._target)
+        found = {parts: with_available(action, available) for parts, action in actions.items()}
+
+        async def takes(texts: Iterable[str]) -> bool:
+            whole = [classify(alter_table(target, texts), default_schema=target.schema)]
+            return not await self._rehearsal.refused(target, whole, NO_CONTEXT) or (
+                await self._takes_apart(target, whole)
+            )
+
+        if not found or await takes(found.values()):
+            return found
+        return {parts: action for parts, action in found.items() if await takes([action])}
+
+    def _tell_behind(self, target: TableName, parts: Iterable[Part], reason: str) -> None:
+        self._log.warning(
+            "ddl.stays-behind",
+            target=str(target),
+            parts=sorted(map(described_part, parts)),
+            reason=reason,
+        )
 
     async def _narrower(
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]

@@ -144,10 +144,14 @@ class OptimisticGroup(GroupActor):
 
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:
-            case EffectKind.ALTER:
+            case EffectKind.TRUNCATE if effect.filtered:
+                return None
+            case EffectKind.ALTER | EffectKind.TRUNCATE:
                 self.registry.join(Member(self.source, effect.table), effect.target)
             case EffectKind.CREATE:
-                self.registry.join(Member(self.source, effect.table), effect.target)
+                number = self.registry.join(Member(self.source, effect.table), effect.target)
+                if effect.clears:
+                    self.registry.end(number)
                 if effect.clears and effect.instead is None:
                     # The rows that it replaces stay on the target, which others share.
                     self.log_not_executed(effect, statement)

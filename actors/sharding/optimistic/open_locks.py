@@ -193,6 +193,10 @@ _ANSWERS = {
     },
     Objection.STALE: {Action.EXEC: _FORMER, Action.SKIP: _FORMER},
     Objection.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
+    Objection.LEFT_OUT: {
+        Action.EXEC: "the shard's further rows are applied; the target keeps the rows that were"
+        " left out, until `replicator compare` with --repair-now, or you, delete them",
+    },
     Objection.REFUSED: {
         Action.EXEC: "tries again, once the target or its rows are corrected",
     },

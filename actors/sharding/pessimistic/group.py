@@ -17,6 +17,7 @@ from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
@@ -158,6 +159,11 @@ class PessimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None
+            case EffectKind.TRUNCATE if counts_truncation(effect, at, group, self._lock):
+                await self._record(effect, statement, at)
+                if reason := awaited_truncation(name, group, self._lock):
+                    self.log_not_executed(effect, statement, reason)
+                return None
             case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
                 raise self._not_taken(effect, statement, "it had another name before")
             case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
@@ -213,7 +219,7 @@ class PessimisticGroup(GroupActor):
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
         after = await self._tools.learner.learn(self.source, effect, statement)
-        if effect.instead is None:
+        if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
@@ -374,6 +380,7 @@ class PessimisticGroup(GroupActor):
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
         number = self.numbers.pop(name)
+        self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
 
@@ -413,9 +420,10 @@ class PessimisticGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             "if the other shards change to this structure by statements that the task has"
             " still to read: `replicator resume`",
-            "to give it the structure of the others: at the source, DROP it and CREATE it"
-            " like them; skip this statement with `replicator binlog skip` (it stays in the"
-            " binlog), then `replicator resume`. The rows that the first table got must fit"
+            "to give it the structure of the others: at the source, delete its rows (rows of a"
+            " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
+            " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
+            " resume`. The rows that the first table got must fit"
             f" {effect.target} by column name: add the columns that only they have to the"
             " target, and drop these columns when the rows have been applied",
             *ways,
@@ -503,7 +511,9 @@ class PessimisticGroup(GroupActor):
         self.registry.inherit(number, place, self.numbers[old])
         self.registry.learn(self.numbers[old], place, GONE)
         self.group.rename(old, new, at)
-        self.registry.leave(self.numbers.pop(old))
+        former = self.numbers.pop(old)
+        self.registry.leave(former)
+        self.registry.owners.renamed(self.registry.member(former), effect.target)
         self.numbers[new] = number
         self.log.info("member.renamed", member=str(old), to=str(new))
 

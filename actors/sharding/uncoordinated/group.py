@@ -87,6 +87,8 @@ class UncoordinatedGroup(GroupActor):
         moves_in = effect.kind is EffectKind.MOVE_IN
         shared = effect.discards_rows and self._others(member, effect)
         self._move_members(effect, statement.transaction)
+        if effect.discards_rows and not shared and effect.kind is not EffectKind.ALTER:
+            self.registry.owners.emptied(effect.target)
         # What moves in without a statement of its own is moved by that of another.
         if (not effect.sql and not moves_in) or shared:
             reason = "other shards share the target" if shared else "no effect on the target"
@@ -161,7 +163,9 @@ class UncoordinatedGroup(GroupActor):
         elif effect.kind is EffectKind.MOVE_IN:
             self.add_moved_member(effect, at)
         elif effect.kind is EffectKind.CREATE:
-            self.registry.join(Member(self.source, effect.table), effect.target)
+            number = self.registry.join(Member(self.source, effect.table), effect.target)
+            if effect.clears:
+                self.registry.end(number)
 
 
 def _goes_along(item: DdlItem) -> bool:

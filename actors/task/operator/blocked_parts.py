@@ -18,8 +18,12 @@ from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.operator.typed_commands import as_typed
 from actors.task.wiring.wiring import RunningTask
+from replicator.downstream.meta.held_shards import PAUSED
 from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
+
+_LISTED = 5
+"""Blocked parts that the reason of a pause names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,13 @@ class BlockedParts:
     def failed(self) -> bool:
         """Whether a fault blocks one of them that the operator must mend."""
         return any(block.fault is not None and not block.passing for block in self.blocks)
+
+    def reason_of(self, target: TableName) -> str:
+        """Return why a target is blocked: its fault, or that the operator has paused it."""
+        block = self.targets.get(target) or self.targets.get(TableName(target.schema, ""))
+        if block is None:
+            return "a part that it is tied to is blocked"
+        return f"{block.fault.event}: {block.fault.message}" if block.fault else PAUSED
 
     def add(self, parts: Parts, block: Block) -> bool:
         """Block parts; False where all of them are blocked already."""
@@ -126,6 +137,40 @@ class BlockedParts:
         return not (
             set(sources) <= blocked.sources or (targets and set(targets) <= blocked.targets)
         )
+
+
+def pause_reason(
+    parts: BlockedParts,
+    whole: Block | None,
+    targets: Collection[TableName],
+    sources: Collection[str],
+    *,
+    nothing_left: bool,
+) -> str:
+    """Why a task pauses.
+
+    Args:
+        parts: its blocked parts.
+        whole: the fault that ended the last run, if it was ended by one.
+        targets: all targets of the task.
+        sources: all sources of the task.
+        nothing_left: it pauses because no part is left that is not blocked.
+    """
+    if nothing_left and not parts.leaves(targets, sources):
+        blocked = parts.blocked
+        if set(sources) <= blocked.sources:
+            kind, blocks = "sources", {name: parts.sources[name] for name in sources}
+        else:
+            kind, blocks = "targets", {shown(name): parts.targets[name] for name in targets}
+        listed = [
+            f"{name} ({block.fault.event if block.fault else 'paused by the operator'})"
+            for name, block in sorted(blocks.items())
+        ]
+        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+        return f"all {kind} of the task are blocked: {', '.join(listed[:_LISTED])}{more}"
+    if whole is not None and whole.fault is not None:
+        return f"the fault {whole.fault.event} concerns the whole task"
+    return "the operator has paused the task"
 
 
 def shown(target: TableName) -> str:

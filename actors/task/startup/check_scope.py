@@ -75,6 +75,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         expression_filters=setup.expression_filters,
         followed=checkpoint is not None,
         event_filter=setup.event_filter,
+        members=tuple(r.member.name for r in checkpoint.members) if checkpoint else (),
     )
 
 

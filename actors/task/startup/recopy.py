@@ -13,6 +13,7 @@ from actors.refusals import refusal
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
 from replicator.downstream.meta.chunks import COPY_TABLE, COPY_TARGET_TABLE, EMPTIED_NEXT, HAS_KEY
+from replicator.downstream.meta.row_owners import forget_owners
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, Transaction
 from replicator.mysql.names import TableName
@@ -94,6 +95,7 @@ async def empty_targets(
                 (CopyState.LEFT_OUT.value, schema, table, CopyState.RECOPY.value),
             )
             await _forget_rows(meta, transaction, name)
+            await forget_owners(meta, transaction, name)
 
 
 async def _refuse_other_rows(meta: MetaStore, target: Connection, name: TableName) -> None:
@@ -176,6 +178,7 @@ async def copy_emptied(
                     place,
                 )
             await _forget_rows(meta, transaction, name)
+            await forget_owners(meta, transaction, name)
         log.warning("copy.target-emptied", target=str(name))
 
 

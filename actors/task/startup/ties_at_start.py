@@ -22,8 +22,6 @@ from replicator.checks.schema.tied_tables import (
     logs_cascades,
     ties_of,
 )
-from replicator.ddl.analysis.side_effects import acts_on_rows
-from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
@@ -86,7 +84,8 @@ class TiesAtStart:
                 continue
             for member in registry.members_of(number):
                 structure = registry.held(member, _LATEST).structure
-                if structure is None or not acts_on_rows(tokenise(structure.create_sql)):
+                keys = structure.definition.foreign_keys if structure is not None else ()
+                if not any(key.acts for key in keys):
                     continue
                 shard = registry.member(member)
                 if name in self.obstacles:

@@ -24,6 +24,7 @@ from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettin
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
 from actors.reading.tied_shards import TiedShards
+from actors.reading.unread_shards import UnreadShards
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
@@ -44,6 +45,7 @@ from actors.task_setup import (
     address_of,
     binlog_source,
     columns_of,
+    marks_of,
 )
 from actors.validating.validator import (
     RowValidator,
@@ -68,6 +70,7 @@ from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
 from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.downstream.meta.row_owners import RowOwnerStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
@@ -293,7 +296,6 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
-    writer.checkpoints.held = partial(_held_shards, coordination, registry, units)
     # Last: the operator's later overrides are added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -311,7 +313,8 @@ async def wire(
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
-    watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
+    addresses = {source: setup.address for source, setup in resources.setups.items()}
+    watch = PurgeWatch(addresses, need, UnreadShards(addresses, registry))
     return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
 
 
@@ -352,20 +355,30 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
 
 
+def save_held_shards(running: RunningTask, reason_of: Callable[[TableName], str]) -> None:
+    """Let each checkpoint save whose rows wait; ``reason_of`` returns why a target is blocked."""
+    running.writer.checkpoints.held = partial(_held_shards, running, reason_of)
+
+
 def _held_shards(
-    coordination: Coordination, registry: SchemaRegistry, units: Mapping[str, SourceUnit]
+    running: RunningTask, reason_of: Callable[[TableName], str]
 ) -> dict[TableName, HeldShards]:
     """By target, the shards whose rows wait behind locks, or all where the target is blocked."""
+    coordination, units = running.coordination, running.units
     # A group knows of its item before the lock does.
     numbers = {number for source in units for number in coordination.open_targets(source)}
     changes: dict[TableName, list[WaitingChange]] = {}
     for lock in coordination.open_locks():
         for target in (lock.view.target, *lock.tied):
             changes.setdefault(target, []).append(lock.waiting)
-    held = {registry.target_name(number): ALL_HELD for number in numbers}
+    held = {running.registry.target_name(number): ALL_HELD for number in numbers}
     held |= {target: held_by(found) for target, found in changes.items()}
-    blocked = (target for unit in units.values() for target in unit.reader.held.targets)
-    return held | dict.fromkeys(blocked, ALL_HELD)
+    for unit in units.values():
+        for target in unit.reader.held.targets:
+            other = unit.reader.held.waits_for(target)
+            reason = f"it waits for {other}: {reason_of(other)}" if other else reason_of(target)
+            held[target] = HeldShards(all_of=True, reason=reason)
+    return held
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
@@ -448,6 +461,8 @@ async def _writer(
     }
     servers = {source: start.server for source, start in starts.items()}
     watermarks = BucketWatermarks(await meta.watermarks())
+    columns = columns_of(resources.setups)
+    owners = RowOwnerStore(meta, registry.owners, marks_of(columns))
     writer = BatchedWriter(
         WriterSettings(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
@@ -457,12 +472,12 @@ async def _writer(
         ),
         registry,
         trackers,
-        CheckpointSaver(registry, meta, trackers, servers, watermarks),
+        CheckpointSaver(registry, meta, trackers, servers, watermarks, owners),
         BatchPlanner(
             registry,
             meta,
             rules.columns,
-            columns_of(resources.setups),
+            columns,
             await _row_filters(resources, starts, collations),
             watermarks,
             tied,
@@ -510,6 +525,7 @@ def _reader_maker(
     """What makes the reader of each incarnation of a source."""
     registry = resources.registry
     drops_databases = SHARD_MODES[resources.task.shard_mode].drops_databases
+    statement_gtids = StatementGtidStore(resources.meta)
 
     def make(unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
         source, setup = unit.source, resources.setups[unit.source]
@@ -543,7 +559,7 @@ def _reader_maker(
                 writer.mailbox,
                 resources.counts.sources[source],
                 SideEffects(setup, upstream),
-                StatementGtidStore(resources.meta),
+                statement_gtids,
             ),
             unit.group,
             HeldTargets(

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.table_fit import colliding_keys
-from replicator.ddl.analysis.side_effects import acts_on_rows
-from replicator.ddl.parser.tokens import tokenise
-from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure.structure import Column, Table
@@ -197,11 +194,10 @@ def check_cascades(
 
     ``obstacle``: why the target can't change them likewise, and what would help.
     """
-    found = [shard for shard in shards if "FOREIGN KEY" in shard.table.create_sql]
     acting = [
         shard
-        for shard in found
-        if not shard.logs_cascades and any(map(acts_unseen, _foreign_keys(shard)))
+        for shard in shards
+        if not shard.logs_cascades and any(key.acts for key in shard.table.definition.foreign_keys)
     ]
     if not acting:
         return []
@@ -219,19 +215,6 @@ def check_cascades(
             *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
         )
     ]
-
-
-def acts_unseen(foreign_key: str) -> bool:
-    """Whether a foreign key changes rows of its table when those of its parent change."""
-    return acts_on_rows(tokenise(foreign_key))
-
-
-def _foreign_keys(shard: Shard) -> tuple[str, ...]:
-    table = shard.table
-    try:
-        return target_table(table.create_sql, table.schema, table.name, Collations()).foreign_keys
-    except ValueError:
-        return ()  # told where the target is to be made like it
 
 
 def members_listed(shards: Sequence[Shard]) -> str:

@@ -5,7 +5,6 @@ Whether each value of a member's column fits into the target's column, unchanged
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
@@ -55,9 +54,6 @@ def charset_misfit(member: Column, target: Column) -> Misfit | None:
     if found.fit is Fit.ALL:
         return None
     return Misfit("warning" if found.fit is Fit.SOME else "failed", found.why)
-
-
-_QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +153,16 @@ def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
 
 def has_default(table: Table, column: str) -> bool:
     """Whether a column has a DEFAULT, by the CREATE TABLE statement of the server."""
-    return re.search(r"\bDEFAULT\b", _masked_line(table, column)) is not None
+    found = table.defined(column)
+    return found is not None and found.default is not None
 
 
 def definition_of(table: Table, column: str) -> str:
     """A column's definition as SHOW CREATE TABLE writes it; its name and type when not found."""
-    for line in table.create_sql.splitlines():
-        match = re.match(r"\s*`((?:[^`]|``)*)`", line)
-        if match and folded(match.group(1).replace("``", "`")) == folded(column):
-            return line.strip().removesuffix(",")
+    if (definition := table.defined(column)) is not None:
+        return definition.text
     found = table.column(column)
     return f"{quote(column)} {found.type if found else ''}"
-
-
-def _masked_line(table: Table, column: str) -> str:
-    """A column's definition without what stands in quotes."""
-    return _QUOTED.sub(" ", definition_of(table, column))
 
 
 def colliding_keys(

@@ -16,8 +16,6 @@ from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
 from replicator.checks.server_versions import parse_version
 from replicator.ddl.analysis.foreign_keys import ForeignKey
-from replicator.ddl.analysis.side_effects import acts_on_rows
-from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, folded
@@ -411,7 +409,7 @@ async def ties_of(
     Raises DatabaseUnavailableError, or the driver's error.
     """
     if not any(
-        not s.logs_cascades and acts_on_rows(tokenise(s.table.create_sql))
+        not s.logs_cascades and any(key.acts for key in s.table.definition.foreign_keys)
         for of in shards.values()
         for s in of
     ):

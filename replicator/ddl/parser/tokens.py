@@ -80,6 +80,7 @@ _GAP = re.compile(
     r"|/\*(?!M?!).*?(?:\*/|\Z)",
     re.ASCII | re.DOTALL,
 )
+_TIDB_GAP = re.compile(rf"/\*T!(?:\[[^\]*]*\])?|{_GAP.pattern}", _GAP.flags)
 _WORD = re.compile(_NAME + "+")
 _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _HEX = re.compile(r"[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'")
@@ -95,22 +96,31 @@ _ESCAPED = {
 
 
 def tokenise(
-    sql: str, *, ansi_quotes: bool = False, no_backslash_escapes: bool = False
+    sql: str,
+    *,
+    ansi_quotes: bool = False,
+    no_backslash_escapes: bool = False,
+    tidb_comments: bool = False,
 ) -> tuple[Token, ...]:
     """Split a statement into tokens, in the order of the text.
 
     ``ansi_quotes`` and ``no_backslash_escapes`` are the parts of ``sql_mode`` that change where a
-    token ends. Never raises: a string or name that is not closed becomes one `TokenKind.INVALID`
-    token that reaches to the end of the text.
+    token ends. With ``tidb_comments``, ``/*T![…] … */`` is an executable comment, as TiDB writes
+    them in SHOW CREATE TABLE. Never raises: a string or name that is not closed becomes one
+    `TokenKind.INVALID` token that reaches to the end of the text.
     """
-    return _Scanner(sql, ansi_quotes, no_backslash_escapes).run()
+    gap = _TIDB_GAP if tidb_comments else _GAP
+    return _Scanner(sql, ansi_quotes, no_backslash_escapes, gap).run()
 
 
 class _Scanner:
     """One pass over one text."""
 
-    def __init__(self, sql: str, ansi_quotes: bool, no_backslash_escapes: bool) -> None:
+    def __init__(
+        self, sql: str, ansi_quotes: bool, no_backslash_escapes: bool, gap: re.Pattern[str]
+    ) -> None:
         self._sql = sql
+        self._gaps = gap
         self._ansi_quotes = ansi_quotes
         self._strings = _QUOTED if no_backslash_escapes else _ESCAPED
         self._tokens: list[Token] = []
@@ -134,12 +144,15 @@ class _Scanner:
         if self._open_comments and self._sql.startswith("*/", position):
             self._open_comments -= 1
             return position + 2
-        match = _GAP.match(self._sql, position)
+        match = self._gaps.match(self._sql, position)
         if match is None:
             return None
-        if match.group().startswith(("/*!", "/*M!")):
+        if match.group().startswith(("/*!", "/*M!")) or self._opens_tidb(match.group()):
             self._open_comments += 1
         return match.end()
+
+    def _opens_tidb(self, gap: str) -> bool:
+        return self._gaps is _TIDB_GAP and gap.startswith("/*T!")
 
     def _token(self, position: int) -> tuple[TokenKind, int]:
         first = self._sql[position]

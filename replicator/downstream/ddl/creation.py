@@ -112,7 +112,8 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         raise TargetNotCreatedError(
             f"{name} is a view on the target: the task can't write rows to it",
             "drop or rename the view, then `replicator resume`",
-            "give the shards another `target-table` in the task file, `stop` and `run`",
+            "give the shards another `target-table` in the task file, then `replicator stop`,"
+            " `replicator run`",
             code=0,
             statement="",
         )

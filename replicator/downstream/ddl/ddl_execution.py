@@ -48,8 +48,10 @@ from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_table
+from replicator.schema.structure.structure import Table
 
 PENDING = "pending"
 """A statement is about to run, or runs: the first; ``pending:1`` … for further ones."""
@@ -154,7 +156,8 @@ class DdlExecution:
     is what else the statement ran with. ``instead``: what the operator wants to be run in place of
     ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
     ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
-    the history of the target, as text; its record keeps it. ``lock_seconds``: how long it may wait
+    the history of the target, as text; its record keeps it. ``before``: the member before it, where
+    that is known. ``lock_seconds``: how long it may wait
     for sessions that use the target; None: as long as the server lets it."""
 
     target: TableName
@@ -170,6 +173,7 @@ class DdlExecution:
     marked: bool = False
     entry: str = ""
     lock_seconds: int | None = None
+    before: Table | None = None
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -417,6 +421,8 @@ class DdlExecutor:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
             await limit_lock_wait(session, ddl.lock_seconds, again=again)
             await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
+            if ddl.instead is None and await self._only_history(ddl, sql):
+                return None
             if ddl.instead is None:
                 await refuse_rounded_times(session, ddl.target, sql, ddl.context)
                 sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
@@ -437,6 +443,7 @@ class DdlExecutor:
                 return await drop_database(session, schema, ddl.own)
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)
+            return None
         except UnknownModeError as error:
             raise DdlRefusedError(ER.WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
@@ -447,6 +454,24 @@ class DdlExecutor:
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
             session.close()
+
+    async def _only_history(self, ddl: DdlExecution, sql: str) -> bool:
+        """Whether a statement removes only history, which the target does not keep. Raises
+        DdlRefusedError if it would remove other rows of the target than of its shard."""
+        statement = _recognised(ddl, sql)
+        removed = removed_rows(statement, ddl.before)
+        if removed is None:
+            return False
+        there = removed_rows(statement, await read_table(self._connection, ddl.target))
+        if removed == there or there is None:
+            return False
+        if removed == NO_ROWS:
+            return True
+        raise DdlRefusedError(
+            ErrorCode.ER_DROP_PARTITION_NON_EXISTENT,
+            f"the statement would not remove the same rows from the target ({there or 'none'}) as"
+            f" from the shard ({removed}): the target is not partitioned like its shards",
+        )
 
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         """Make the target's database the session's, since a foreign key may name its parent without

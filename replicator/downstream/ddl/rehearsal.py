@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import anyio
 import pymysql.err
@@ -16,6 +17,8 @@ from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.scratch.scratch_statements import renamed
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 
 _KEY_PARTS = """
 SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
@@ -43,11 +46,28 @@ class Rehearsal:
         The copy is made by ``create``, another table's CREATE, where that is given. Raises
         DatabaseUnavailableError.
         """
+        async with self._copied():
+            return not await self._tried(target, statements, context, create)
+
+    async def outcome(
+        self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
+    ) -> Table | None:
+        """The copy after these statements; None if the server refuses one of them.
+
+        Raises DatabaseUnavailableError.
+        """
+        async with self._copied():
+            if not await self._tried(target, statements, context, ""):
+                return None
+            return await read_table(self._connection, self._copy)
+
+    @asynccontextmanager
+    async def _copied(self) -> AsyncIterator[None]:
         async with self._lock:
             drop = f"DROP TABLE IF EXISTS {self._copy.quoted}"
             await self._connection.execute(drop)
             try:
-                return await self._tried(target, statements, context, create)
+                yield
             finally:
                 await self._connection.execute(drop)
 
@@ -73,6 +93,7 @@ class Rehearsal:
         context: StatementContext,
         create: str,
     ) -> bool:
+        """Whether a copy takes these statements."""
         copied = (self._copy.schema, self._copy.table)
 
         def on_copy(schema: str, table: str) -> tuple[str, str]:
@@ -92,7 +113,7 @@ class Rehearsal:
             for statement in statements:
                 await session.execute(retarget(statement, on_copy))
         except (pymysql.err.MySQLError, UnknownModeError):
-            return True
+            return False
         finally:
             session.close()
-        return False
+        return True

@@ -25,6 +25,7 @@ from replicator.downstream.meta.failover_positions import FAILOVER_TABLE
 from replicator.downstream.meta.held_shards import HELD_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
+from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
@@ -59,6 +60,7 @@ META_TABLES = (
     VALIDATION_ERROR_TABLE,
     VALIDATION_KEY_TABLE,
     HELD_TABLE,
+    ROW_OWNER_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -109,7 +111,7 @@ ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {}
 The lease, the watermarks and the chunks are read before the additions: they get none.
 """
 
-ADDED_TABLES: frozenset[str] = frozenset()
+ADDED_TABLES: frozenset[str] = frozenset({ROW_OWNER_TABLE.suffix})
 """The suffixes of the tables that an earlier release does not have."""
 
 

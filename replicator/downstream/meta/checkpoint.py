@@ -334,6 +334,13 @@ class MetaStore:
         )
         return [str(source) for (source,) in rows]
 
+    async def targets(self) -> frozenset[TableName]:
+        """The targets of all saved members."""
+        rows = await self.connection.fetch(
+            f"SELECT DISTINCT target_schema, target_table FROM {self.table(MEMBER_TABLE)}"
+        )
+        return frozenset(TableName(*map(str, row)) for row in rows)
+
     async def destinations(self, source: str) -> dict[TableName, TableName]:
         """The saved target of each member of a source."""
         rows = await self.connection.fetch(

@@ -27,6 +27,8 @@ class StatementGtidStore:
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
         self._table = meta.table(STATEMENT_GTID_TABLE)
+        # A source that held rows reads its statements again, perhaps hundreds of times.
+        self._saved: dict[tuple[str, int], str] = {}
 
     async def load(self, source: str) -> dict[int, str]:
         """Those of a source, by place."""
@@ -36,13 +38,17 @@ class StatementGtidStore:
         return {int(place): gtid for place, gtid in rows}
 
     async def put(self, source: str, places: Iterable[int], gtid: str) -> None:
-        """Save one under several places, again where the statement is read again."""
+        """Save one under several places, unless it is saved there already."""
+        new = [place for place in places if self._saved.get((source, place)) != gtid]
+        if not new:
+            return
         async with self._meta.saving() as transaction:
-            for place in places:
+            for place in new:
                 await transaction.fetch(
                     f"REPLACE INTO {self._table} (source, place, gtid) VALUES (%s, %s, %s)",
                     (source, place, gtid),
                 )
+        self._saved |= {(source, place): gtid for place in new}
 
     async def forget(self, source: str, place: int) -> None:
         """Remove those of statements before a place."""

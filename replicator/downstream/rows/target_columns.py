@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
-from replicator.ddl.parser.alter_actions import outside_brackets
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded
-from replicator.schema.effects.column_values import definition_of, value_clause, value_columns
+from replicator.schema.effects.column_values import value_clause, value_columns
 from replicator.schema.structure.structure import Column, Table
 
 
@@ -116,5 +114,5 @@ def restated_columns(target: Table, written: Collection[str]) -> tuple[tuple[str
 def _restated(target: Table, column: str) -> Restated | None:
     if value_columns(target, column):
         return Restated.DEFAULT
-    words = [token.keyword for token in outside_brackets(definition_of(target.create_sql, column))]
-    return Restated.KEPT if ("ON", "UPDATE") in pairwise(words) else None
+    definition = target.defined(column)
+    return Restated.KEPT if definition is not None and definition.on_update else None

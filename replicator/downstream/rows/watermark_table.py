@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from replicator.downstream.fence import Fence, FencedError, Mismatch
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.blocking_connection import BlockingSession
 from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, Mark, Watermark
 
@@ -105,7 +106,7 @@ def lock_watermarks(
 
 
 def lock_all_buckets(
-    session: Session, table: str, target: TableName, sources: Iterable[str]
+    session: BlockingSession, table: str, target: TableName, sources: Iterable[str]
 ) -> None:
     """Keep all writers of a target's rows out until the transaction ends, once those who write have
     ended theirs. ``table`` is the quoted name. Raises the server's error.

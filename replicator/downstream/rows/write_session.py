@@ -95,7 +95,7 @@ class Session(BlockingSession):
         settings = {
             **_DEFAULTS,
             "net_read_timeout": str(pause),
-            **{name: _setting(value) for name, value in address.session},
+            **{name: setting_sql(value) for name, value in address.session},
             # Whatever else the task file sets, these decide how values are read and must hold.
             **_REQUIRED,
             "wait_timeout": str(silence),
@@ -248,7 +248,8 @@ def forget_session(address: DatabaseAddress) -> None:
                 _closed.setdefault(address, []).append(session.thread)
 
 
-def _setting(value: str) -> str:
+def setting_sql(value: str) -> str:
+    """The value of a setting of the task file as SQL."""
     if value.lstrip("-").isdigit():
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -18,7 +18,8 @@ from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.mysql.errors import error_text
-from replicator.pipeline.compare.compare_plan import ComparisonPlan, rows_query
+from replicator.pipeline.compare.compare_plan import ComparisonPlan
+from replicator.pipeline.compare.compare_queries import rows_query
 from replicator.pipeline.compare.compare_rows import CompareServers, Sessions
 from replicator.pipeline.compare.doubts import RowDifference, RowGroup, differences_of
 from replicator.pipeline.spark.python_job import sealed, unsealed

@@ -10,21 +10,21 @@ of row lines.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from replicator.downstream.rows.key_lookup import KeyFields, key_conditions
-from replicator.downstream.rows.literals import NULL_FIELD, field_value, row_predicate
-from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.downstream.rows.literals import NULL_FIELD, field_value
+from replicator.downstream.rows.target_columns import Restated, TargetColumn, restated_columns
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.compare.compare_structures import (
     ComparedShard,
+    StructureDifferences,
     default_text,
-    joint_differences,
     structure_differences,
 )
 from replicator.pipeline.compare.findings import ColumnLeftOut
+from replicator.pipeline.compare.retired_rows import EXTRA, RowsOnTargetAlone, without
 from replicator.pipeline.compare.value_forms import (
     Form,
     double_value,
@@ -33,14 +33,12 @@ from replicator.pipeline.compare.value_forms import (
     key_form,
 )
 from replicator.pipeline.copy.copy_plan import (
-    Bound,
     TableCopy,
     cutting_columns,
-    key_range,
     plan_copy,
     same_type,
 )
-from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts, own_key
+from replicator.pipeline.copy.key_conflicts import KeyPart, key_parts
 from replicator.pipeline.plans.planning import fill_field, target_column
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.rows.values.charsets import transcoder
@@ -49,13 +47,9 @@ from replicator.schema.structure.column_rules import as_mapped
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
-_FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
-_PLAIN = _FLOATS | {Literal.NUMBER, Literal.QUOTED}
-"""Types whose text has no tab."""
+FLOATS = frozenset({Literal.FLOAT, Literal.DOUBLE})
+"""Types whose values servers write in several ways."""
 _BY_BYTES = frozenset({Literal.TEXT, Literal.BINARY})
-
-UNSUMMED = 1 << 62
-"""The checksum of a row that has none: larger than the sum of all others of a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,10 @@ class ComparisonPlan:
     asking for: equal ones say that rows are equal, and with ``forms`` others say nothing.
     ``further``: of each unique key besides ``key``, the indexes of those that it is about.
     ``own_columns``: the target has others than those compared. ``structure``: as
-    `structure_differences`. ``filled``: some shards lack columns that are compared.
+    `structure_differences`. ``filled``: some shards lack columns that are compared. ``alone``: what
+    becomes of rows that only the target has. ``kept``: columns that are not compared, and that the
+    server would set to the present time in a row that is changed. ``lossy``: a column of
+    shards that is not compared, so that a row that is inserted again would lack its value.
     """
 
     target: ComparedTable
@@ -121,8 +118,11 @@ class ComparisonPlan:
     further: tuple[tuple[int, ...], ...] = ()
     own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
-    structure: tuple[str, ...] = ()
+    structure: StructureDifferences = field(default_factory=StructureDifferences)
     filled: bool = False
+    alone: RowsOnTargetAlone = EXTRA
+    kept: tuple[str, ...] = ()
+    lossy: str = ""
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -153,9 +153,15 @@ class ComparisonPlan:
 
 
 def plan_comparison(
-    target: Table, shards: Sequence[ComparedShard], where: str = "", *, joins: bool = False
+    target: Table,
+    shards: Sequence[ComparedShard],
+    where: str = "",
+    *,
+    joins: bool = False,
+    alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
     """How a target is compared with its shards; ``where``: the rows to compare, as SQL.
+    ``alone``: what becomes of rows that only the target has.
 
     Columns are matched by name. ``joins``: shards may differ, as long as the target takes the rows
     of all; what rows of shards without a column have in it, its fill tells. Raises
@@ -192,8 +198,9 @@ def plan_comparison(
             *((copy, s.structure, s.rules) for copy, s in zip(copies, shards, strict=True)),
         )
     ]
+    hidden = without(alone.retired)
     return ComparisonPlan(
-        target=tables[0],
+        target=replace(tables[0], conditions=(*tables[0].conditions, *hidden)),
         shards=tuple(tables[1:]),
         columns=tuple(map(target_column, names)),
         key=tuple(places[name] for name in key),
@@ -208,9 +215,24 @@ def plan_comparison(
         ),
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
-        structure=(joint_differences if joins else structure_differences)(target, shards),
+        structure=structure_differences(target, shards, joins=joins),
         filled=bool(fills),
+        alone=alone,
+        kept=_kept(target, names),
+        lossy=_lossy(target, shards, left_out),
     )
+
+
+def _kept(target: Table, compared: Sequence[Column]) -> tuple[str, ...]:
+    restated = restated_columns(target, [column.name for column in compared])
+    return tuple(name for name, how in restated if how is Restated.KEPT)
+
+
+def _lossy(
+    target: Table, shards: Sequence[ComparedShard], left_out: Sequence[ColumnLeftOut]
+) -> str:
+    names = [out.column for out in left_out if target.column(out.column) is not None]
+    return next((n for n in names if any(s.structure.column(n) is not None for s in shards)), "")
 
 
 def _lacking(fills: Mapping[str, bytes], structure: Table) -> dict[str, bytes]:
@@ -356,7 +378,7 @@ def _forms(
     alike = True
     for place, column in enumerate(columns):
         pairs = [its for s in shards if (its := s.structure.column(column.name)) is not None]
-        if column.sql_type.literal in _FLOATS:
+        if column.sql_type.literal in FLOATS:
             single = column.sql_type.literal is Literal.FLOAT
             forms.append((place, float_value if single else double_value))
             alike &= all(its.base_type == column.base_type for its in pairs)
@@ -438,137 +460,4 @@ def ordered_by(
         cut=tuple(target_column(column) for column in own if column is not None),
         shifts=tuple(shifts),
         index=index if cut else "",
-    )
-
-
-def rows_query(table: ComparedTable, lower: Bound, upper: Bound, most: int = 0) -> bytes:
-    """Selects the compared columns of the rows of a range; ``most``: of its first ones only."""
-    selected = b",".join(table.selected) or b"''"
-    query = b"SELECT %s FROM %s" % (selected, _from(table, lower, upper))
-    if not most:
-        return query
-    order = b" ORDER BY " + b",".join(_names(table)) if table.cut else b""
-    return query + order + b" LIMIT %d" % most
-
-
-def key_rows_queries(
-    table: ComparedTable, keys: Iterable[bytes], per_query: int
-) -> Iterator[bytes]:
-    """Select the compared columns of the rows with these keys of the target, so many at a time.
-
-    A shard may have a NULL in a key, which the target does not take.
-    """
-    own = [key for line in keys if (key := own_key(table.key, line)) is not None]
-    whole = [key for key in own if not _has_null(key)]
-    head = b"SELECT %s FROM %s WHERE " % (b",".join(table.selected), table.name.quoted.encode())
-    tail = b"".join(b" AND (%s)" % condition for condition in table.conditions)
-    with_nulls = (
-        b" AND ".join(row_predicate(column, field) for column, field in key)
-        for key in own
-        if _has_null(key)
-    )
-    for condition in (*key_conditions(whole, per_query), *with_nulls):
-        yield head + condition + tail
-
-
-def _has_null(key: KeyFields) -> bool:
-    return any(field == NULL_FIELD for _, field in key)
-
-
-def checksum_query(
-    comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
-) -> bytes:
-    """Selects how many rows a range has, and the sum of their checksums (`_checksum`).
-
-    `UNSUMMED` stands for a row that is too large for the server to compute one.
-    """
-    return b"SELECT COUNT(*),COALESCE(SUM(COALESCE(%s,%d)),0) FROM %s" % (
-        _checksum(comparison, table),
-        UNSUMMED,
-        _from(table, lower, upper),
-    )
-
-
-def digests_query(
-    comparison: ComparisonPlan, table: ComparedTable, lower: Bound, upper: Bound
-) -> bytes:
-    """Selects the key and the checksum of each row of a range, none of which is too large."""
-    selected = [table.selected[place] for place in comparison.key]
-    selected.append(_checksum(comparison, table))
-    return b"SELECT %s FROM %s" % (b",".join(selected), _from(table, lower, upper))
-
-
-def _checksum(comparison: ComparisonPlan, table: ComparedTable) -> bytes:
-    """The checksum of a row, as SQL.
-
-    A row's checksum is the CRC-32 of the CRC-32, as a decimal number, of its values, of their
-    lengths where these vary, and of an empty text for each NULL. CRCs of CRCs, since a CRC is
-    linear: the sum of plain ones stays the same one time in ten thousand when two rows exchange
-    values. A row that differs has the same checksum in one of some thousand million cases.
-    """
-    parts = []
-    for place, column in enumerate(comparison.columns):
-        selected = table.selected[place]
-        shown = selected if column.literal in _PLAIN else b"LENGTH(%s)" % selected
-        parts.append(b"IFNULL(%s,'')" % shown if place in comparison.nullable else shown)
-        if column.literal not in _PLAIN:
-            # A NULL is left out.
-            parts.append(b"CAST(%s AS BINARY)" % selected)
-    return b"CRC32(CRC32(CONCAT_WS('\\t',%s)))" % b",".join(parts or [b"''"])
-
-
-def bound_query(
-    table: ComparedTable, lower: Bound, upper: Bound, rows: int, *, from_end: bool = False
-) -> bytes:
-    """Selects, in hex, the key of the row with this number in a range, counted from its beginning
-    or its end; rows with a NULL do not count. No row: it has fewer."""
-    names = _names(table)
-    hexed = b",".join(b"HEX(CAST(%s AS BINARY))" % _text_of(column) for column in table.cut)
-    order = b",".join(name + b" DESC" if from_end else name for name in names)
-    there = replace(table, conditions=tuple(name + b" IS NOT NULL" for name in names), where=())
-    return b"SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET %d" % (
-        hexed,
-        _from(there, lower, upper),
-        order,
-        rows - 1,
-    )
-
-
-def _names(table: ComparedTable) -> list[bytes]:
-    return [quote(column.name).encode() for column in table.cut]
-
-
-def bound_of(table: ComparedTable, row: Sequence[object]) -> tuple[bytes, ...]:
-    """The target's key fields of a row that `bound_query` gave."""
-    found = []
-    for value, shift in zip(row, table.shifts, strict=True):
-        text = value.decode() if isinstance(value, bytes) else str(value)
-        field = bytes.fromhex(text)
-        found.append(b"%d" % (int(field) | shift) if shift else escape(field))
-    return tuple(found)
-
-
-def _text_of(column: TargetColumn) -> bytes:
-    name = quote(column.name).encode()
-    # As binary these give the bytes that they are stored in, which no literal takes.
-    return b"CONVERT(%s USING utf8mb4)" % name if column.literal is Literal.PARSED else name
-
-
-def _from(table: ComparedTable, lower: Bound, upper: Bound) -> bytes:
-    conditions = [
-        key_range(table.cut, _own(table, bound), sign)
-        for bound, sign in ((lower, b">"), (upper, b"<"))
-        if bound is not None
-    ]
-    hint = b" FORCE INDEX (%s)" % quote(table.index).encode() if conditions and table.index else b""
-    conditions += [b"(%s)" % condition for condition in (*table.conditions, *table.where)]
-    where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
-    return table.name.quoted.encode() + hint + where
-
-
-def _own(table: ComparedTable, bound: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """A bound in the values that the table itself has."""
-    return tuple(
-        b"%d" % (int(field) - shift) if shift else field
-        for field, shift in zip(bound, table.shifts, strict=True)
     )

@@ -19,10 +19,9 @@ from replicator.downstream.rows.key_lookup import KEYS_PER_QUERY
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import error_text
 from replicator.mysql.server.binlog_end import blocking_binlog_end
-from replicator.pipeline.compare.compare_plan import (
+from replicator.pipeline.compare.compare_plan import ComparedTable, ComparisonPlan
+from replicator.pipeline.compare.compare_queries import (
     UNSUMMED,
-    ComparedTable,
-    ComparisonPlan,
     bound_of,
     bound_query,
     checksum_query,

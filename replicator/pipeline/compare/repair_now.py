@@ -1,28 +1,37 @@
-"""Making rows of a target right while the task may run: writer and repair never meet.
+"""Correct rows of a target while the task may run: writer and repair never write at the same time.
 
-Whoever writes rows of a target first locks the watermarks of their buckets, in the same transaction
-(`replicator.downstream.rows.watermark_table`). A repair locks those of all its buckets. So while it
-reads the rows once more, in the shards and on the target, and writes what the shards have, nothing
-is applied; and what the task applies afterwards begins behind what was there.
+Every writer locks the watermarks of its buckets first, in the same transaction
+(`replicator.downstream.rows.watermark_table`). A repair locks those of all buckets of the target.
+So nothing is applied while it reads the rows again, in the shards and on the target, and writes
+what the shards have; what the task applies afterwards is newer than what was there.
 
-Why that is exact: all that the target has is applied up to some place of each source, and a row
-that is written is what its shard has at that place or later. What follows in the binlog says the
-row once more, whole. A row that the target lacks is written only if the shard has what it had when
-it was found to be missing; else it may be one that was just inserted, and whose INSERT is to come.
+Why that is exact: everything on the target is applied up to some position of each source, and a row
+that is written is what its shard has at that position or later. The binlog after it has the whole
+row again. A row that the target lacks is written only if the shard has what it had when the row was
+found to be missing; otherwise it may be a row that was just inserted, and whose INSERT follows.
+
+A row that only the target has is deleted only if every shard that can own it was read: the owners
+that the task has saved are read again after the row.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+import pymysql.err
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.transaction import until_done
 from replicator.downstream.rows.watermark_table import lock_all_buckets
-from replicator.downstream.rows.write_session import Session
+from replicator.downstream.rows.write_session import MARIADB_SETTINGS, setting_sql
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.blocking_connection import Answer
+from replicator.mysql.connection.session_settings import set_session
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
@@ -31,83 +40,215 @@ from replicator.pipeline.compare.compare_rows import (
     row_groups,
     rows_with_keys,
 )
-from replicator.pipeline.compare.doubts import Doubt, RowDifference, differences_of
-from replicator.pipeline.compare.repair_sql import equal_to, repair_statements
+from replicator.pipeline.compare.doubts import Doubt, RowDifference, RowGroup, differences_of
+from replicator.pipeline.compare.repair_sql import REPAIR_SETTINGS, equal_to, repair_statements
 from replicator.pipeline.copy.key_conflicts import KeyPart
+from replicator.pipeline.copy.source_stream import SourceStream
 
 PATIENCE = 60.0
 """Seconds to wait for transactions that write to the target."""
 
 MOST_KEYS = 10_000
-"""Keys of a transaction after which no more are looked for that are in the way."""
+"""Keys of a transaction after which it looks for no more rows that are in the way."""
 
 COUNTED_AT_ONCE = 50
-"""Rows without a key that are counted by one statement."""
+"""Rows without a key that one statement counts."""
+
+LOCK_SECONDS = 10
+"""Seconds that a server lets a statement wait for rows that another session has locked."""
+
+ATTEMPTS = 5
+"""How often a transaction is tried without the rows that the server stored otherwise."""
+
+
+class OwnersChangedError(Exception):
+    """The target may have rows of a shard that was not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairScope:
+    """What a repair must respect.
+
+    Attributes:
+        watermarks: quoted name of the task's table of watermarks, which need not exist.
+        owners: query for the shards that the target may have rows of; empty if nothing is saved.
+        known: what the query returned when the comparison was planned.
+        compared: the shards that are compared, as source, schema and table.
+        retired: the shards that do not exist any more, in the same form.
+    """
+
+    watermarks: str
+    owners: bytes = b""
+    known: frozenset[tuple[str, ...]] = frozenset()
+    compared: frozenset[tuple[str, ...]] = frozenset()
+    retired: frozenset[tuple[str, ...]] = frozenset()
+
+
+def has_other_owners(scope: RepairScope, rows: Iterable[tuple[str, ...]]) -> bool:
+    """Whether the saved owners have a shard that was not compared, or that was dropped since."""
+    new = (row for row in rows if row not in scope.known and row[:3] not in scope.retired)
+    return any(row[:3] not in scope.compared or row[3] != "0" for row in new)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """How many rows were made right, and the keys of the rows that the server stored otherwise."""
+
+    rows: int
+    otherwise: frozenset[bytes] = frozenset()
+
+
+class _RepairSession(SourceStream):
+    """A connection to the target that writes rows and reads them as row lines."""
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self._max_packet = 1 << 20
+        own = {name: setting_sql(value) for name, value in address.session}
+        super().__init__(address, settings=set_session(own | REPAIR_SETTINGS) + MARIADB_SETTINGS)
+
+    def _prepare(self) -> None:
+        # With its gaps: a bucket that is made meanwhile has to wait, too.
+        super()._prepare()
+        self.run(b"SET SESSION innodb_lock_wait_timeout=%d" % LOCK_SECONDS)
+        ((packet,),) = self.rows(b"SELECT @@max_allowed_packet")
+        self._max_packet = int(packet)
+
+    def run(self, sql: bytes) -> Answer:
+        if len(sql) >= self._max_packet:
+            raise pymysql.err.DataError(
+                ER.NET_PACKET_TOO_LARGE,
+                f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
+                f" ({self._max_packet})",
+            )
+        return super().run(sql)
+
+
+@dataclass(slots=True)
+class _Wrong:
+    """The rows that are wrong now; by key, the normal lines that the shards have."""
+
+    rows: list[RowDifference]
+    wanted: dict[bytes, list[bytes]] = field(default_factory=dict)
 
 
 def repair_now(
     comparison: ComparisonPlan,
     differences: Sequence[RowDifference],
     servers: CompareServers,
-    watermarks: str,
-) -> int:
-    """Make these rows right, in one transaction; how many were still wrong.
+    scope: RepairScope,
+) -> Repaired:
+    """Make these rows right, in one transaction, and read them again before it is committed.
 
-    ``watermarks`` is the quoted name of the task's table of them, which need not be there. Blocks.
-    Raises OutOfPatienceError and the driver's error; nothing is changed then.
+    A row that the server has stored otherwise than the statement says is left as it was. Blocks.
+    Raises OwnersChangedError, OutOfPatienceError and the driver's error; nothing is changed then.
     """
-    return until_done(
-        lambda _: _repaired(comparison, differences, servers, watermarks),
-        patience=PATIENCE,
-        away=PATIENCE,
-    )
+    otherwise: frozenset[bytes] = frozenset()
+    for _ in range(ATTEMPTS):
+        left = [found for found in differences if found.key not in otherwise]
+        done = until_done(
+            partial(_repaired, comparison, left, servers, scope, otherwise),
+            patience=PATIENCE,
+            away=PATIENCE,
+        )
+        if not done.otherwise:
+            return Repaired(done.rows, otherwise)
+        otherwise |= done.otherwise
+    return Repaired(0, otherwise)
 
 
 def _repaired(
     comparison: ComparisonPlan,
     differences: Sequence[RowDifference],
     servers: CompareServers,
-    watermarks: str,
-) -> int:
+    scope: RepairScope,
+    but: Set[bytes],
+    _: bool,
+) -> Repaired:
+    """One attempt: it is rolled back if the server has stored a row otherwise."""
     sources = sorted({shard.source for shard in comparison.shards})
     with (
-        contextlib.closing(Session(servers.target)) as session,
+        contextlib.closing(_RepairSession(servers.target)) as session,
         contextlib.closing(Sessions(servers)) as sessions,
     ):
-        # With its gaps: a bucket that is made meanwhile has to wait, too.
-        session.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         session.run(b"BEGIN")
         try:
-            lock_all_buckets(session, watermarks, comparison.target.name, sources)
+            lock_all_buckets(session, scope.watermarks, comparison.target.name, sources)
         except MySQLError as error:
             if error_code(error) not in NO_SUCH_TABLE:
                 raise
         still_wrong = _by_keys if comparison.key else _by_counts
         wrong = still_wrong(comparison, differences, sessions)
-        for statement in repair_statements(comparison, wrong):
+        wrong.rows = [found for found in wrong.rows if found.key not in but]
+        if any(found.in_shard is None for found in wrong.rows):
+            _refuse_other_owners(scope, sessions)
+        statements = list(repair_statements(comparison, wrong.rows))
+        for statement in statements:
             session.run(statement)
-        session.run(b"COMMIT")
-        return sum(difference.times for difference in wrong)
+        changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
+        wrong.rows = changed
+        otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)
+        session.run(b"ROLLBACK" if otherwise else b"COMMIT")
+        return Repaired(sum(found.times for found in wrong.rows), otherwise)
+
+
+def _refuse_other_owners(scope: RepairScope, sessions: Sessions) -> None:
+    if not scope.owners:
+        return
+    # Over the other connection, which sees what was committed by now.
+    rows = sessions.to("").rows(scope.owners)
+    if has_other_owners(scope, (tuple(map(_text, row)) for row in rows)):
+        raise OwnersChangedError
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _by_keys(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
-) -> list[RowDifference]:
+) -> _Wrong:
     """The rows with the keys of these that are wrong now, and those that are in their way."""
     seen = {difference.key: difference.in_shard for difference in differences}
     keys = dict.fromkeys(difference.key for difference in differences)
     while True:
+        if not keys:
+            return _Wrong([])
         groups = row_groups(comparison, Doubt(None, None, len(keys), tuple(keys)), sessions)
-        wrong = [
+        found = [
             difference
             for key, group in groups.items()
             for difference in differences_of(comparison, key, group)
             if difference.kind != "missing" or difference.in_shard == seen.get(key)
         ]
+        wrong = _without_kept(comparison, found)
         others = _in_the_way(comparison, wrong, sessions) - keys.keys()
         if not others or len(keys) > MOST_KEYS:
-            return wrong
+            return _Wrong(wrong, {key: _wanted(group) for key, group in groups.items()})
         keys |= dict.fromkeys(others)
+
+
+def _wanted(group: RowGroup) -> list[bytes]:
+    return sorted(normal for normal, _, _ in group.in_shards)
+
+
+def _without_kept(
+    comparison: ComparisonPlan, found: Sequence[RowDifference]
+) -> list[RowDifference]:
+    """The rows to change: no row that may be of a shard that was not read, and none that needs its
+    values of a unique key."""
+    if not comparison.alone.kept:
+        return list(found)
+    stays = [d.on_target.split(b"\t") for d in found if d.kind == "extra" and d.on_target]
+    taken = [
+        (places, {tuple(line[place] for place in places) for line in stays})
+        for places in comparison.further
+    ]
+
+    def fits(difference: RowDifference) -> bool:
+        line = (difference.in_shard or b"").split(b"\t")
+        return not any(tuple(line[at] for at in places) in values for places, values in taken)
+
+    return [d for d in found if d.kind != "extra" and fits(d)]
 
 
 def _in_the_way(
@@ -126,17 +267,53 @@ def _in_the_way(
     return found
 
 
+def _unlike(
+    comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, servers: CompareServers
+) -> frozenset[bytes]:
+    """The keys whose rows are not what the shards have, after the statements."""
+    keys = tuple(dict.fromkeys(found.key for found in wrong.rows))
+    own = Sessions(servers, {"": session})
+    there: dict[bytes, list[bytes]] = {key: [] for key in keys}
+    for normal, _ in rows_with_keys(comparison, comparison.target, keys, own):
+        there.get(comparison.key_of(normal), []).append(normal)
+    return frozenset(key for key in keys if sorted(there[key]) != wrong.wanted.get(key, []))
+
+
 def _by_counts(
     comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
-) -> list[RowDifference]:
-    """Those of which the target still has as many as were seen; each look reads it once."""
-    found = []
+) -> _Wrong:
+    """The rows of which the target still has as many as were seen; each query reads all of it."""
+    # Over a connection of its own, since TiDB shows a transaction what was there at its start.
+    counts = _counts(comparison, differences, sessions.to(""))
+    pairs = zip(differences, counts, strict=True)
+    found = [difference for difference, count in pairs if count == difference.seen]
+    return _Wrong(_without_kept(comparison, found))
+
+
+def _uncounted(
+    comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, _: CompareServers
+) -> frozenset[bytes]:
+    """The keys of the rows of which the target has another number than it should have."""
+    counts = _counts(comparison, wrong.rows, session)
+    unlike = set()
+    for found, count in zip(wrong.rows, counts, strict=True):
+        expected = found.seen + (found.times if found.on_target is None else -found.times)
+        # The server may write a value in another form than the shard does.
+        if count != expected and not (comparison.forms and found.on_target is None):
+            unlike.add(found.key)
+    return frozenset(unlike)
+
+
+def _counts(
+    comparison: ComparisonPlan, differences: Sequence[RowDifference], stream: SourceStream
+) -> list[int]:
+    """How many rows of the target are equal to each of these."""
+    counted: list[int] = []
     for start in range(0, len(differences), COUNTED_AT_ONCE):
         some = differences[start : start + COUNTED_AT_ONCE]
         conditions = [equal_to(comparison, d.on_target or d.in_shard or b"") for d in some]
         sums = b",".join(b"COALESCE(SUM(%s),0)" % condition for condition in conditions)
-        # Over a connection of its own, since TiDB shows a transaction what was there at its start.
         query = b"SELECT %s FROM %s" % (sums, comparison.target.name.quoted.encode())
-        ((*counts,),) = sessions.to("").rows(query)
-        found += [d for d, count in zip(some, counts, strict=True) if int(count) == d.seen]
-    return found
+        ((*counts,),) = stream.rows(query)
+        counted += map(int, counts)
+    return counted

@@ -19,18 +19,23 @@ from replicator.downstream.rows.literals import (
 )
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import MARIADB_SETTINGS, STRICT_MODE
+from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, UTC, set_session
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.doubts import RowDifference
 
 TRANSACTION_ROWS = 500
 """Rows that one transaction of a repair changes, at most."""
 
-HEAD = (
-    "SET NAMES binary;\n"
-    f"SET SESSION sql_mode='{STRICT_MODE}',time_zone='+00:00',foreign_key_checks=0"
-    f" {MARIADB_SETTINGS};\n"
-).encode()
-"""Settings under which values are written as they are."""
+REPAIR_SETTINGS = {
+    "sql_mode": f"'{STRICT_MODE}'",
+    "time_zone": f"'{UTC}'",
+    "foreign_key_checks": "0",
+    "unique_checks": "1",
+    "sql_select_limit": NO_SELECT_LIMIT,
+}
+"""Settings under which values are written as they are: 0 stays 0 in an AUTO_INCREMENT column."""
+
+HEAD = f"SET NAMES binary;\n{set_session(REPAIR_SETTINGS)}{MARIADB_SETTINGS};\n".encode()
 
 
 _ORDER = (b"DELETE", b"UPDATE", b"INSERT")
@@ -42,7 +47,8 @@ def repair_statements(
     """Statements without their semicolons, in the order of `in_order`.
 
     Columns that the target computes are not written, so a row that differs in these alone gets no
-    statement.
+    statement. Nor does a missing row whose shard has a column that is not compared: its value would
+    be lost.
     """
     statements = [s for found in differences for s in _statements(comparison, found)]
     return in_order(lambda: statements)
@@ -64,6 +70,8 @@ def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterat
     if old is not None and new is not None and not _is_in_the_way(comparison, difference):
         yield from _update(table, comparison, difference, old, new)
         return
+    if new is not None and comparison.lossy:
+        return
     if old is not None:
         where = _where(comparison, old)
         yield b"DELETE FROM %s WHERE %s LIMIT %d" % (table, where, difference.times)
@@ -74,7 +82,7 @@ def _statements(comparison: ComparisonPlan, difference: RowDifference) -> Iterat
 def _is_in_the_way(comparison: ComparisonPlan, difference: RowDifference) -> bool:
     """Whether the row has a value that another one may need, or needs one that another may have.
 
-    Then it is put anew, but for columns of the target's own, which would be lost.
+    Such a row is deleted and inserted, unless columns of the target's own would be lost.
     """
     if comparison.own_columns:
         return False
@@ -84,12 +92,17 @@ def _is_in_the_way(comparison: ComparisonPlan, difference: RowDifference) -> boo
 def _update(
     table: bytes, comparison: ComparisonPlan, difference: RowDifference, old: bytes, new: bytes
 ) -> Iterator[bytes]:
+    """Sets every column: the server would set one that is left out to the present time, if its
+    definition says ON UPDATE."""
     fields = new.split(b"\t")
+    if not set(difference.columns) - set(comparison.computed):
+        return
     changes = [
-        b"%s=%s" % (identifier(comparison.columns[at].name), literal(comparison, at, fields[at]))
-        for at in difference.columns
-        if at not in comparison.computed
+        b"%s=%s" % (identifier(column.name), literal(comparison, at, fields[at]))
+        for at, column in enumerate(comparison.columns)
+        if at not in comparison.computed and (at in difference.columns or at not in comparison.key)
     ]
+    changes += [b"%s=%s" % (identifier(name), identifier(name)) for name in comparison.kept]
     if changes:
         where = _where(comparison, old)
         yield b"UPDATE %s SET %s WHERE %s LIMIT 1" % (table, b",".join(changes), where)

@@ -11,7 +11,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.downstream.rows.literals import field_value
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.mysql.column_types import Literal
-from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.compare.compare_plan import ComparedTable, ordered_by, shared_order
 from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.value_forms import Form, key_form
@@ -20,9 +20,6 @@ from replicator.pipeline.duplicate_keys.text_weights import Comparing
 from replicator.pipeline.plans.planning import charset_change
 from replicator.rows.values.charsets import codec
 from replicator.schema.structure.structure import Column, Table, UniqueKey
-
-_PART = re.compile(r"`((?:[^`]|``)*)`(?:\((\d+)\))?")
-_DEFAULT = re.compile(r"\bDEFAULT ('(?:[^'\\]|''|\\.)*'|[-+]?[0-9][^ ,]*|NULL)", re.IGNORECASE)
 
 
 class UnreadableKeyError(Exception):
@@ -183,13 +180,12 @@ def _default(target: Table, its: Column) -> str | None:
     """What a column has in all rows of a shard that lacks it: the target's default; None: NULL."""
     if its.generated:
         raise UnreadableKeyError(f"the target computes its column {its.name}")
-    for line in target.create_sql.splitlines():
-        part = _PART.match(line.strip())
-        if part and folded(part[1].replace("``", "`")) == folded(its.name):
-            default = _DEFAULT.search(line.strip(), part.end())
-            if default:
-                text = default[1].strip("'").replace("''", "'")
-                return None if default[1].upper() == "NULL" else text
+    definition = target.defined(its.name)
+    default = definition.default if definition is not None else None
+    if default is not None and default.text.upper() == "NULL":
+        return None
+    if default is not None and re.match("'|[-+]?[0-9]", default.text):
+        return default.text.strip("'").replace("''", "'")
     raise UnreadableKeyError(f"the shard has no column {its.name}, and what fills it is not known")
 
 
@@ -197,11 +193,10 @@ def _lengths(target: Table, key: UniqueKey) -> dict[str, int]:
     """The characters that a key covers of its columns, where these are not all."""
     if not key.prefix:
         return {}
-    head = "PRIMARY KEY" if key.name == "PRIMARY" else f"UNIQUE KEY {quote(key.name)}"
-    for line in map(str.strip, target.create_sql.splitlines()):
-        if line.startswith(f"{head} ("):
-            parts = _PART.findall(line[len(head) :])
-            parts = [(folded(name.replace("``", "`")), length) for name, length in parts]
-            if [name for name, _ in parts] == list(map(folded, key.columns)):
-                return {name: int(length) for name, length in parts if length}
+    name = "" if key.name == "PRIMARY" else folded(key.name)
+    for found in target.definition.keys:
+        if found.unique and folded(found.name) == name:
+            parts = [(folded(part.column), part.prefix) for part in found.parts]
+            if [column for column, _ in parts] == list(map(folded, key.columns)):
+                return {column: length for column, length in parts if length}
     raise UnreadableKeyError("it is about an expression")

@@ -23,7 +23,7 @@ from replicator.downstream.rows.literals import field_value
 from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import error_text
 from replicator.mysql.names import Member
-from replicator.pipeline.compare.compare_plan import bound_of, bound_query, rows_query
+from replicator.pipeline.compare.compare_queries import bound_of, bound_query, rows_query
 from replicator.pipeline.compare.compare_rows import CompareServers, Sessions, bounds_in, lines_of
 from replicator.pipeline.copy.copy_plan import Bound
 from replicator.pipeline.duplicate_keys.key_plan import KeyColumn, KeyRead

@@ -35,18 +35,15 @@ class CheckConstraint:
 @lru_cache(maxsize=4096)
 def check_constraints(table: Table) -> Sequence[CheckConstraint]:
     """The enforced CHECK constraints of a table."""
-    if "CHECK" not in table.create_sql.upper():
-        return ()
-    found = []
-    for item in items_of(table.create_sql):
-        column = _column_of(item)
-        if column or item[0].keyword == "CONSTRAINT":
-            clause = check_clause(item)
-            if clause and not _is_idle(item, clause):
-                text = table.create_sql[clause[1].start : clause[-1].end]
-                name = "" if column else item[1].name
-                found.append(CheckConstraint(name, column, text, form_of(text)))
-    return tuple(found)
+    definition = table.definition
+    found = [
+        (folded(column.name), column.check) for column in definition.columns if column.check
+    ] + [("", check) for check in definition.checks]
+    return [
+        CheckConstraint(check.name, column, check.text, form_of(check.text))
+        for column, check in found
+        if check.enforced
+    ]
 
 
 def check_clause(tokens: Sequence[Token]) -> Sequence[Token]:

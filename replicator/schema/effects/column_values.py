@@ -17,9 +17,6 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.expression_forms import expression_form
 from replicator.schema.structure.structure import Column, Table
 
-_BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
-_ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
-
 
 def other_values(
     shard: Table, target: Table, columns: Iterable[str], renamed: Mapping[str, str] | None = None
@@ -33,7 +30,7 @@ def other_values(
         own, there = shard.column(name), target.column((renamed or {}).get(name, name))
         if own is None or there is None:
             continue
-        values = _values(shard, own.name), _values(target, there.name)
+        values = value_text(shard, own.name), value_text(target, there.name)
         if values[0] != values[1]:
             mine, theirs = (text or "no default" for text in values)
         elif _rounds_otherwise(own, there, values[0]):
@@ -59,10 +56,26 @@ def _rounds_otherwise(own: Column, there: Column, clause: str) -> bool:
 
 
 def value_clause(table: Table, column: str) -> str:
-    """The default or the formula of a column as its table's statement has it, empty where there is
+    """The default or the formula of a column, as a clause of its definition; empty where there is
     neither."""
-    clause = _clause(table, column)
-    return table.create_sql[clause[0].start : clause[-1].end] if clause else ""
+    found = table.defined(column)
+    if found is not None and found.generated is not None:
+        return f"GENERATED ALWAYS AS {found.generated.text} {found.generated.storage}".rstrip()
+    default = found.default if found is not None else None
+    return f"DEFAULT {default.text}" if default is not None else ""
+
+
+def comment(table: Table, column: str) -> str:
+    """Return the comment of a column in quotes, empty if it has none."""
+    words = next((item for item in items_of(table.create_sql) if _defines(item, column)), ())
+    for word, following in pairwise(words):
+        if word.keyword == "COMMENT":
+            return following.text
+    return ""
+
+
+def _defines(item: Sequence[Token], column: str) -> bool:
+    return item[0].kind is TokenKind.QUOTED and folded(item[0].name) == folded(column)
 
 
 def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
@@ -70,32 +83,23 @@ def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> 
 
     With ``unmasked`` without those of which only these bits are used (`` `a` & 255``).
     """
-    names = {folded(found.name): found.name for found in table.columns}
-    clause = _clause(table, column)
+    clause = tokenise(value_clause(table, column))
     mask = ["&", str(unmasked)]
-    used = (
+    used = [
         folded(token.name)
         for place, token in enumerate(clause)
         if token.kind is TokenKind.QUOTED
         and [following.text for following in clause[place + 1 : place + 3]] != mask
-    )
+    ]
+    if not used:
+        return ()
+    names = {folded(found.name): found.name for found in table.columns}
     return tuple(dict.fromkeys(names[name] for name in used if name in names))
 
 
-def _values(table: Table, column: str) -> str:
-    return " ".join(map(_text, _clause(table, column)))
-
-
-def _clause(table: Table, column: str) -> Sequence[Token]:
-    depth = 0
-    found: list[Token] = []
-    for token in definition_of(table.create_sql, column):
-        depth += (token.text == "(") - (token.text == ")")
-        if found and depth == 0 and token.keyword in _ENDS:
-            break
-        if found or (depth == 0 and token.keyword in _BEGINS):
-            found.append(token)
-    return found
+def value_text(table: Table, column: str) -> str:
+    """The default or the formula of a column in one way of writing; empty where there is none."""
+    return " ".join(map(_text, tokenise(value_clause(table, column))))
 
 
 def definition_of(create_sql: str, column: str) -> Sequence[Token]:
@@ -175,27 +179,15 @@ def other_formula(
 def formula_form(table: Table, column: str, *, unmasked: int | None = None) -> str:
     """What the formula of a column is compared by where several servers write it; ``unmasked``:
     without the mask of these bits."""
-    words = formula(table, column)
-    if not words:
+    text = formula(table, column)
+    if not text:
         return ""
-    text = table.create_sql[words[0].start : words[-1].end]
     if unmasked is not None:
         text = re.sub(rf"(?<=`) & {unmasked}\b", "", text)
     return expression_form(text)
 
 
-def formula(table: Table, column: str) -> Sequence[Token]:
-    """The words of a generated column's formula, with its brackets; empty for other columns."""
-    clause = _clause(table, column)
-    begin = next((n for n, token in enumerate(clause) if token.keyword == "AS"), len(clause)) + 1
-    depth = 0
-    for place in range(begin, len(clause)):
-        depth += (clause[place].text == "(") - (clause[place].text == ")")
-        if depth == 0:
-            return clause[begin : place + 1]
-    return ()
-
-
-def value_text(table: Table, column: str) -> str:
-    """The default or the formula of a column in one way of writing; empty where there is none."""
-    return _values(table, column)
+def formula(table: Table, column: str) -> str:
+    """A generated column's formula, with its brackets; empty for other columns."""
+    found = table.defined(column)
+    return found.generated.text if found is not None and found.generated is not None else ""

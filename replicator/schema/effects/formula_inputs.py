@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicator.ddl.parser.tokens import Token, TokenKind
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
 from replicator.mysql.names import folded, quote
-from replicator.schema.effects.column_values import definition_of, formula
+from replicator.schema.effects.column_values import formula
 from replicator.schema.structure.structure import Column, Table
 
 _STORED = frozenset({"STORED", "PERSISTENT"})
@@ -44,9 +44,10 @@ _WITHOUT_FRACTION = frozenset(
 
 def session_dependence(table: Table, column: str) -> str | None:
     """What of the writer's session a column that the table stores is made of; None: nothing."""
-    if not any(token.keyword in _STORED for token in definition_of(table.create_sql, column)):
+    found = table.defined(column)
+    if found is None or found.generated is None or found.generated.storage not in _STORED:
         return None
-    words = formula(table, column)
+    words = tokenise(found.generated.text)
     for place, word in enumerate(words):
         behind = [following.text for following in words[place + 1 : place + 4]]
         if _is_local_time(table, words, place):
@@ -84,7 +85,7 @@ def _shows_names(words: Sequence[Token]) -> bool:
 def tells_apart(table: Table, column: str, own: Column, its: Column) -> bool:
     """Whether a formula may come to something else by one input than by the other, both having
     the same value: ``own`` of a shard, ``its`` of the target, of one kind of type."""
-    words = formula(table, column)
+    words = tokenise(formula(table, column))
     names = {word.keyword or word.text for word in words}
     if own.charset and its.charset:
         bytes_differ = not _same_bytes(own.charset, its.charset)

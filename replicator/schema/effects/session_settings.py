@@ -17,6 +17,7 @@ from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.connection.session_settings import UTC
 from replicator.mysql.context.sql_modes import PAD_CHAR_TO_FULL_LENGTH, rounds_times
 from replicator.mysql.context.statement_context import StatementContext
+from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.traced_columns import family
 from replicator.schema.structure.structure import Column, Table, fraction_digits
 
@@ -36,7 +37,8 @@ def compared_text(
 
 
 def settings_of(statement: ParsedStatement, before: Table | None, context: StatementContext) -> str:
-    """The settings, with their values, on which the result of a statement depends; empty: none.
+    """The settings, with their values, on which the result of a statement depends, and the rows
+    that it removes with partitions; empty: none.
 
     ``before``: the table that it changes; where that is unknown, nothing is said.
     """
@@ -46,6 +48,8 @@ def settings_of(statement: ParsedStatement, before: Table | None, context: State
 def _settings(
     statement: ParsedStatement, before: Table | None, context: StatementContext
 ) -> Iterator[str]:
+    if removed := removed_rows(statement, before):
+        yield f"removes {removed}"
     modes = context.sql_mode or 0
     for new in redefined(statement):
         old = None if before is None else before.column(new.existing)

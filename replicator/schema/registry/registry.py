@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from replicator.mysql.names import Member, TableName, folded
+from replicator.schema.registry.row_owners import RowOwners
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
@@ -137,6 +138,8 @@ class SchemaRegistry:
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
         self._lock = threading.Lock()
+        self.owners = RowOwners()
+        """The shards that targets may have rows of, as far as they are not saved."""
 
     def target(self, name: TableName) -> int:
         """The number of a target; a new one for a new name."""
@@ -182,12 +185,17 @@ class SchemaRegistry:
             self._present.add(number)
             self._present_of.setdefault(routed, set()).add(number)
             self._sorted.pop(routed, None)
+            self.owners.has(member, self._targets[routed])
             return number
 
     def leave(self, member: int) -> None:
         """Remove a member whose table is gone; its number and past structures stay."""
         with self._lock:
             self._withdraw(member)
+
+    def end(self, member: int) -> None:
+        """Note that a member's table is gone, and that its target keeps the rows."""
+        self.owners.ended(self._members[member], self._targets[self._target_of[member]])
 
     def _withdraw(self, member: int) -> None:
         if member in self._present:

@@ -10,19 +10,17 @@ keeps what it hides for a functional key out of its events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from replicator.ddl.parser.tokens import Token, tokenise
+from replicator.ddl.model.table import KeyKind
+from replicator.ddl.parser.table_text import table_definition
 from replicator.mysql.names import folded
 from replicator.schema.structure.structure import Column, Table
 
 _HASHING = frozenset({"MEMORY", "HEAP"})
 """Engines that have indexes which are hashes: they need no column for them."""
 
-_VERSIONED, _HASH = "VERSIONING", "HASH"
-"""Without these words there is nothing hidden: most texts need not be taken apart."""
-
+_SYSTEM_TIME = folded("SYSTEM_TIME")
 _TIME = "timestamp(6)"
 
 
@@ -39,15 +37,12 @@ def system_period(create_sql: str) -> Period | None:
 
     From the text of SHOW CREATE TABLE.
     """
-    if _VERSIONED not in create_sql.upper():
+    definition = table_definition(create_sql)
+    if not definition.versioned:
         return None
-    items, options = _parts(create_sql)
-    if not _has(options, "WITH", "SYSTEM", "VERSIONING"):
-        return None
-    for item in items:
-        if _has(item[:3], "PERIOD", "FOR", "SYSTEM_TIME"):
-            names = [token.name for token in item[3:] if token.is_name]
-            return Period(*names[:2])
+    for period in definition.periods:
+        if folded(period.name) == _SYSTEM_TIME:
+            return Period(period.start, period.end)
     return Period("row_start", "row_end")
 
 
@@ -57,10 +52,6 @@ def hidden_columns(table: Table) -> tuple[Column, ...]:
     Another server's events have none of it, nor do those from before a key or the versioning was
     added: the number of columns in the events tells.
     """
-    text = table.create_sql.upper()
-    if _VERSIONED not in text and _HASH not in text:
-        return ()
-    items, options = _parts(table.create_sql)
     found = []
     period = system_period(table.create_sql)
     if period is not None and table.column(period.end) is None:
@@ -68,8 +59,9 @@ def hidden_columns(table: Table) -> tuple[Column, ...]:
             Column(name, _TIME, nullable=False, generated=True)
             for name in (period.start, period.end)
         ]
-    if not _HASHING.intersection(_engine(options)):
-        hashes = sum(_has(i[:2], "UNIQUE", "KEY") and _has(i, "USING", "HASH") for i in items)
+    definition = table.definition
+    if definition.option("ENGINE").upper() not in _HASHING:
+        hashes = sum(key.kind is KeyKind.UNIQUE and key.using == "HASH" for key in definition.keys)
         found += [
             Column(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", generated=True)
             for number in range(1, hashes + 1)
@@ -99,35 +91,3 @@ def without_period(table: Table) -> Table:
         for key in table.keys
     )
     return replace(table, keys=tuple(key for key in keys if key.columns or key.prefix))
-
-
-def _parts(create_sql: str) -> tuple[list[list[Token]], list[Token]]:
-    """The tokens outside inner parentheses of each column and key; those of the options."""
-    items: list[list[Token]] = [[]]
-    options: list[Token] = []
-    depth = 0
-    closed = False
-    for token in tokenise(create_sql):
-        depth -= token.text == ")"
-        closed = closed or (depth == 0 and token.text == ")")
-        if closed:
-            options.append(token)
-        elif depth == 1 and token.text == ",":
-            items.append([])
-        elif depth == 1 or (depth == 2 and _has(items[-1][:3], "PERIOD", "FOR", "SYSTEM_TIME")):
-            items[-1].append(token)
-        depth += token.text == "("
-    return items, options
-
-
-def _has(tokens: list[Token], *words: str) -> bool:
-    return any(
-        tuple(token.keyword for token in tokens[at : at + len(words)]) == words
-        for at in range(len(tokens) - len(words) + 1)
-    )
-
-
-def _engine(options: list[Token]) -> Iterator[str]:
-    for word, sign, value in zip(options, options[1:], options[2:], strict=False):
-        if word.keyword == "ENGINE" and sign.text == "=":
-            yield value.keyword

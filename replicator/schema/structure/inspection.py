@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -42,6 +43,9 @@ _DATABASE = """
 SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s
 OR (@@lower_case_table_names = 2 AND LOWER(SCHEMA_NAME) = LOWER(%s))
 """
+_COLUMN_LINE = re.compile(r"^  `", re.MULTILINE)
+"""The begin of a column's line in the text of SHOW CREATE TABLE."""
+
 TABLES_AT_ONCE = 50
 """So many tables are asked for in one query: each by its name, which servers look up, while they go
 through all tables for a list of names."""
@@ -115,6 +119,9 @@ async def _completed(
         if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
             return None
         raise
+    if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
+        # An account with rights at single columns is shown these alone: then this is refused.
+        await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     return without_period(
         Table(
             schema=name.schema,

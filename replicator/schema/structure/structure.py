@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from replicator.ddl.model.table import ColumnDefinition, TableDefinition
+from replicator.ddl.parser.table_text import column_definitions, table_definition
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
@@ -86,6 +88,15 @@ class Table:
     create_sql: str
 
     @property
+    def definition(self) -> TableDefinition:
+        """What the CREATE statement says; parsed once for each text."""
+        return table_definition(self.create_sql)
+
+    def defined(self, name: str) -> ColumnDefinition | None:
+        """The definition of a column in the CREATE statement, by its name without case."""
+        return column_definitions(self.create_sql).get(folded(name))
+
+    @property
     def row_key(self) -> UniqueKey | None:
         """The key that identifies a row: the primary key, else the first usable unique key."""
         usable = [k for k in self.keys if not k.nullable and not k.prefix]
@@ -99,8 +110,8 @@ class Table:
     @property
     def transactional(self) -> bool:
         """Whether its storage engine can roll back, and show a state that has passed."""
-        match = re.search(r"^\) ENGINE=(\w+)", self.create_sql, re.MULTILINE)
-        return match is None or match[1].upper() in TRANSACTIONAL
+        engine = self.definition.option("ENGINE")
+        return not engine or engine.upper() in TRANSACTIONAL
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""
@@ -141,12 +152,6 @@ def _shown(column: Column | None) -> str:
     return f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}"
 
 
-_WITHOUT_OVERLAPS = re.compile(
-    r"^\s*(?:(PRIMARY) KEY|UNIQUE KEY `((?:[^`]|``)*)`) \(.* WITHOUT OVERLAPS\)", re.MULTILINE
-)
-"""A key as MariaDB's SHOW CREATE TABLE writes it ("Application-Time Periods" of its manual)."""
-
-
 def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
     """Whether no row is refused whose row key is free: other rows do not stand in its way.
 
@@ -177,8 +182,11 @@ def _own_numbers(target: Table, key: UniqueKey, written: Collection[str]) -> boo
 
 def keys_without_overlaps(table: Table) -> frozenset[str]:
     """The names of the keys that compare a period besides columns."""
-    found = _WITHOUT_OVERLAPS.findall(table.create_sql)
-    return frozenset(primary or name.replace("``", "`") for primary, name in found)
+    return frozenset(
+        key.name or "PRIMARY"
+        for key in table.definition.keys
+        if not all(part.overlaps for part in key.parts)
+    )
 
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
@@ -215,6 +223,11 @@ def labels_of(column: Column) -> tuple[str, ...]:
     if column.base_type not in ("enum", "set"):
         return ()
     return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
+
+
+def unquoted(literal: str) -> str:
+    """The text of a string literal as SHOW CREATE TABLE writes it."""
+    return _LABEL_PART.sub(_label_part, literal[1:-1])
 
 
 def _label_part(match: re.Match[str]) -> str:

@@ -19,9 +19,23 @@ from replicator.schema.effects.check_constraints import (
 )
 from replicator.schema.effects.column_values import definition_of
 from replicator.schema.structure.structure import Column, Table, UniqueKey
-from replicator.sharding.optimistic.column_order import charset, kind, takes
+from replicator.sharding.optimistic.column_order import (
+    charset,
+    collation_way,
+    finest_way,
+    kind,
+    takes,
+)
 from replicator.sharding.optimistic.fills import fill_of
-from replicator.sharding.optimistic.shapes import Key, Shape, ShapeColumn, index_texts, shape_of
+from replicator.sharding.optimistic.shapes import (
+    Key,
+    Shape,
+    ShapeColumn,
+    implies,
+    index_texts,
+    key_parts,
+    shape_of,
+)
 
 _FURTHER = frozenset({"DEFAULT", "AUTO_INCREMENT", "ON", "COMMENT", "INVISIBLE"})
 """What follows the type and NULL in a definition, as servers write it."""
@@ -114,7 +128,7 @@ def _columns(
         found, former = after.columns[name], before.columns.get(name)
         wanted, there = found.column, target.column(name)
         checked = bool(_checks(target, before.checks - after.checks, name))
-        same = former is not None and former.sense == found.sense and name not in converted
+        same = former is not None and former.whole == found.whole and name not in converted
         if same and not checked:
             continue
         if there is None:
@@ -126,7 +140,7 @@ def _columns(
             added += check_of(origin, after.checks, name)
             yield f"ADD COLUMN {added}{_place(name, origin, target)}"
             continue
-        suits = same or _suits(there, wanted, former.column if former else None)
+        suits = same or _suits(there, found, former)
         if name not in converted and suits and not checked:
             continue
         if suits and name not in converted:
@@ -135,7 +149,7 @@ def _columns(
             origin = origin_of(wanted, members)
         values = origin if name in converted else target
         _refuse_other_default(values, wanted)
-        modified = column_definition(wanted, origin, values)
+        modified = column_definition(wanted, origin, values, way=found.way)
         # Others on the target are the operator's own.
         left = {check.form for check in _checks(target)} - (before.checks - after.checks)
         yield f"MODIFY COLUMN {modified}{check_of(target, left, name)}"
@@ -150,12 +164,15 @@ def _refuse_other_default(table: Table, wanted: Column) -> None:
         )
 
 
-def _suits(there: Column, wanted: Column, former: Column | None) -> bool:
+def _suits(there: Column, found: ShapeColumn, former: ShapeColumn | None) -> bool:
     """Whether the target's column needs no change: it is equal, or was made wider than its
     shards'."""
+    wanted = found.column
+    if found.way and finest_way({collation_way(there), found.way}) != collation_way(there):
+        return False
     if _sense(there) == _sense(wanted):
-        return True
-    apart = former is None or _sense(there) != _sense(former)
+        return not found.way or former is None or former.way == found.way
+    apart = former is None or _sense(there) != _sense(former.column)
     return apart and takes(there, wanted) and there.nullable >= wanted.nullable
 
 
@@ -186,14 +203,24 @@ def origin_of(wanted: Column, members: Sequence[Table]) -> Table:
     return having[0]
 
 
-def column_definition(wanted: Column, origin: Table, values: Table) -> str:
-    """A column's definition for CREATE and ALTER, with its name, without its CHECK: its type from
-    the member ``origin``, its default from ``values``."""
+def column_definition(wanted: Column, origin: Table, values: Table, *, way: str = "") -> str:
+    """A column's definition for CREATE and ALTER, with its name, without its CHECK.
+
+    Args:
+        origin: the member that the type is from.
+        values: the table that the default and the collation are from.
+        way: the collation, without its charset, by which a unique key compares the column.
+    """
     if wanted.generated:
         tokens = definition_of(origin.create_sql, wanted.name)
         return f"{quote(wanted.name)} {without_check(origin.create_sql, tokens)}"
     there = values.column(wanted.name)
-    collation = there.collation if there and charset(there) == charset(wanted) else wanted.collation
+    kept = (
+        there is not None
+        and charset(there) == charset(wanted)
+        and way in ("", collation_way(there))
+    )
+    collation = there.collation if there is not None and kept else wanted.collation
     text = re.sub(r"/\*.*?\*/", "", wanted.type).strip()
     if wanted.charset:
         text += f" CHARACTER SET {wanted.charset}"
@@ -240,9 +267,8 @@ def _dropped_keys(before: Shape, after: Shape, target: Table) -> Iterator[str]:
             if there_key.prefix or not before.primary <= frozenset(map(folded, there_key.columns)):
                 raise NoAlterError("the target's primary key is another than that of its shards")
             yield "DROP PRIMARY KEY"
-    for columns in sorted(before.unique - after.unique, key=sorted):
-        if (key := _key(target, columns)) is not None:
-            yield f"DROP INDEX {quote(key.name)}"
+    gone = before.constraints - after.constraints
+    yield from (f"DROP INDEX {quote(key.name)}" for key in _keys_of(target, gone))
     there = index_texts(target)
     staying = {name for name, _ in after.indexes}
     for name, _ in sorted(before.indexes - after.indexes):
@@ -258,19 +284,19 @@ def _added_keys(
     if before.primary != after.primary and after.primary is not None:
         yield f"ADD PRIMARY KEY ({', '.join(map(quote, primary_columns(after.primary, members)))})"
     there = index_texts(target)
-    gone = {
-        folded(key.name)
-        for columns in before.unique - after.unique
-        if (key := _key(target, columns)) is not None
-    }
+    gone = {folded(key.name) for key in _keys_of(target, before.constraints - after.constraints)}
     gone |= {name for name, _ in before.indexes - after.indexes}
     for columns in sorted(after.unique - before.unique, key=sorted):
-        if _key(target, columns) is not None:
+        if any(folded(key.name) not in gone for key in _keys_of(target, {columns})):
             continue
         found = unique_key_of(columns, members)
         if folded(found.name) in there.keys() - gone:
             raise NoAlterError(f"the target has another index {found.name}")
         yield f"ADD UNIQUE KEY {quote(found.name)} ({', '.join(map(quote, found.columns))})"
+    for parts in sorted(after.partial - before.partial, key=sorted):
+        if any(folded(key.name) not in gone for key in _keys_of(target, {parts})):
+            continue
+        yield f"ADD {_partial_key_text(parts, members, there.keys() - gone)}"
     for name, _ in sorted(after.indexes - before.indexes):
         if name in there.keys() - gone:
             continue
@@ -278,6 +304,38 @@ def _added_keys(
         if text is None:
             raise NoAlterError(f"no shard has an index {name}")
         yield f"ADD {text}"
+
+
+def _keys_of(table: Table, constraints: Collection[Key]) -> list[UniqueKey]:
+    """The unique keys of a table that are these constraints, but for its primary key."""
+    return [k for k in table.keys if k.name != "PRIMARY" and key_parts(table, k) in constraints]
+
+
+def _partial_key_text(parts: Key, members: Sequence[Table], taken: Collection[str]) -> str:
+    for table in members:
+        for key in _keys_of(table, {parts}):
+            if folded(key.name) in taken:
+                raise NoAlterError(f"the target has another index {key.name}")
+            return index_texts(table)[folded(key.name)]
+    raise NoAlterError(f"no shard has a key of {', '.join(sorted(parts))}")
+
+
+def remaining_keys(before: Shape, after: Shape, present: Table, outcome: Table) -> list[str]:
+    """The actions that drop the keys of a target which a shard's own statement has left there,
+    although rows of shards may break them.
+
+    Args:
+        before: what the target's keys stand for before the statement.
+        after: the join after it.
+        outcome: the target after the statement alone.
+    """
+    known = {folded(key.name) for key in _keys_of(present, before.constraints)}
+    return [
+        f"DROP INDEX {quote(key.name)}"
+        for key in outcome.keys
+        if folded(key.name) in known
+        and not any(implies(own, key_parts(outcome, key)) for own in after.constraints)
+    ]
 
 
 def _checks(
@@ -312,16 +370,8 @@ def _added_checks(
 
 
 def _key(table: Table, columns: Key, *, primary: bool = False) -> UniqueKey | None:
-    return next(
-        (
-            key
-            for key in table.keys
-            if not key.prefix
-            and (key.name == "PRIMARY") == primary
-            and frozenset(map(folded, key.columns)) == columns
-        ),
-        None,
-    )
+    whole = (key for key in table.keys if not key.prefix and (key.name == "PRIMARY") == primary)
+    return next((k for k in whole if frozenset(map(folded, k.columns)) == columns), None)
 
 
 def unique_key_of(columns: Key, members: Sequence[Table]) -> UniqueKey:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Generic
 
 from replicator.mysql.names import folded
+from replicator.schema.effects.removed_rows import NO_ROWS
 from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Table
@@ -33,6 +34,7 @@ from replicator.sharding.optimistic.objections import (
     comes_back,
     former_values,
     found_by_former,
+    left_out,
     other_rows,
     other_values,
     without_fill,
@@ -239,6 +241,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     )
     before = joined([*others.values(), former], state.fills)
     objections = Objections(change.action)
+    objections.look(left_out(change))
     if len(same) == len(others) and not comes_back(state, change):
         # All members have it, or there are no others: it is executed unchanged.
         objections.look(former_values(former, change))
@@ -256,9 +259,16 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         fills = _kept(_fills(state, change), before, together)
         ceding = objections.types if change.action is Action.EXEC else frozenset()
         return JoinVerdict(
-            StatementAnswer.TAKEN, standing, before, together, True, fills, same, ceding=ceding
+            StatementAnswer.TAKEN,
+            standing,
+            before,
+            together,
+            change.removes != NO_ROWS,
+            fills,
+            same,
+            ceding=ceding,
         )
-    why = repartitioned(change.before, change.after, theirs, discards_rows=change.discards_rows)
+    why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
     rows = other_rows(state, former, change)
     try:
@@ -430,6 +440,8 @@ def _is_own(
     assert change.after is not None
     if change.before is None:
         return before is None
+    if change.removes == NO_ROWS:
+        return False
     others = [s.taken for name, s in state.members.items() if name != change.member]
     known = [taken for taken in others if taken is not None]
     parted = gives_partitions(change.before, change.after, known)

@@ -12,7 +12,7 @@ here, since the target's column may become the shard's own again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
@@ -123,19 +123,38 @@ def _collation(columns: Sequence[Column], wide: Column, compared: Sequence[Colum
     if not wide.charset:
         return ""
     own = [c.collation for c in columns if charset(c) == charset(wide)]
-    ways = {_way(column) for column in compared}
-    if not ways:
+    way = finest_way({collation_way(column) for column in compared})
+    if not compared:
         return min(own)
-    if len(ways - {"bin"}) > 1:
+    if way is None:
         return None
-    # The exact collation distinguishes more values, so it refuses fewer rows.
-    way = "bin" if "bin" in ways else ways.pop()
     return min((name for name in own if name.partition("_")[2].lower() == way), default="") or (
         f"{wide.charset}_{way}"
     )
 
 
-def _way(column: Column) -> str:
+def finest_way(ways: Set[str]) -> str | None:
+    """The collation, of several, by which all values stay different that were different.
+
+    ``bin`` distinguishes all texts but those that differ in spaces at their ends, which a collation
+    without padding distinguishes, too.
+    """
+    if len(ways) == 1:
+        return min(ways)
+    if exact := ways & _EXACT:
+        return min(exact)
+    return "bin" if "bin" in ways and not any(map(_distinguishes_spaces, ways)) else None
+
+
+_EXACT = frozenset({"0900_bin", "nopad_bin"})
+"""The collations, without their charsets, by which only equal texts are equal."""
+
+
+def _distinguishes_spaces(way: str) -> bool:
+    return way.startswith("0900_") or "nopad" in way
+
+
+def collation_way(column: Column) -> str:
     """A collation's name without its charset's."""
     return column.collation.lower().partition("_")[2]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints
 from replicator.sharding.items import Name
+from replicator.sharding.optimistic.agreement import Part, PartKind, described_part
 from replicator.sharding.optimistic.fills import fill_of
 from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
+    ShapeColumn,
     described,
     shape_of,
 )
@@ -37,8 +39,17 @@ class Differences(Generic[Name]):
         return bool(self.members or self.notices)
 
 
-def differences_of(state: TargetState[Name]) -> Differences[Name]:
-    """In what the members of a target differ by the structures that were taken."""
+def differences_of(
+    state: TargetState[Name],
+    agreed: Mapping[Part, str | None] | None = None,
+    changed: Collection[Part] = (),
+) -> Differences[Name]:
+    """In what the members of a target differ by the structures that were taken.
+
+    Args:
+        agreed: the parts that no row tells, with the values on which all members agree.
+        changed: those of them that the target may have otherwise.
+    """
     shape = state.joined()
     if shape is None:
         return Differences({}, ())
@@ -48,7 +59,7 @@ def differences_of(state: TargetState[Name]) -> Differences[Name]:
     }
     return Differences(
         {name: texts for name, texts in found.items() if texts},
-        (*_defaults(state, shape), *_indexes(state)),
+        (*_defaults(state, shape), *_indexes(state), *_parts(agreed or {}, changed)),
     )
 
 
@@ -91,17 +102,18 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             gets = f" (its new rows get {fill.sql})" if fill is not None and fill.constant else ""
             kept = " and has dropped it: older rows keep their values" * (name in standing.stale)
             yield f"lacks column {wide.column.name}{gets}{kept}"
-        elif own.sense != wide.sense:
-            there = _shown(wide.column.nullable, described(wide.column))
+        elif own.whole != wide.whole:
+            way = own.sense == wide.sense
+            there = _shown(wide, way=way)
             what = "is converted to" if name in standing.ceded else "on the target is"
-            here = _shown(own.column.nullable, described(own.column))
+            here = _shown(own, way=way)
             kept = " and older rows keep their values" * (name in standing.rounded)
             yield f"column {own.column.name} {here} {what} {there}{kept}"
         elif name in standing.rounded:
             yield f"has made column {own.column.name} narrower: older rows keep their values"
     for name in sorted(standing.stale - shape.columns.keys()):
         yield f"has dropped column {name}: older rows keep their values"
-    for key in sorted(mine.keys - shape.keys, key=sorted):
+    for key in sorted(mine.constraints - shape.constraints, key=sorted):
         yield f"has a unique key ({', '.join(sorted(key))}), and the target lacks it"
     for name, _ in sorted(mine.indexes - shape.indexes):
         yield f"has an index {name}, and the target lacks it"
@@ -110,8 +122,10 @@ def _of_member(state: TargetState[Name], standing: Standing, shape: Shape) -> It
             yield f"has CHECK {check.expression}, and the target lacks it"
 
 
-def _shown(nullable: bool, text: str) -> str:
-    return text if nullable else f"{text} NOT NULL"
+def _shown(found: ShapeColumn, *, way: bool) -> str:
+    column = found.column
+    collation = f" COLLATE {column.collation}" if way else ""
+    return f"{described(column)}{collation}{'' if column.nullable else ' NOT NULL'}"
 
 
 def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
@@ -125,6 +139,15 @@ def _defaults(state: TargetState[Name], shape: Shape) -> Iterator[str]:
         if len(found) > 1:
             one, other, *_ = found.values()
             yield f"the default of column {name} is {one}, and {other}"
+
+
+def _parts(agreed: Mapping[Part, str | None], changed: Iterable[Part]) -> Iterator[str]:
+    """The parts in which members differ since a statement, but for defaults."""
+    for part in sorted(changed):
+        if agreed[part] is not None:
+            yield f"the target does not have the {described_part(part)} of all its shards yet"
+        elif part[0] is not PartKind.DEFAULT:
+            yield f"the {described_part(part)} is not the same in all shards"
 
 
 def _indexes(state: TargetState[Name]) -> Iterator[str]:

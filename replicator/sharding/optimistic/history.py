@@ -14,6 +14,7 @@ from typing import Generic
 
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.sharding.items import Name
+from replicator.sharding.optimistic.agreement import Part, agreed, changed_parts
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.objections import Change
@@ -60,6 +61,8 @@ class EntryKind(StrEnum):
     """The target has refused a step of the member again."""
     STEPPED = "stepped"
     """A refused step of the member was tried again with success: ``run`` is executed for it."""
+    AGREED = "agreed"
+    """The target has these parts as all members have them: ``run`` is executed for it."""
     SAID = "said"
     """The operator has answered the member's open statement, or a step that was refused."""
     RELEASED = "released"
@@ -74,6 +77,7 @@ class HistoryEntry(Generic[Name]):
     ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
     than it could be; ``at``: the statement of the refused step that an entry is about.
     ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
+    ``parts``: of the structure, which the target has as all members have them.
     """
 
     kind: EntryKind
@@ -92,6 +96,7 @@ class HistoryEntry(Generic[Name]):
     action: Action | None = None
     source: str = ""
     release: Release[Name] | None = None
+    parts: tuple[Part, ...] = ()
 
 
 def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
@@ -117,6 +122,11 @@ class TargetHistory(Generic[Name]):
         """What the target is wider than its members for."""
         self._releases: dict[str, Release[Name]] = {}
         self._refused: set[Name] = set()
+        self.agreed: Mapping[Part, str | None] = {}
+        """The parts that no row tells, as all members have them (`agreement.agreed`)."""
+        self.changed: frozenset[Part] = frozenset()
+        """Those of them that the target may have otherwise, since members have changed them."""
+        self.entries = 0
         for entry in entries:
             self.take(entry)
 
@@ -149,6 +159,8 @@ class TargetHistory(Generic[Name]):
                 found = self._about_refused(entry)
                 if found is not None and entry.kind is EntryKind.STEPPED:
                     members = self._stepped(members, found.parts)
+            case EntryKind.AGREED:
+                self.changed -= set(entry.parts)
             case EntryKind.RELEASED:
                 assert entry.release is not None
                 self._releases[entry.source] = entry.release
@@ -163,11 +175,31 @@ class TargetHistory(Generic[Name]):
             self._follow(former)
         if entry.refusal is not None:
             self.refused_steps += (entry.refusal,)
+        self._note_changes(entry, former)
         if self.refused_steps:
             shape = self.state.joined()
             self.refused_steps = tuple(
                 s for s in self.refused_steps if shape is not None and wanted_parts(shape, s.parts)
             )
+
+    def _note_changes(self, entry: HistoryEntry[Name], former: TargetState[Name]) -> None:
+        """Record which parts the target may have otherwise than its members from now on."""
+        self.entries += 1
+        if entry.kind is EntryKind.AGREED:
+            return
+        before, self.agreed = self.agreed, agreed(self.state.members.values())
+        if entry.kind is EntryKind.MEMBER:
+            # A target differs from the shards of its beginning as somebody has made it.
+            return
+        # A statement gives a new column of the target what it gives its shard.
+        there = former.fills if entry.run else self.state.fills
+        self.changed |= changed_parts(before, self.agreed, there.keys())
+        self.changed &= self.agreed.keys()
+
+    @property
+    def lagging(self) -> frozenset[Part]:
+        """The parts that members have changed, and on which all of them agree."""
+        return frozenset(part for part in self.changed if self.agreed[part] is not None)
 
     def _about_refused(self, entry: HistoryEntry[Name]) -> RefusedStep[Name] | None:
         """Take an entry about a refused step: the operator's answer, or what became of it."""

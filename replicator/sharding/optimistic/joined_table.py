@@ -20,7 +20,7 @@ from replicator.sharding.optimistic.alters import (
     primary_columns,
     unique_key_of,
 )
-from replicator.sharding.optimistic.shapes import Shape, index_texts, join, shape_of
+from replicator.sharding.optimistic.shapes import Key, Shape, index_texts, join, key_parts, shape_of
 
 
 def joined_table(members: Sequence[Table]) -> Table:
@@ -70,12 +70,12 @@ def _columns(first: Table, members: Sequence[Table], shape: Shape) -> list[tuple
     former = shape_of(first)
     for name in in_order(shape.columns.keys(), members):
         wanted, had = shape.columns[name], former.columns.get(name)
-        if had is not None and had.sense == wanted.sense:
+        if had is not None and had.whole == wanted.whole:
             found.append((had.column, texts[name] + check_of(first, shape.checks, name)))
             continue
         origin = origin_of(wanted.column, members)
         values = first if had is not None else origin
-        text = column_definition(wanted.column, origin, values)
+        text = column_definition(wanted.column, origin, values, way=wanted.way)
         made = (wanted.column, text + check_of(values, shape.checks, name))
         found.insert(len(found) if had is not None else _place(found, name, origin), made)
     return found
@@ -102,9 +102,17 @@ def _keys(
         nullable = any(shape.columns[name].column.nullable for name in unique)
         text = f"UNIQUE KEY {quote(key.name)} ({', '.join(map(quote, key.columns))})"
         found.append((replace(key, nullable=nullable), text))
+    found += [_partial_key(parts, members) for parts in sorted(shape.partial, key=sorted)]
     kept = {name for name, _ in shape.indexes}
-    by_name = {folded(key.name): key for key in first.keys if key.prefix}
-    found += [
-        (by_name.get(name), text) for name, text in index_texts(first).items() if name in kept
-    ]
+    found += [(None, text) for name, text in index_texts(first).items() if name in kept]
     return found
+
+
+def _partial_key(parts: Key, members: Sequence[Table]) -> tuple[UniqueKey, str]:
+    """A key over parts of columns as a member has it."""
+    return next(
+        (key, index_texts(table)[folded(key.name)])
+        for table in members
+        for key in table.keys
+        if key.prefix and key_parts(table, key) == parts
+    )

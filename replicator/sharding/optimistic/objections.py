@@ -25,8 +25,9 @@ class Change(Generic[Name]):
     rows apart, folded; empty without a key, None where it is that of the shards. ``there``: the
     fills of columns that it adds, and that the target has, but no member. ``strict``: its server
     refuses values that do not fit. ``settings``: those of its session on which its result depends.
-    ``discards_rows``: it deletes rows. ``action``: the operator's answer, if it was open before.
-    ``doubt``: why ``after`` is None.
+    ``removes``: which rows it deletes (`removed_rows`); None: none. ``action``: the operator's
+    answer, if it was open before. ``leaves_out``: it may have left out rows, which break a key, a
+    CHECK or its partitions. ``doubt``: why ``after`` is None.
     """
 
     member: Name
@@ -41,7 +42,8 @@ class Change(Generic[Name]):
     there: Mapping[str, Fill] = field(default_factory=dict)
     strict: bool = True
     settings: str = ""
-    discards_rows: bool = False
+    removes: str | None = None
+    leaves_out: bool = False
     action: Action | None = None
     doubt: str = ""
     form: str = ""
@@ -81,6 +83,17 @@ SETTLED: Mapping[Action, frozenset[Objection]] = {
     Action.SKIP: frozenset({Objection.TYPE, Objection.FILL, Objection.STALE, Objection.ROUNDED}),
 }
 """The objections that an answer of the operator can settle."""
+
+
+def left_out(change: Change[Name]) -> ObjectionError | None:
+    """Whether rows of the shard may be gone that stay on the target."""
+    if not change.leaves_out:
+        return None
+    return ObjectionError(
+        Objection.LEFT_OUT,
+        "ALTER IGNORE has left out rows of the shard that break its unique key, CHECK or"
+        " partitions, if there were any: they are still on the target",
+    )
 
 
 def other_values(former: Standing, change: Change[Name]) -> ObjectionError | None:

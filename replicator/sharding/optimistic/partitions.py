@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
 
-from replicator.ddl.parser.alter_actions import split_at_commas
-from replicator.ddl.parser.tokens import Token, tokenise
-from replicator.schema.effects.column_values import items_of
+from replicator.schema.effects.removed_rows import Partitions, all_partitions, keeps_history
 from replicator.schema.structure.structure import Table
 
-Partitions = tuple[tuple[str, ...], ...]
-"""How a table is partitioned, then its partitions, each in words; () for a table without."""
 
-
-@lru_cache(maxsize=1024)
 def partitions(table: Table) -> Partitions:
-    """The partitions of a table, in the same words for all servers."""
-    items = items_of(table.create_sql)
-    end = items[-1][-1].end if items else 0
-    tail = [token for token in tokenise(table.create_sql) if token.start > end]
-    places = [n for n, token in enumerate(tail) if token.keyword == "PARTITION"]
-    if not places:
-        return ()
-    first, *listed = places
-    begin = listed[0] if listed else len(tail)
-    return _words(tail[first : begin - 1]), *map(_words, split_at_commas(tail[begin:]))
-
-
-def _words(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """A definition, without its storage engine."""
-    words: list[str] = []
-    depth = 0
-    for token in tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth < 0 or token.keyword == "ENGINE":
-            break
-        words.append(token.name.lower())
-    return tuple(words)
+    """The partitions of a table that decide which rows it takes."""
+    return () if keeps_history(table) else all_partitions(table)
 
 
 def repartitioned(

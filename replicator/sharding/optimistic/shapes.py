@@ -8,6 +8,7 @@ shape; plain indexes are on the target where all members have the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -17,13 +18,21 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.check_constraints import check_constraints, json_column
 from replicator.schema.effects.column_values import formula, formula_form, items_of, text_of
 from replicator.schema.structure.shown_values import converts_unchanged, shown_value
-from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.optimistic.column_order import charset, joined_column, kind, loses, takes
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.sharding.optimistic.column_order import (
+    charset,
+    collation_way,
+    joined_column,
+    kind,
+    loses,
+    takes,
+)
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.partitions import partitions
 
 Key = frozenset[str]
-"""The columns of a unique key, folded; their order makes no row unique."""
+"""The columns of a unique key, folded; their order makes no row unique. Of a key that covers only a
+part of a column, or an expression, the text of this part (`` `v`(10)``)."""
 
 
 class NoJoinError(Exception):
@@ -38,10 +47,16 @@ class NoJoinError(Exception):
 
 @dataclass(frozen=True)
 class ShapeColumn:
-    """A column of a shape. ``formula``: what that of a generated one is compared by."""
+    """A column of a shape.
+
+    Attributes:
+        formula: the form by which the formula of a generated column is compared.
+        way: the collation, without its charset, if a unique key makes rows unique by it.
+    """
 
     column: Column
     formula: str = ""
+    way: str = ""
 
     @cached_property
     def sense(self) -> tuple[object, ...]:
@@ -49,12 +64,18 @@ class ShapeColumn:
         column = self.column
         return kind(column), charset(column), column.nullable, column.generated, self.formula
 
+    @property
+    def whole(self) -> tuple[object, ...]:
+        """The sense, and how a unique key compares the column."""
+        return *self.sense, self.way
+
 
 @dataclass(frozen=True)
 class Shape:
     """``columns`` by their folded names; ``primary`` is the primary key, ``unique`` are the others.
 
-    ``indexes``: other indexes, and keys that cover parts of columns, with their definitions.
+    ``partial``: unique keys over parts of columns. A key is the same whatever its name is, and two
+    over the same columns are one. ``indexes``: the other indexes, with their definitions.
     ``checks``: CHECK constraints, by what they are compared by.
     """
 
@@ -63,17 +84,18 @@ class Shape:
     unique: frozenset[Key]
     indexes: frozenset[tuple[str, str]]
     checks: frozenset[str] = frozenset()
+    partial: frozenset[Key] = frozenset()
 
     @cached_property
     def sense(self) -> tuple[object, ...]:
         """What two shapes are compared by."""
-        columns = tuple(sorted((name, found.sense) for name, found in self.columns.items()))
-        return columns, self.primary, self.unique, self.indexes, self.checks
+        columns = tuple(sorted((name, found.whole) for name, found in self.columns.items()))
+        return columns, self.primary, self.unique, self.indexes, self.checks, self.partial
 
     @cached_property
     def parts(self) -> frozenset[str]:
         """What it consists of, each as a text that is the same for all servers."""
-        keys = [_key_part("unique", key) for key in self.unique]
+        keys = [_key_part("unique", key) for key in self.unique | self.partial]
         if self.primary is not None:
             keys.append(_key_part("primary", self.primary))
         columns = (_column_part(name, column) for name, column in self.columns.items())
@@ -82,8 +104,13 @@ class Shape:
 
     @property
     def keys(self) -> frozenset[Key]:
-        """All unique keys."""
+        """All unique keys over whole columns."""
         return self.unique | ({self.primary} if self.primary is not None else set())
+
+    @property
+    def constraints(self) -> frozenset[Key]:
+        """All unique keys."""
+        return self.keys | self.partial
 
     @property
     def identifies(self) -> bool:
@@ -118,12 +145,74 @@ def shape_of(table: Table) -> Shape:
     unique = frozenset(
         frozenset(map(folded, key.columns)) for key in whole if key.name != "PRIMARY"
     )
-    names = {folded(key.name) for key in whole}
-    indexes = frozenset(
-        (name, _one_way(text)) for name, text in index_texts(table).items() if name not in names
-    )
+    names = {folded(key.name) for key in table.keys}
+    texts = index_texts(table)
+    indexes = frozenset((name, _one_way(text)) for name, text in texts.items() if name not in names)
     checks = frozenset(check.form for check in check_constraints(table))
-    return Shape(columns, primary, unique - {primary}, indexes, checks)
+    partial = frozenset(key_parts(table, key) for key in table.keys if key.prefix)
+    return with_ways(Shape(columns, primary, unique - {primary}, indexes, checks, partial))
+
+
+def with_ways(shape: Shape) -> Shape:
+    """A shape whose columns say how its keys compare them."""
+    compared = {n: c for n, c in shape.columns.items() if _compares(shape, n, shape)}
+    ways = {n: replace(c, way=collation_way(c.column)) for n, c in compared.items()}
+    return replace(shape, columns={**shape.columns, **ways})
+
+
+def key_parts(table: Table, key: UniqueKey) -> Key:
+    """What a unique key of a table makes unique, without its name."""
+    text = index_texts(table).get(folded(key.name), "")
+    if not key.prefix or not text:
+        return frozenset(map(folded, key.columns))
+    tokens = tokenise(text)
+    places = [n for n, token in enumerate(tokens) if token.text == "("]
+    parts, depth, words = [], 0, list[str]()
+    for token in tokens[places[0] + 1 :]:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0 or (depth == 0 and token.text == ","):
+            parts.append(" ".join(words))
+            words = []
+            if depth < 0:
+                break
+        elif token.keyword not in ("ASC", "DESC"):
+            words.append(f"`{folded(token.name)}`" if token.is_name else token.text)
+    # A whole column is written as in the other keys.
+    return frozenset(p[1:-1] if re.fullmatch("`[^`]*`", p) else p for p in parts)
+
+
+_PREFIX = re.compile(r"`(.*)` \( (\d+) \)", re.DOTALL)
+
+
+def implies(own: Key, key: Key) -> bool:
+    """Whether rows that keep the unique key ``own`` also keep ``key``: each of its parts is in
+    ``key``, or a longer part of the same column is."""
+    return all(part in key or any(_begins(part, other) for other in key) for part in own)
+
+
+def _begins(part: str, longer: str) -> bool:
+    """Whether two texts that differ in a part of a column also differ in a longer one."""
+    one, other = _PREFIX.fullmatch(part), _PREFIX.fullmatch(longer)
+    if one is None:
+        return False
+    if other is None:
+        return one[1] == longer
+    return one[1] == other[1] and int(one[2]) <= int(other[2])
+
+
+def _columns_of(key: Key) -> frozenset[str]:
+    """The columns that are compared by a key, as far as they are known."""
+    matches = {part: _PREFIX.fullmatch(part) for part in key}
+    return frozenset(part if match is None else match[1] for part, match in matches.items())
+
+
+def _compares(shape: Shape, name: str, joint: Shape) -> bool:
+    """Whether rows of a shape may differ in nothing but this column in a key of ``joint``."""
+    return any(
+        name in _columns_of(key)
+        and all(name in _columns_of(own) for own in shape.constraints if implies(own, key))
+        for key in joint.constraints
+    )
 
 
 def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
@@ -135,9 +224,9 @@ def may_exclude_rows(before: Table | None, after: Table | None) -> bool:
         return False
     old, new = shape_of(before), shape_of(after)
     same = {n for n, c in new.columns.items() if n in old.columns and c == old.columns[n]}
-    keys = {key for key in old.keys if key <= same}
+    keys = {key for key in old.constraints if _columns_of(key) <= same}
     return (
-        not all(any(key <= wider for key in keys) for wider in new.keys)
+        not all(any(implies(key, wider) for key in keys) for wider in new.constraints)
         or bool(new.checks - old.checks)
         or partitions(before) != partitions(after)
     )
@@ -151,18 +240,20 @@ def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape
     empty = {name for name in without_values if any(name not in s.columns for s in shapes)}
     primary = _primary(shapes, empty)
     unique = _unique(shapes, primary)
-    keys = unique | ({primary} if primary is not None else set())
+    partial = _partial(shapes)
+    keys = Shape({}, primary, unique, frozenset(), partial=partial)
     columns: dict[str, ShapeColumn] = {}
     for name in sorted({name for shape in shapes for name in shape.columns}):
         having = [shape for shape in shapes if name in shape.columns]
-        compared = [s.columns[name].column for s in having if _tells_apart(s, name, keys)]
+        compared = [s.columns[name].column for s in having if _compares(s, name, keys)]
         columns[name] = _joined(name, [s.columns[name] for s in having], compared)
         if name in empty and not columns[name].column.generated:
-            columns[name] = ShapeColumn(replace(columns[name].column, nullable=True))
+            nullable = replace(columns[name].column, nullable=True)
+            columns[name] = replace(columns[name], column=nullable)
     indexes = frozenset.intersection(*(shape.indexes for shape in shapes))
     checks = {check for shape in shapes for check in shape.checks}
     kept = frozenset(check for check in checks if all(_keeps(s, check, shapes) for s in shapes))
-    return Shape(columns, primary, unique, indexes, kept)
+    return Shape(columns, primary, unique, indexes, kept, partial)
 
 
 def _keeps(shape: Shape, check: str, shapes: Sequence[Shape]) -> bool:
@@ -175,11 +266,6 @@ def _keeps(shape: Shape, check: str, shapes: Sequence[Shape]) -> bool:
     name = json_column(check)
     having = [other.columns[name].column for other in shapes if name in other.columns]
     return bool(having) and name not in shape.columns and all(c.nullable for c in having)
-
-
-def _tells_apart(shape: Shape, name: str, keys: Collection[Key]) -> bool:
-    """Whether rows of a shape may differ in nothing but this column in a key of the join."""
-    return any(name in key and all(name in own for own in shape.keys if own <= key) for key in keys)
 
 
 def joined_names(tables: Iterable[Table | None]) -> frozenset[str]:
@@ -221,6 +307,7 @@ def without_parts(shape: Shape, parts: Collection[str], present: Shape) -> Shape
         frozenset(key for key in shape.unique if _key_part("unique", key) not in parts),
         frozenset(index for index in shape.indexes if _index_part(index) not in parts),
         frozenset(check for check in shape.checks if _check_part(check) not in parts),
+        frozenset(key for key in shape.partial if _key_part("unique", key) not in parts),
     )
 
 
@@ -228,7 +315,7 @@ _NO_COLUMN = "no column "
 
 
 def _column_part(name: str, column: ShapeColumn) -> str:
-    return f"column {name} {column.sense}"
+    return f"column {name} {column.whole}"
 
 
 def _key_part(kind: str, key: Key) -> str:
@@ -319,7 +406,8 @@ def _joined(name: str, having: Sequence[ShapeColumn], compared: Sequence[Column]
                 f" collations, {one.collation} and {two.collation}"
             )
         raise NoJoinError(name, one, two, why)
-    return replace(first, column=joined)
+    way = collation_way(joined) if compared else ""
+    return replace(first, column=joined, way=way)
 
 
 def _apart(columns: Sequence[Column], compared: Sequence[Column]) -> tuple[Column, Column]:
@@ -342,8 +430,8 @@ def described_apart(table: Table, column: Column) -> str:
     """A column for a message about tables that have it otherwise: with its collation and its
     formula."""
     collation = f" COLLATE {column.collation}" if column.collation else ""
-    words = formula(table, column.name)
-    computed = f" AS {table.create_sql[words[0].start : words[-1].end]}" if words else ""
+    text = formula(table, column.name)
+    computed = f" AS {text}" if text else ""
     return f"{described(column)}{collation}{computed}"
 
 
@@ -373,6 +461,16 @@ def _unique(shapes: Sequence[Shape], primary: Key | None) -> frozenset[Key]:
         for key in kept
         if all(key in shape.unique for shape in shapes)
         or not any(other < key for other in stricter)
+    )
+
+
+def _partial(shapes: Sequence[Shape]) -> frozenset[Key]:
+    """The keys over parts of columns that each member's rows keep."""
+    candidates = {key for shape in shapes for key in shape.partial}
+    return frozenset(
+        key
+        for key in candidates
+        if all(any(implies(own, key) for own in shape.constraints) for shape in shapes)
     )
 
 

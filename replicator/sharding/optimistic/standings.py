@@ -121,6 +121,8 @@ class Objection(StrEnum):
     them, or would change them otherwise."""
     ROWS = "rows"
     """Its rows could not be distinguished from those of others, or its effect is unknown."""
+    LEFT_OUT = "left out"
+    """It may have left out rows of the shard, which the target keeps (ALTER IGNORE)."""
     REFUSED = "refused"
     """The target has refused the change."""
 

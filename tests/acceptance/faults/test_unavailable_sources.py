@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -15,7 +16,7 @@ from replicator.status import SourceStatus
 from tests.conftest import StartServer
 from tests.support.tasks.checking import purge
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.processes import TaskProcess, task_process
+from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.tables import rows_of
 
 pytestmark = pytest.mark.slow
@@ -166,3 +167,36 @@ def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     assert part.error.event == "source.purged"
     change(estate, 21, "a")
     until_there(estate, task, 1, 2, 11, 21)
+
+
+@pytest.mark.remedy("source.check-failed", "run")
+@pytest.mark.parametrize("estate", [""], indirect=True, ids=["uncoordinated"])
+def test_a_check_that_the_task_file_fails_is_made_again_with_the_changed_file(
+    estate: ManyTargets, start: Start
+) -> None:
+    plain = estate.file.read_text()
+    values = yaml.safe_load(plain)
+    rule = {"schema": estate.name, "table": "t1", "insert-value-expr": "a > 5000"}
+    values["expression-filter"] = {"large": rule}
+    values["mysql-instances"][1]["expression-filters"] = ["large"]
+    estate.file.write_text(yaml.safe_dump(values))
+    task = start()
+    change(estate, 1, "a", "b")
+    estate.until_equal(task)
+    task.process.send_signal(signal.SIGKILL)
+    task.process.wait()
+    for source in ("a", "b"):
+        estate.do(source, "ALTER TABLE t1 MODIFY a VARCHAR(9)")
+    change(estate, 11, "a", "b")
+    task = start()
+    part = estate.until_blocked(task, "b")["b"]
+    assert part.error is not None
+    assert part.error.event == "source.check-failed"
+    way = part.remedies[-1]
+    assert f"`replicator stop {estate.name}`, `replicator run {estate.file}`" in way
+    assert task.cli("stop", estate.name).returncode == 0
+    assert task.process.wait(PATIENCE) == 1
+    estate.file.write_text(plain)
+    with task_process(estate.file, estate.folder, "--on-changed-rules", "keep") as task:
+        change(estate, 21, "a", "b")
+        estate.until_equal(task)

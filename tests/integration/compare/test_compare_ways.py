@@ -31,7 +31,7 @@ from replicator.pipeline.compare.compare_plan import plan_comparison
 from replicator.pipeline.compare.compare_rows import CompareServers
 from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.findings import TargetComparison
-from replicator.pipeline.compare.repair_now import repair_now
+from replicator.pipeline.compare.repair_now import RepairScope, repair_now
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -344,8 +344,8 @@ def test_rows_without_a_key_whose_number_has_changed_since_are_left_alone(
     found = {difference.kind: difference for difference in comparer.differences()}
     assert (found["extra"].times, found["extra"].seen) == (2, 2)
     merging.on(merging.target, "INSERT INTO x VALUES (7)")
-    repaired = repair_now(plan, list(found.values()), servers, "`nowhere`.`nothing`")
-    assert repaired == 1
+    scope = RepairScope("`nowhere`.`nothing`")
+    assert repair_now(plan, list(found.values()), servers, scope).rows == 1
     rows = merging.on(merging.target, "SELECT v FROM x ORDER BY v")
     assert [v for (v,) in rows] == [1, 1, 5, 7, 7, 7]
 

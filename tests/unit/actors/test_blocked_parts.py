@@ -8,7 +8,13 @@ import shlex
 import pytest
 
 from actors.faults import SKIP, DdlEvent, FatalError, Parts, UnreadRows, of_source, of_target
-from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, resume_command
+from actors.task.operator.blocked_parts import (
+    Block,
+    BlockedParts,
+    block_of,
+    pause_reason,
+    resume_command,
+)
 from actors.task.operator.fault_answers import unread_rows
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.positions.position import BinlogPosition
@@ -64,6 +70,31 @@ def test_something_is_left_while_not_all_targets_and_not_all_sources_are_blocked
     assert parts.leaves((), SOURCES)
     parts.add(of_source("b"), Block(now()))
     assert not parts.leaves(TARGETS, SOURCES)
+
+
+def test_a_pause_gives_its_reason() -> None:
+    parts = BlockedParts()
+    fault = block_of(
+        "task", "f.yaml", FatalError("rows.refused", "m", "r", where="w", scope=of_target(X))
+    )
+    whole = block_of("task", "f.yaml", FatalError("lease", "m", "r", where="w"))
+
+    def reason(whole: Block | None, *, left: bool = False) -> str:
+        return pause_reason(parts, whole, TARGETS, SOURCES, nothing_left=left)
+
+    assert reason(None) == "the operator has paused the task"
+    assert reason(whole) == "the fault lease concerns the whole task"
+    parts.add(of_target(X), fault)
+    # Other targets go on: it is not for want of these.
+    assert reason(None, left=True) == "the operator has paused the task"
+    parts.add(of_target(DOTTED, BASE), Block(now()))
+    told = reason(fault, left=True)
+    assert told.startswith("all targets of the task are blocked: ")
+    assert "m.x (rows.refused)" in told
+    assert "m.`a.b` (paused by the operator)" in told
+    parts.add(of_source("a"), Block(now()))
+    parts.add(of_source("b"), Block(now()))
+    assert reason(None, left=True).startswith("all sources of the task are blocked: a (paused")
 
 
 def test_what_is_blocked_already_is_not_blocked_anew() -> None:

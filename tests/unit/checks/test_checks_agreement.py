@@ -6,11 +6,11 @@ import pytest
 
 from replicator.checks.schema.agreement import (
     Shard,
-    acts_unseen,
     check_agreement,
     member_disagreements,
 )
 from replicator.checks.schema.structures import check_missing
+from replicator.ddl.parser.table_text import table_definition
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
@@ -103,7 +103,8 @@ def test_each_way_to_differ_is_told_with_all_members_that_do() -> None:
 )
 def test_foreign_keys_that_change_rows(clause: str, unseen: bool) -> None:
     key = f"CONSTRAINT `ON DELETE CASCADE` FOREIGN KEY (`a`) REFERENCES `SET` (`ON`) {clause}"
-    assert acts_unseen(key) is unseen
+    table = table_definition(f"CREATE TABLE `t` (\n  `a` int,\n  {key}\n)")
+    assert [found.acts for found in table.foreign_keys] == [unseen]
 
 
 def test_a_shard_that_is_no_pattern_for_the_target() -> None:

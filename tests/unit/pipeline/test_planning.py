@@ -379,9 +379,8 @@ def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
 def test_a_target_whose_key_has_a_period_is_like_no_other() -> None:
     plans = PlanCache()
     member, structure, table_map = shard(1)
-    periods = replace(
-        TARGET, name="u", create_sql="  PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS)\n", keys=KEYS
-    )
+    create = "CREATE TABLE `u` (\n  PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS)\n)"
+    periods = replace(TARGET, name="u", create_sql=create, keys=KEYS)
     for number, target in enumerate((TARGET, periods, TARGET)):
         plan = plans.plan(member, structure, table_map, target, number, 4, AS_THEY_ARE)
         assert plan == plan_table(member, structure, table_map, target, number, 4)

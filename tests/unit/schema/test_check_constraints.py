@@ -28,7 +28,7 @@ def test_the_constraints_of_a_table_that_are_enforced() -> None:
     assert [(check.name, check.column, check.expression[:9]) for check in found] == [
         ("", "id", "(`id` > 0"),
         ("", "j", "(json_val"),
-        ("two", "", "((`id` + "),
+        ("two", "", "( ( `id` "),
     ]
 
 

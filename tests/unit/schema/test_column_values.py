@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.parser import tokens
+from replicator.ddl.parser import table_text, tokens
 from replicator.ddl.parser.classify import classify
-from replicator.schema.effects import column_values
 from replicator.schema.effects.column_values import other_values, value_clause
 from replicator.schema.effects.touched_parts import copied_otherwise, followed_column
 from replicator.schema.structure.structure import Column, Table
@@ -60,11 +59,11 @@ def test_the_text_of_a_wide_table_is_taken_apart_once(monkeypatch: pytest.Monkey
     """It is as long as the table is wide: for each column anew, it would take minutes."""
     texts = []
 
-    def counted(sql: str) -> tuple[tokens.Token, ...]:
+    def counted(sql: str, *, tidb_comments: bool) -> tuple[tokens.Token, ...]:
         texts.append(sql)
-        return tokens.tokenise(sql)
+        return tokens.tokenise(sql, tidb_comments=tidb_comments)
 
-    monkeypatch.setattr(column_values, "tokenise", counted)
+    monkeypatch.setattr(table_text, "tokenise", counted)
     names = [f"wide_{number}" for number in range(200)]
     lines = ",\n".join(f"`{name}` int DEFAULT {number}" for number, name in enumerate(names))
     columns = tuple(Column(name, "int") for name in names)

@@ -1,11 +1,14 @@
-"""When the workload of MariaDB's own tests is looked at, and that its list names each file once."""
+"""When the workload of MariaDB's own tests is looked at; how scripts are read for a history."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from tests.workload.files import FILES
 from tests.workload.gate import creates, destroys
+from tests.workload.scripts import adds_rows, scripts_of, statements_of
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,27 @@ def test_the_beginning_of_new_tables_is_seen() -> None:
 
 def test_each_file_is_named_once() -> None:
     assert len(set(FILES)) == len(FILES)
+
+
+def test_a_script_is_cut_into_statements() -> None:
+    script = """-- a comment; with a semicolon
+    CREATE TABLE t (a VARCHAR(9) DEFAULT ';');
+    DELIMITER //
+    CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END//
+    DELIMITER ;
+    DROP TABLE t; # the end"""
+    assert list(statements_of(script)) == [
+        "CREATE TABLE t (a VARCHAR(9) DEFAULT ';')",
+        "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
+        "DROP TABLE t",
+    ]
+
+
+def test_scripts_are_in_the_order_of_their_versions(tmp_path: Path) -> None:
+    for name in ("V10__c.sql", "V2__b.sql", "V1_9__a.sql", "note.txt"):
+        (tmp_path / name).write_text("SET NAMES utf8; INSERT INTO {p}t VALUES (1)")
+    scripts = scripts_of(tmp_path, "*.sql", {"{p}": "my_"})
+    assert [script.name for script in scripts] == ["V1_9__a.sql", "V2__b.sql", "V10__c.sql"]
+    (statement,) = scripts[0].statements
+    assert statement.sql == "INSERT INTO my_t VALUES (1)"
+    assert adds_rows(statement)

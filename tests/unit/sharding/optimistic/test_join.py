@@ -17,6 +17,7 @@ from replicator.sharding.optimistic.shapes import (
     ShapeColumn,
     fits,
     join,
+    with_ways,
 )
 
 _PLAIN = (
@@ -86,7 +87,9 @@ def shapes(draw: st.DrawFn) -> Shape:
     unique = draw(st.frozensets(keys, max_size=2)) - {primary}
     indexes = draw(st.frozensets(st.sampled_from([("k", "key k ( a )"), ("k", "key k ( b )")])))
     checks = draw(st.frozensets(st.sampled_from(["b > 0", "a < 9", "json_valid c"])))
-    return Shape(found, primary, unique, indexes, checks)
+    partial = st.sampled_from(["`a` ( 3 )", "`a` ( 5 )", "b", "( lower ( `c` ) )"])
+    parts = draw(st.frozensets(st.frozensets(partial, min_size=1, max_size=2), max_size=1))
+    return with_ways(Shape(found, primary, unique, indexes, checks, parts))
 
 
 def _joined(found: Sequence[Shape]) -> Shape | None:

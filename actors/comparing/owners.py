@@ -1,0 +1,139 @@
+"""The shards that own the rows of a target, as a comparison needs them.
+
+A row that only the target has is a difference only if every shard that can own it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from actors.comparing.task_progress import TaskProgress
+from replicator.checks.checked_task import TaskToCheck
+from replicator.checks.schema.shard_roster import RetiredShard, TargetRoster, read_rosters
+from replicator.downstream.meta.row_owners import SavedOwners, owner_row
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.pipeline.compare.repair_now import (
+    OwnersChangedError,
+    RepairScope,
+    has_other_owners,
+)
+from replicator.pipeline.compare.retired_rows import RowsOnTargetAlone, retired_condition
+from replicator.routing.columns.row_marks import NO_MARKS, RowMarks, marks_of_rules
+from replicator.schema.structure.structure import Table
+
+SHOWN = 5
+"""Shards that a sentence names before it says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetShards:
+    """The shards of a target: as the servers have them, and as the task has saved them."""
+
+    roster: TargetRoster
+    saved: SavedOwners = field(default_factory=SavedOwners)
+
+    @property
+    def unread(self) -> str:
+        """Why the target can't be compared; empty if all its shards can be read."""
+        found = self.roster.unread
+        if not found:
+            return ""
+        return (
+            f"{_listed([str(shard) for shard in found])}. No row of the target can be called wrong"
+            " before all its shards are read"
+        )
+
+    @property
+    def retired(self) -> tuple[RetiredShard, ...]:
+        """The shards that do not exist any more, also if there is a new table of the name."""
+        there = {shard.member for shard in self.roster.shards}
+        again = (
+            RetiredShard(owner.member, "it was dropped, and created again")
+            for owner in self.saved.owners
+            if owner.ended and owner.member in there
+        )
+        return (*self.roster.retired, *again)
+
+    def alone(self, target: Table) -> RowsOnTargetAlone:
+        """What becomes of rows that only the target has."""
+        others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
+        conditions = [retired_condition(target, marks, others) for marks in self._marks()]
+        found = tuple(c for c in dict.fromkeys(conditions) if c is not None)
+        if None in conditions:
+            return RowsOnTargetAlone(found, "retired")
+        return RowsOnTargetAlone(found, "unowned" if self.roster.unseen else "")
+
+    def _marks(self) -> list[RowMarks]:
+        marks = {owner.member: owner.marks for owner in self.saved.owners}
+        return [marks.get(shard.member, NO_MARKS) for shard in self.retired]
+
+    def remark(self, result: TargetComparison, alone: RowsOnTargetAlone) -> None:
+        """Add sentences about the rows of shards that do not exist any more, or were not seen."""
+        shards = _listed([str(shard) for shard in self.retired])
+        if result.retired and alone.kept == "retired":
+            result.remarks.append(
+                f"{result.retired:,} rows are in no shard. Shards that do not exist any more may"
+                f" own them: {shards}. Nothing distinguishes their rows from rows that other shards"
+                " have deleted, so none of these rows is a difference, and none is changed"
+            )
+        elif result.retired:
+            result.remarks.append(
+                f"{result.retired:,} rows are those of shards that do not exist any more: {shards}."
+                " They are no difference, and are not changed"
+            )
+        if result.unowned:
+            result.remarks.append(
+                f"{result.unowned:,} rows are in no shard that the account sees, and may be those"
+                f" of a shard that it does not see: {_listed(self.roster.unseen)}. None of these"
+                " rows is changed"
+            )
+
+    def scope(self, watermarks: str) -> RepairScope:
+        """What a repair must respect; ``watermarks``: the quoted name of their table."""
+        return RepairScope(
+            watermarks,
+            self.saved.query,
+            self.saved.rows,
+            _names(shard.member for shard in self.roster.shards),
+            _names(shard.member for shard in self.retired),
+        )
+
+    async def confirm(self, target: DatabaseAddress) -> None:
+        """Raise OwnersChangedError if the target may have rows of other shards by now."""
+        if not self.saved.query:
+            return
+        with closing(Connection(target)) as connection:
+            rows = await connection.fetch(self.saved.query.decode())
+        if has_other_owners(self.scope(""), map(owner_row, rows)):
+            raise OwnersChangedError
+
+
+async def shards_of_targets(
+    task: TaskToCheck, progress: TaskProgress
+) -> Mapping[TableName, TargetShards]:
+    """The shards of all targets of a task. Raises DatabaseUnavailableError of the target."""
+    owners, saved = await progress.owners(), await progress.saved()
+    members = {
+        target: [owner.member for owner in found.owners] for target, found in (owners or {}).items()
+    }
+    # Without a copy of its own, a task finds rows on the target that it has not written.
+    complete = saved is not None and saved.copy is not None
+    rosters = await read_rosters(task, members, complete=complete)
+    return {
+        target: TargetShards(roster, (owners or {}).get(target, SavedOwners()))
+        for target, roster in rosters.items()
+    }
+
+
+def _names(members: Iterable[Member]) -> frozenset[tuple[str, ...]]:
+    return frozenset((member.source, *member.name) for member in members)
+
+
+def _listed(texts: list[str]) -> str:
+    more = len(texts) - SHOWN
+    return "; ".join(texts[:SHOWN]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""Tables as data: what a definition in SQL says, without its text."""

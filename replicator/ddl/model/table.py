@@ -1,0 +1,235 @@
+"""The definition of a table: columns, keys, constraints, options and partitions. Pure data.
+
+Texts of expressions, types and literals are as the server wrote them. Whether two texts of
+different servers have the same sense is a question for other modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class DefaultKind(StrEnum):
+    """What the DEFAULT clause of a column has."""
+
+    NULL = "null"
+    LITERAL = "literal"
+    NOW = "now"
+    """The present moment: CURRENT_TIMESTAMP, with or without digits."""
+    EXPRESSION = "expression"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefault:
+    """A DEFAULT clause: its kind, and the text after the word."""
+
+    kind: DefaultKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedAs:
+    """The formula of a generated column.
+
+    Attributes:
+        text: the expression with its brackets; ``ROW START`` or ``ROW END`` for a period's column.
+        storage: VIRTUAL, STORED or PERSISTENT; empty if not written.
+    """
+
+    text: str
+    storage: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDefinition:
+    """A CHECK constraint; `name` is empty for one in a column's definition, or without a name."""
+
+    name: str
+    text: str
+    enforced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """One column.
+
+    Attributes:
+        type: in full: ``int(10) unsigned``, ``enum('a','b')``.
+        charset: empty if not written. A server leaves out those of the table.
+        nullable: False only after NOT NULL.
+        default: None without a DEFAULT clause.
+        on_update: the text after ON UPDATE, or empty.
+        comment: the literal, with its quotes, or empty.
+        check: the CHECK in the definition, which MariaDB keeps there.
+        attributes: other clauses that are known, each in its words: ``COMPRESSED``, ``SRID 0``.
+        unknown: the rest, which the parser does not know; empty as a rule.
+        text: the definition as it was written, with the comments that only some servers execute.
+    """
+
+    name: str
+    type: str
+    charset: str = ""
+    collation: str = ""
+    nullable: bool = True
+    default: ColumnDefault | None = None
+    on_update: str = ""
+    generated: GeneratedAs | None = None
+    auto_increment: bool = False
+    comment: str = ""
+    invisible: bool = False
+    check: CheckDefinition | None = None
+    attributes: tuple[str, ...] = ()
+    unknown: str = ""
+    text: str = field(default="", compare=False, repr=False)
+
+
+class KeyKind(StrEnum):
+    """The kind of a key, as it is written before KEY."""
+
+    PRIMARY = "PRIMARY"
+    UNIQUE = "UNIQUE"
+    PLAIN = ""
+    FULLTEXT = "FULLTEXT"
+    SPATIAL = "SPATIAL"
+    VECTOR = "VECTOR"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPart:
+    """One part of a key: a column, or an expression with its brackets.
+
+    Attributes:
+        prefix: how many characters or bytes of the column; 0 for all.
+        overlaps: False for a period ``WITHOUT OVERLAPS``.
+    """
+
+    column: str = ""
+    expression: str = ""
+    prefix: int = 0
+    descending: bool = False
+    overlaps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDefinition:
+    """A key; the primary key has no name.
+
+    Attributes:
+        using: BTREE, HASH or RTREE, or empty if not written.
+        comment: the literal, with its quotes, or empty.
+        invisible: the word INVISIBLE (MySQL) or IGNORED (MariaDB), by which the optimizer does not
+            use it; else empty.
+        attributes: other clauses that are known, each in its words: ``WITH PARSER ngram``.
+        unknown: the rest, which the parser does not know; empty as a rule.
+        text: the definition as it was written, with the comments that only some servers execute.
+    """
+
+    kind: KeyKind
+    name: str
+    parts: tuple[IndexPart, ...]
+    using: str = ""
+    comment: str = ""
+    invisible: str = ""
+    attributes: tuple[str, ...] = ()
+    unknown: str = ""
+    text: str = field(default="", compare=False, repr=False)
+
+    @property
+    def unique(self) -> bool:
+        """Whether it refuses rows with equal values."""
+        return self.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyDefinition:
+    """A foreign key as it is written.
+
+    Attributes:
+        name: of the constraint; empty if not written.
+        index: the name after FOREIGN KEY, which servers take for the index or the constraint.
+        parent_schema: empty for the schema of the table.
+        match: FULL, PARTIAL or SIMPLE; empty if not written. Likewise the actions on_delete and
+            on_update: CASCADE, SET NULL, SET DEFAULT, NO ACTION or RESTRICT.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    parent_schema: str
+    parent: str
+    parent_columns: tuple[str, ...]
+    match: str = ""
+    on_delete: str = ""
+    on_update: str = ""
+    index: str = ""
+    unknown: str = ""
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes or deletes rows of the child with those of the parent."""
+        return {self.on_delete, self.on_update} & {"CASCADE", "SET NULL", "SET DEFAULT"} != set()
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodDefinition:
+    """A period of a MariaDB table; `name` is SYSTEM_TIME for that of its versions."""
+
+    name: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableOption:
+    """An option after the brackets: its name in upper case, and the text of its value, if any."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDefinition:
+    """One partition: its name, and the rest of its definition."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How a table is partitioned: the text after PARTITION BY, and the partitions listed."""
+
+    by: str
+    partitions: tuple[PartitionDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """What a CREATE TABLE says, except for the table's name.
+
+    Attributes:
+        unknown: parts that the parser does not know, each in its words; none as a rule.
+    """
+
+    columns: tuple[ColumnDefinition, ...]
+    keys: tuple[KeyDefinition, ...] = ()
+    checks: tuple[CheckDefinition, ...] = ()
+    foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
+    periods: tuple[PeriodDefinition, ...] = ()
+    options: tuple[TableOption, ...] = ()
+    partitioning: Partitioning | None = None
+    versioned: bool = False
+    temporary: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def option(self, name: str) -> str:
+        """Return the text of an option's value; empty without the option."""
+        return next((option.value for option in self.options if option.name == name), "")
+
+    @property
+    def all_unknown(self) -> Iterator[str]:
+        """All parts that the parser does not know, also those of columns and keys."""
+        yield from self.unknown
+        for parts in (self.columns, self.keys, self.foreign_keys):
+            yield from (part.unknown for part in parts if part.unknown)

@@ -1,0 +1,149 @@
+"""Reading SHOW CREATE TABLE of MySQL, MariaDB and TiDB into a typed definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeVar
+
+from replicator.ddl.model.table import (
+    CheckDefinition,
+    ColumnDefinition,
+    ForeignKeyDefinition,
+    KeyDefinition,
+    PartitionDefinition,
+    Partitioning,
+    PeriodDefinition,
+    TableDefinition,
+    TableOption,
+)
+from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.parser.definitions import DefinitionReader, Item, Tokens, item_of, text_of
+from replicator.ddl.parser.tokens import tokenise
+from replicator.mysql.names import folded
+
+_TWO_WORDS = {"DATA": "DIRECTORY", "INDEX": "DIRECTORY", "PLACEMENT": "POLICY"}
+_WITHOUT_SIGN = ("TABLESPACE", "STORAGE", "START")
+_CHARSET = "CHARSET"
+_T = TypeVar("_T")
+
+
+@lru_cache(maxsize=1024)
+def table_definition(create_sql: str) -> TableDefinition:
+    """Return what a text of SHOW CREATE TABLE defines.
+
+    Every token of the text is part of the result. What the parser does not know is in its fields
+    ``unknown``; of a text that is no CREATE TABLE this is all. The text is written with backticks,
+    without ANSI_QUOTES, and with backslash escapes.
+    """
+    tokens = tokenise(create_sql, tidb_comments=True)
+    opening = next((n for n, token in enumerate(tokens) if token.text == "("), None)
+    words = [token.keyword for token in tokens[:3]]
+    temporary = words[1:2] == ["TEMPORARY"]
+    if opening is None or "TABLE" not in words[1:]:
+        return TableDefinition((), unknown=(text_of(create_sql, tokens),))
+    closing = _closing(tokens, opening)
+    items = [item_of(create_sql, t) for t in split_at_commas(tokens[opening + 1 : closing])]
+    unknown = [item for item in items if isinstance(item, str)]
+    reader = DefinitionReader(create_sql, tokens[closing + 1 :])
+    options, versioned = _options(reader)
+    partitioning = _partitioning(reader)
+    if rest := reader.rest():
+        unknown.append(rest)
+    return TableDefinition(
+        _of(items, ColumnDefinition),
+        _of(items, KeyDefinition),
+        _of(items, CheckDefinition),
+        _of(items, ForeignKeyDefinition),
+        _of(items, PeriodDefinition),
+        options,
+        partitioning,
+        versioned,
+        temporary,
+        tuple(unknown),
+    )
+
+
+@lru_cache(maxsize=64)
+def column_definitions(create_sql: str) -> Mapping[str, ColumnDefinition]:
+    """Return the columns that a text of SHOW CREATE TABLE defines, by their folded names."""
+    return {folded(column.name): column for column in table_definition(create_sql).columns}
+
+
+def _of(items: list[Item | str], kind: type[_T]) -> tuple[_T, ...]:
+    return tuple(item for item in items if isinstance(item, kind))
+
+
+def _closing(tokens: Tokens, opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(tokens)):
+        depth += (tokens[place].text == "(") - (tokens[place].text == ")")
+        if not depth:
+            return place
+    return len(tokens)
+
+
+def _options(reader: DefinitionReader) -> tuple[tuple[TableOption, ...], bool]:
+    """Read the options of a table, and whether it keeps its former rows."""
+    cursor = reader.cursor
+    found, versioned = [], False
+    while not cursor.at_end and cursor.keyword() != "PARTITION":
+        if cursor.accept("WITH", "SYSTEM", "VERSIONING"):
+            versioned = True
+            continue
+        option = _option(reader)
+        if option is None:
+            reader.skip()
+        else:
+            found.append(option)
+    return tuple(found), versioned
+
+
+def _option(reader: DefinitionReader) -> TableOption | None:
+    cursor = reader.cursor
+    cursor.accept_text(",")
+    if cursor.keyword() == "DEFAULT" and cursor.keyword(1) in (_CHARSET, "CHARACTER", "COLLATE"):
+        cursor.take()
+    if cursor.accept("CHARACTER", "SET"):
+        name = _CHARSET
+    elif (name := cursor.keyword()) and _TWO_WORDS.get(name) == cursor.keyword(1):
+        name = f"{name} {cursor.keyword(1)}"
+        cursor.index += 2
+    elif cursor.at_end or not cursor.tokens[cursor.index].is_name:
+        return None
+    elif cursor.text(1) == "=" or name in _WITHOUT_SIGN:
+        name = cursor.take().text  # of an engine's own option with its quotes
+        name = name.upper() if not name.startswith("`") else name
+    else:
+        return None
+    cursor.accept_text("=")
+    return TableOption(name, _option_value(reader))
+
+
+def _option_value(reader: DefinitionReader) -> str:
+    cursor = reader.cursor
+    start = cursor.index
+    if not reader.bracketed():
+        reader.word()
+    if cursor.accept_text("+") and cursor.accept("INTERVAL"):  # of TiDB's TTL
+        reader.value()
+        reader.word()
+    return reader.text(start, cursor.index)
+
+
+def _partitioning(reader: DefinitionReader) -> Partitioning | None:
+    cursor = reader.cursor
+    if not cursor.accept("PARTITION", "BY"):
+        return None
+    start = cursor.index
+    while not cursor.at_end and not (cursor.text() == "(" and cursor.keyword(1) == "PARTITION"):
+        cursor.take()
+    by = reader.text(start, cursor.index)
+    start = cursor.index
+    reader.bracketed()
+    pieces = split_at_commas(cursor.tokens[start + 1 : cursor.index - 1])
+    if all(len(p) > 1 and p[0].keyword == "PARTITION" and p[1].is_name for p in pieces):
+        listed = (PartitionDefinition(p[1].name, reader.words(p[2:])) for p in pieces)
+        return Partitioning(by, tuple(listed))
+    cursor.index = start
+    return Partitioning(by, ())

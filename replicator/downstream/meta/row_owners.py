@@ -1,0 +1,217 @@
+"""The shards that each target may have rows of, in a meta table.
+
+The name of a shard is saved before its first row is written, and stays when its table is dropped.
+So a comparison knows every shard that a row of the target can come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from pymysql.err import MySQLError
+
+from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection.asyncio_connection import Connection, Transaction
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.names import Member, TableName
+from replicator.routing.columns.row_marks import NO_MARKS, RowMarks, load_marks
+from replicator.schema.registry.row_owners import OwnerChange, OwnerEvent, RowOwners
+
+ROW_OWNER_TABLE = MetaTable(
+    "row_owner",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, ended BOOLEAN NOT NULL, marks TEXT NOT NULL,"
+    " PRIMARY KEY (target_schema, target_table, source, schema_name, table_name)",
+)
+
+MarksOf = Callable[[Member], str]
+"""The `RowMarks` of a shard's rows, as text."""
+
+_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RowOwner:
+    """A shard that a target may have rows of.
+
+    Attributes:
+        ended: a table of this name was dropped, and the target keeps its rows.
+        marks: what the rows have; empty if that is unknown, or has changed.
+    """
+
+    member: Member
+    ended: bool = False
+    marks: RowMarks = NO_MARKS
+
+
+class RowOwnerStore:
+    """Saves the changes that a run notes. ``marks_of``: what the rows of a shard have."""
+
+    def __init__(self, meta: MetaStore, owners: RowOwners, marks_of: MarksOf) -> None:
+        self._meta = meta
+        self._owners = owners
+        self._marks_of = marks_of
+        self._table = meta.table(ROW_OWNER_TABLE)
+
+    async def save(self) -> None:
+        """Save what is unsaved, in a transaction. Raises FencedError, DatabaseUnavailableError."""
+        if self._owners.unsaved:
+            async with self._meta.saving() as transaction:
+                count = await self.write(transaction)
+            self._owners.saved(count)
+
+    async def write(self, transaction: Transaction) -> int:
+        """Write what is unsaved; the number of changes, for `saved` after the commit."""
+        changes = self._owners.unsaved
+        for event, some in groupby(changes, key=lambda change: change.event):
+            match event:
+                case OwnerEvent.HAS:
+                    await self._put(transaction, list(some), "0", "ended")
+                case OwnerEvent.ENDED:
+                    await self._put(transaction, list(some), "1", "1")
+                case _:
+                    for change in some:
+                        await self._change(transaction, change)
+        return len(changes)
+
+    def saved(self, count: int) -> None:
+        """Note that so many changes are committed."""
+        self._owners.saved(count)
+
+    async def _put(
+        self, transaction: Transaction, changes: Sequence[OwnerChange], ended: str, again: str
+    ) -> None:
+        for first in range(0, len(changes), _ROWS):
+            some = changes[first : first + _ROWS]
+            fields: list[object] = []
+            for change in some:
+                assert change.member is not None
+                member = change.member
+                fields += (*change.target, member.source, *member.name, self._marks_of(member))
+            await transaction.fetch(
+                f"INSERT INTO {self._table} (target_schema, target_table, source, schema_name,"
+                " table_name, ended, marks) VALUES "
+                + ", ".join([f"(%s, %s, %s, %s, %s, {ended}, %s)"] * len(some))
+                # Rows that were written by other rules have other marks.
+                + " ON DUPLICATE KEY UPDATE marks = IF(marks = VALUES(marks), marks, ''),"
+                f" ended = {again}",
+                fields,
+            )
+
+    async def _change(self, transaction: Transaction, change: OwnerChange) -> None:
+        of_target = f"FROM {self._table} WHERE target_schema = %s AND target_table = %s"
+        if change.event is OwnerEvent.EMPTIED:
+            await transaction.fetch(f"DELETE {of_target} AND ended = 1", tuple(change.target))
+            return
+        assert change.member is not None
+        place = (change.member.source, *change.member.name)
+        if change.event is OwnerEvent.RENAMED:
+            await transaction.fetch(
+                f"DELETE {of_target} AND source = %s AND schema_name = %s AND table_name = %s"
+                " AND ended = 0",
+                (*change.target, *place),
+            )
+            return
+        assert change.to is not None
+        await transaction.fetch(
+            f"INSERT IGNORE INTO {self._table} (target_schema, target_table, source, schema_name,"
+            " table_name, ended, marks) SELECT %s, %s, source, schema_name, table_name, 1, marks"
+            f" {of_target} AND ended = 1"
+            " AND NOT (source = %s AND schema_name = %s AND table_name = %s)",
+            (*change.to, *change.target, *place),
+        )
+
+
+async def forget_owners(meta: MetaStore, transaction: Transaction, target: TableName) -> None:
+    """Forget the shards of a target that has no rows any more."""
+    await transaction.fetch(
+        f"DELETE FROM {meta.table(ROW_OWNER_TABLE)} WHERE target_schema = %s AND target_table = %s",
+        tuple(target),
+    )
+
+
+OwnerRow = tuple[str, ...]
+"""A saved owner as text: source, schema, table, whether it has ended, marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOwners:
+    """The shards that a target may have rows of, as they are saved.
+
+    Attributes:
+        owners: the shards, also members that no row was applied of.
+        query: reads the saved rows again; empty if the meta table does not exist.
+        rows: what the query returned.
+    """
+
+    owners: tuple[RowOwner, ...] = ()
+    query: bytes = b""
+    rows: frozenset[OwnerRow] = frozenset()
+
+
+async def read_owners(
+    connection: Connection, schema: str, task: str
+) -> dict[TableName, SavedOwners] | None:
+    """The shards of all targets; None if nothing is saved of the task.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    member_rows = await _fetch(
+        connection,
+        "SELECT target_schema, target_table, source, schema_name, table_name"
+        f" FROM {MEMBER_TABLE.qualified(schema, task)}",
+    )
+    if member_rows is None:
+        return None
+    table = ROW_OWNER_TABLE.qualified(schema, task)
+    rows = await _fetch(connection, f"SELECT target_schema, target_table, {_FIELDS} FROM {table}")
+    found: dict[TableName, dict[Member, RowOwner]] = {}
+    texts: dict[TableName, set[OwnerRow]] = {}
+    for target_schema, target_table, source, *name in member_rows:
+        member = Member(source, TableName(*name))
+        found.setdefault(TableName(target_schema, target_table), {})[member] = RowOwner(member)
+    for target_schema, target_table, *row in rows or ():
+        source, own_schema, own_table, ended, marks = row
+        target = TableName(target_schema, target_table)
+        member = Member(source, TableName(own_schema, own_table))
+        found.setdefault(target, {})[member] = RowOwner(member, bool(ended), load_marks(marks))
+        texts.setdefault(target, set()).add(owner_row(row))
+    return {
+        target: SavedOwners(
+            tuple(owners[member] for member in sorted(owners)),
+            _query(table, target) if rows is not None else b"",
+            frozenset(texts.get(target, ())),
+        )
+        for target, owners in found.items()
+    }
+
+
+_FIELDS = "source, schema_name, table_name, ended, marks"
+
+
+def owner_row(row: Sequence[object]) -> OwnerRow:
+    """A row of `SavedOwners.query` as text."""
+    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in row)
+
+
+def _query(table: str, target: TableName) -> bytes:
+    schema, name = (f"_utf8mb4 x'{part.encode().hex()}'" for part in target)
+    return (
+        f"SELECT {_FIELDS} FROM {table} WHERE target_schema={schema} AND target_table={name}"
+    ).encode()
+
+
+async def _fetch(connection: Connection, sql: str) -> list[tuple[Any, ...]] | None:
+    """The rows of a query; None if there is no such table."""
+    try:
+        return await connection.fetch(sql)
+    except MySQLError as error:
+        # A task of an earlier version has not made every table.
+        if error_code(error) in NO_SUCH_TABLE:
+            return None
+        raise

@@ -1,0 +1,208 @@
+"""The parts of tables that no row tells, on which all members agree or not. Pure.
+
+Defaults, comments, the order of columns and the like are no part of the join. The target takes the
+value of each such part when all members have it. This follows from the structures of the members
+alone, so it does not matter in which order their statements were made, or which one was the last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.effects.column_values import definition_of, items_of, value_clause
+from replicator.schema.effects.expression_forms import expression_form
+from replicator.schema.structure.structure import Column, Table, unquoted
+from replicator.sharding.optimistic.fills import fill_of
+from replicator.sharding.optimistic.standings import Standing
+
+
+class PartKind(StrEnum):
+    """What a part is."""
+
+    DEFAULT = "default"
+    COMMENT = "comment"
+    VISIBILITY = "visibility"
+    COLLATION = "collation"
+    KEY_NAME = "name of the unique key"
+    ORDER = "order of columns"
+    TABLE_COMMENT = "table's comment"
+    TABLE_COLLATION = "table's default collation"
+
+
+Part = tuple[PartKind, str]
+"""A kind, and the folded name of the column, or the columns of the key."""
+ORDER: Part = (PartKind.ORDER, "")
+
+_GENERAL = {"latin1": "latin1_swedish_ci", "binary": "binary"}
+
+
+def described_part(part: Part) -> str:
+    """A part for a message."""
+    kind, name = part
+    if not name:
+        return kind.value
+    return f"{kind.value} ({name})" if kind is PartKind.KEY_NAME else f"{kind.value} of {name}"
+
+
+@lru_cache(maxsize=4096)
+def values_of(table: Table) -> Mapping[Part, str]:
+    """The parts of a table, but for the order of its columns, in one form for all servers."""
+    found: dict[Part, str] = {}
+    for column in table.columns:
+        name = folded(column.name)
+        words = definition_of(table.create_sql, column.name)
+        found[PartKind.DEFAULT, name] = _default(table, column)
+        found[PartKind.COMMENT, name] = _comment(words)
+        found[PartKind.VISIBILITY, name] = "invisible" if _is_invisible(words) else ""
+        if column.charset:
+            found[PartKind.COLLATION, name] = same_name(column.collation)
+    for key in table.keys:
+        if not key.prefix and key.name != "PRIMARY":
+            part = PartKind.KEY_NAME, ", ".join(sorted(map(folded, key.columns)))
+            found[part] = " ".join(filter(None, [found.get(part), folded(key.name)]))
+    return found | _options(table)
+
+
+def _default(table: Table, column: Column) -> str:
+    clause = "" if column.generated else value_clause(table, column.name)
+    body = re.sub(r"^DEFAULT\s+", "", clause, flags=re.IGNORECASE).strip()
+    text = ""
+    if body and body.upper() != "NULL":
+        fill = fill_of(table, column)
+        text = f"= {fill.text}" if fill.constant or fill.shows_less else _expression(body)
+    words = [token.text.lower() for token in update_clause(table, column.name)]
+    return " ".join([text, *words]).removesuffix(" ( )").strip()
+
+
+def _expression(text: str) -> str:
+    now = re.fullmatch(r"(?:current_timestamp|now)(?:\((\d*)\))?", text, flags=re.IGNORECASE)
+    return f"current_timestamp {now[1] or ''}" if now else expression_form(text)
+
+
+def update_clause(table: Table, column: str) -> Sequence[Token]:
+    """The words ON UPDATE … of a column; none where it has none."""
+    words = outer(definition_of(table.create_sql, column))
+    for place, token in enumerate(words):
+        if token.keyword == "ON" and place + 2 < len(words):
+            end = words[place + 3].start if place + 3 < len(words) else None
+            inner = definition_of(table.create_sql, column)
+            return [t for t in inner if t.start >= token.start and (end is None or t.start < end)]
+    return ()
+
+
+def outer(words: Sequence[Token]) -> list[Token]:
+    """The words of a definition that are in no brackets."""
+    found, depth = [], 0
+    for token in words:
+        depth -= token.text == ")"
+        if depth == 0 and token.text not in "()":
+            found.append(token)
+        depth += token.text == "("
+    return found
+
+
+def _comment(words: Sequence[Token]) -> str:
+    plain = outer(words)
+    texts = (
+        unquoted(after.text)
+        for token, after in pairwise(plain)
+        if token.keyword == "COMMENT" and after.kind is TokenKind.STRING
+    )
+    return next(texts, "")
+
+
+def _is_invisible(words: Sequence[Token]) -> bool:
+    return any(token.keyword == "INVISIBLE" for token in outer(words))
+
+
+def same_name(collation: str) -> str:
+    """A collation by the name that newer servers have for it."""
+    return re.sub(r"^utf8_", "utf8mb3_", collation.lower())
+
+
+def _options(table: Table) -> dict[Part, str]:
+    items = items_of(table.create_sql)
+    if not items:
+        return {}
+    tail = [token for token in tokenise(table.create_sql) if token.start >= items[-1][-1].end]
+    values: dict[str, str] = {}
+    for token, equals, value in zip(tail, tail[1:], tail[2:], strict=False):
+        if token.keyword == "PARTITION":
+            break
+        if equals.text == "=":
+            values[token.keyword] = value.text
+    charset = re.sub("^utf8$", "utf8mb3", values.get("CHARSET", "").lower())
+    default = _GENERAL.get(charset, f"{charset}_general_ci")
+    collation = same_name(values.get("COLLATE", default))
+    comment = values.get("COMMENT", "")
+    return {
+        (PartKind.TABLE_COMMENT, ""): unquoted(comment) if comment else "",
+        (PartKind.TABLE_COLLATION, ""): f"{charset} {collation}" if charset else "",
+    }
+
+
+def agreed(standings: Iterable[Standing]) -> dict[Part, str | None]:
+    """The parts of all members with the values on which they agree; None where they do not.
+
+    Empty if the structure of a member is not known. A column that a member has otherwise than the
+    target, as the operator has said, does not count.
+    """
+    found: dict[Part, str | None] = {}
+    orders: list[tuple[str, ...]] = []
+    for standing in standings:
+        if standing.taken is None:
+            return {}
+        orders.append(tuple(folded(column.name) for column in standing.taken.columns))
+        for part, value in values_of(standing.taken).items():
+            if part[1] in standing.ceded and part[0] is not PartKind.KEY_NAME:
+                continue
+            if found.setdefault(part, value) != value:
+                found[part] = None
+    if orders:
+        found[ORDER] = _joint_order([*dict.fromkeys(orders)])
+    return found
+
+
+def order_of(text: str) -> list[str]:
+    """The columns of the value of `ORDER`."""
+    return text.split("\0")
+
+
+def _joint_order(orders: Sequence[Sequence[str]]) -> str | None:
+    """All columns in an order that all members have; None if members differ in it."""
+    found = list(orders[0])
+    for order in orders[1:]:
+        for place, name in enumerate(order):
+            if name not in found:
+                found.insert(found.index(order[place - 1]) + 1 if place else 0, name)
+    places = {name: place for place, name in enumerate(found)}
+    for order in orders:
+        own = [places[name] for name in order]
+        if own != sorted(own):
+            return None
+    return "\0".join(found)
+
+
+def changed_parts(
+    before: Mapping[Part, str | None], after: Mapping[Part, str | None], there: Set[str]
+) -> frozenset[Part]:
+    """The parts whose values on the target may be others now.
+
+    `there`: the columns that the target had before. If a new one is among them, the statement that
+    adds it to a member has not given it its default and the like on the target.
+    """
+    found = {part for part in before.keys() & after.keys() if before[part] != after[part]}
+    one, other = before.get(ORDER), after.get(ORDER)
+    if one is not None and other is not None:
+        shared = set(order_of(one)) & set(order_of(other))
+        same = [n for n in order_of(one) if n in shared] == [
+            n for n in order_of(other) if n in shared
+        ]
+        found -= {ORDER} if same else set()
+    return frozenset(found | {part for part in after.keys() - before.keys() if part[1] in there})

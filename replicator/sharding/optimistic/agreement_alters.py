@@ -1,0 +1,175 @@
+"""The ALTER actions that give a target the parts on which all its members agree. Pure.
+
+A column is defined anew from the target's own text, in which only these parts change: everything
+else of it belongs to the join, or to the operator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from replicator.ddl.parser.tokens import Token
+from replicator.mysql.names import folded, quote
+from replicator.schema.effects.check_constraints import check_text
+from replicator.schema.effects.column_values import definition_of, text_of, value_clause
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import (
+    ORDER,
+    Part,
+    PartKind,
+    order_of,
+    outer,
+    update_clause,
+    values_of,
+)
+from replicator.sharding.optimistic.fills import fill_of
+
+_OF_COLUMNS = frozenset(
+    {PartKind.DEFAULT, PartKind.COMMENT, PartKind.VISIBILITY, PartKind.COLLATION}
+)
+
+
+def differing_parts(
+    target: Table, wanted: Mapping[Part, str | None], compared: Collection[str] = ()
+) -> frozenset[Part]:
+    """The parts on which members agree, and that the target has otherwise.
+
+    `compared`: columns whose collations belong to the join, since a key compares them.
+    """
+    values = values_of(target)
+    found = {
+        part
+        for part, value in wanted.items()
+        if value is not None and part in values and values[part] != value
+        if part[0] is not PartKind.COLLATION or part[1] not in compared
+    }
+    if (order := wanted.get(ORDER)) is not None and _ordered(target, order) != _names(target):
+        found.add(ORDER)
+    return frozenset(found)
+
+
+def agreement_actions(
+    target: Table,
+    parts: Collection[Part],
+    wanted: Mapping[Part, str | None],
+    members: Sequence[Table],
+) -> dict[tuple[Part, ...], str]:
+    """The actions of an ALTER TABLE that give the target these parts as all members have them, each
+    with its parts; without those for which the task knows no action."""
+    found: dict[tuple[Part, ...], str] = {}
+    order = wanted.get(ORDER) if ORDER in parts else None
+    moved = dict(_moves(_names(target), _ordered(target, order))) if order is not None else {}
+    by_column: dict[str, list[Part]] = {name: [] for name in moved}
+    for part in sorted(parts):
+        if part[0] in _OF_COLUMNS:
+            by_column.setdefault(part[1], []).append(part)
+        elif part[0] is PartKind.KEY_NAME and (renamed := _renamed_key(target, members, part)):
+            found[part,] = renamed
+        elif part[0] is PartKind.TABLE_COMMENT:
+            found[part,] = f"COMMENT={_literal(wanted[part] or '')}"
+        elif part[0] is PartKind.TABLE_COLLATION and (value := wanted[part]):
+            name, _, collation = value.partition(" ")
+            found[part,] = f"DEFAULT CHARACTER SET {name} COLLATE {collation}"
+    for name, own in by_column.items():
+        text = _redefined(target, name, own, members)
+        if text is not None:
+            place = moved.get(name)
+            done = (*own, ORDER) if place is not None else tuple(own)
+            found[done] = f"MODIFY COLUMN {text}{place or ''}"
+    return found
+
+
+def _names(table: Table) -> list[str]:
+    return [folded(column.name) for column in table.columns]
+
+
+def _ordered(target: Table, order: str) -> list[str]:
+    """The target's columns in the order of its members; others stay after their neighbours."""
+    there = _names(target)
+    found = [name for name in order_of(order) if name in there]
+    for place, name in enumerate(there):
+        if name not in found:
+            found.insert(found.index(there[place - 1]) + 1 if place else 0, name)
+    return found
+
+
+def _moves(present: Sequence[str], wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The columns that have to move, in this order, with their new positions."""
+    places = [present.index(name) for name in wanted]
+    # The longest part that is in order already stays where it is.
+    best: list[tuple[int, ...]] = []
+    for place in places:
+        runs = [(len(run), run) for run in best if run[-1] < place]
+        best.append((*max(runs, default=(0, ()))[1], place))
+    staying = set(max(((len(run), run) for run in best), default=(0, ()))[1])
+    for number, name in enumerate(wanted):
+        if places[number] not in staying:
+            yield name, f" AFTER {quote(wanted[number - 1])}" if number else " FIRST"
+
+
+def _redefined(
+    target: Table, name: str, parts: Iterable[Part], members: Sequence[Table]
+) -> str | None:
+    """The definition of a target's column with these parts as a member has them; None if the
+    definition has a part that the task would lose."""
+    column = target.column(name)
+    origin = next((table for table in members if table.column(name) is not None), None)
+    words = definition_of(target.create_sql, name)
+    if column is None or origin is None or not words:
+        return None
+    own = origin.column(name)
+    assert own is not None
+    if _UNKNOWN & {token.keyword for token in outer(words)} or _of_tidb(target, words):
+        return None
+    kinds = {kind for kind, _ in parts}
+    sources = {kind: origin if kind in kinds else target for kind in _OF_COLUMNS}
+    if PartKind.DEFAULT in kinds and fill_of(origin, own).shows_less:
+        return None
+    pieces = [quote(column.name), re.sub(r"/\*.*?\*/", "", column.type).strip()]
+    if column.charset:
+        collation = own.collation if PartKind.COLLATION in kinds else column.collation
+        pieces.append(f"CHARACTER SET {column.charset} COLLATE {collation}")
+    if column.generated:
+        pieces.append(value_clause(target, name))
+    else:
+        values = sources[PartKind.DEFAULT]
+        pieces.append("NULL" if column.nullable else "NOT NULL")
+        default = value_clause(values, name)
+        if column.nullable or not re.fullmatch(r"DEFAULT\s+NULL", default, flags=re.IGNORECASE):
+            pieces.append(default)
+        pieces.append(text_of(values.create_sql, update_clause(values, name)))
+        pieces.append("AUTO_INCREMENT" if column.auto_increment else "")
+    hidden = values_of(sources[PartKind.VISIBILITY])[PartKind.VISIBILITY, name]
+    comment = values_of(sources[PartKind.COMMENT])[PartKind.COMMENT, name]
+    pieces += ["INVISIBLE" if hidden else "", f"COMMENT {_literal(comment)}" if comment else ""]
+    pieces.append(check_text(target.create_sql, words).strip())
+    return " ".join(filter(None, pieces))
+
+
+_UNKNOWN = frozenset(
+    {
+        *("COMPRESSED", "SRID", "REF_SYSTEM_ID", "COLUMN_FORMAT", "STORAGE", "AUTO_RANDOM"),
+        *("WITHOUT", "WITH", "ROW", "UNIQUE", "REFERENCES"),
+    }
+)
+"""Words of a definition that `_redefined` would lose."""
+
+
+def _of_tidb(target: Table, words: Sequence[Token]) -> bool:
+    """Whether TiDB writes a part of the definition as a comment of its own."""
+    return "/*T!" in target.create_sql[words[0].start : words[-1].end + 40].partition("\n")[0]
+
+
+def _renamed_key(target: Table, members: Sequence[Table], part: Part) -> str:
+    """The action by which the target's unique key gets the name that all members have."""
+    names = [values_of(table).get(part, "") for table in (target, *members)]
+    old, new = names[0], next(filter(None, names[1:]), "")
+    if not old or not new or " " in old or " " in new:
+        return ""
+    return f"RENAME INDEX {quote(old)} TO {quote(new)}"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"

@@ -1,0 +1,112 @@
+"""What stops in the upgrade histories of applications, where all shards execute the same script.
+
+Each case was found by `tests.workload.histories`. Those that are expected to fail are open.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+SHARDS = ("uA1", "uB1")
+PATIENCE = 15.0
+"""Seconds, in which a target is equal, or stays as it is."""
+CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v INT)"
+ROW = "INSERT INTO {t} (id, v) VALUES ({k}, 1)"
+
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "created": (CREATE, ROW),
+    "created-and-altered": (CREATE, "ALTER TABLE {t} ADD c INT", ROW),
+    "created-and-indexed": (CREATE, "CREATE INDEX i ON {t} (v)", ROW),
+    "created-and-altered-twice": (
+        CREATE,
+        "ALTER TABLE {t} ADD c INT",
+        ROW,
+        "ALTER TABLE {t} MODIFY v BIGINT",
+        ROW,
+    ),
+    "a-column-that-comes-and-goes": (
+        CREATE,
+        "ALTER TABLE {t} ADD c INT",
+        ROW,
+        "ALTER TABLE {t} DROP c",
+        ROW,
+    ),
+    "a-new-name-for-a-column": (CREATE, ROW, "ALTER TABLE {t} CHANGE v w INT"),
+    "keys-off-and-on": (
+        CREATE,
+        "ALTER TABLE {t} DISABLE KEYS",
+        ROW,
+        "ALTER TABLE {t} ENABLE KEYS",
+    ),
+    "row-format": (CREATE, ROW, "ALTER TABLE {t} ROW_FORMAT=DYNAMIC"),
+    "rebuilt": (CREATE, ROW, "ALTER TABLE {t} ENGINE=InnoDB", ROW),
+    "the-same-definition-again": (CREATE, ROW, "ALTER TABLE {t} MODIFY v INT DEFAULT NULL", ROW),
+    "dropped-and-created-otherwise": (
+        CREATE,
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id INT PRIMARY KEY, v INT, w INT)",
+        ROW,
+    ),
+    "numbered": (
+        "CREATE TABLE {t} (v INT)",
+        "INSERT INTO {t} VALUES ({k})",
+        "ALTER TABLE {t} ADD id INT AUTO_INCREMENT PRIMARY KEY FIRST",
+    ),
+    "a-cascade": (
+        "CREATE TABLE {t} (id INT PRIMARY KEY, v INT, p INT,"
+        " FOREIGN KEY (p) REFERENCES {t} (id) ON DELETE CASCADE)",
+        ROW,
+    ),
+    "a-check-with-a-name-of-the-server": (
+        CREATE,
+        ROW,
+        "ALTER TABLE {t} ADD CHECK (v > 0)",
+        ROW,
+    ),
+}
+OPEN = {
+    "pessimistic": {"numbered", "a-cascade", "dropped-and-created-otherwise"},
+    "optimistic": {"numbered", "a-cascade"},
+}
+"""The scripts that are expected to fail, by mode."""
+RACES = {"optimistic": {"a-new-name-for-a-column", "dropped-and-created-otherwise"}}
+"""These stop, or do not, by how far the task has read one source when the other one goes on."""
+
+
+def cases() -> list[Any]:
+    found = []
+    for mode, pace, name in product(OPEN, ("statement", "file"), SCRIPTS):
+        races = name in RACES.get(mode, ())
+        open_ = races or name in OPEN[mode]
+        marks = pytest.mark.xfail(strict=not races) if open_ else ()
+        found.append(pytest.param(mode, pace, name, marks=marks))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "pace", "name"), cases())
+async def test_all_shards_execute_a_script(
+    mariadb_estate: ShardedEstate, mode: str, pace: str, name: str
+) -> None:
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1")
+    async with estate.merging():
+        script = SCRIPTS[name]
+        parts = [script] if pace == "file" else [(statement,) for statement in script]
+        for part in parts:
+            for shard in SHARDS:
+                for statement in part:
+                    estate.run(shard, statement.format(t="{t}", k=estate.key()))
+        estate.shards += SHARDS
+        with anyio.move_on_after(PATIENCE):
+            while estate.difference("u") or estate.views():
+                await anyio.sleep(0.1)
+        assert estate.difference("u") == ""
+        assert estate.views() == []

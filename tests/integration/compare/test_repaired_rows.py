@@ -1,0 +1,123 @@
+"""A repair writes every column as the shard has it, and counts a row only if it is right then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+import config
+from actors.comparing.comparing import CompareOptions, TargetComparer
+from replicator.pipeline.compare.findings import TargetComparison
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.key_estate import Estate
+
+COLUMNS = (
+    "id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT, u INT UNIQUE, w INT AS (v*2) STORED,"
+    " seen TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
+    " day DATETIME(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)"
+)
+NAMES = "(id, v, u, seen, day)"
+ROWS = (
+    "(0,1,1,'2001-01-01','2001-01-01'),(1,1,2,'2002-01-01','2002-01-01'),"
+    "(2,2,3,'2003-01-01',NULL),(3,3,4,'2004-01-01','2004-01-01')"
+)
+OWN = ", mine TIMESTAMP NOT NULL DEFAULT '2010-01-01' ON UPDATE CURRENT_TIMESTAMP"
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, mariadb_target, mariadb_source)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def tidb_estate(
+    mariadb_source: DatabaseServer, tidb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, tidb_target, mariadb_source)
+    yield made
+    made.drop()
+
+
+async def compared(
+    estate: Estate, spark: SparkContext, options: CompareOptions
+) -> TargetComparison:
+    async def context() -> SparkContext:
+        return spark
+
+    task = config.Task.model_validate(estate.task())
+    (result,) = await TargetComparer(task, options, context).run()
+    return result
+
+
+async def repaired(
+    estate: Estate, spark: SparkContext, folder: Path, *, at_once: bool
+) -> TargetComparison:
+    """Spoil rows of the target and repair them: one is changed, one lacks, 0 is one of the keys."""
+    estate.shard("a", "t1", COLUMNS)
+    estate.sources["a"].execute(
+        "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'", f"INSERT INTO {estate.db}.t1 {NAMES} VALUES {ROWS}"
+    )
+    estate.into(COLUMNS + OWN)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(
+        "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'",
+        f"INSERT INTO {name} {NAMES} VALUES {ROWS}",
+        f"UPDATE {name} SET v=77, seen=seen, day=day, mine=mine WHERE id=1",
+        f"UPDATE {name} SET u=40, seen=seen, day=day, mine=mine WHERE id=2",
+        f"DELETE FROM {name} WHERE id IN (0, 3)",
+    )
+    path = None if at_once else folder / "repair.sql"
+    options = CompareOptions(repair=path, repair_now=at_once)
+    result = await compared(estate, spark, options)
+    if path is not None:
+        statements = path.read_text("ascii").split(";\n")
+        estate.target.execute(*filter(None, statements))
+    again = await compared(estate, spark, CompareOptions())
+    assert (again.failure, again.differing, again.rows) == ("", 0, 4), again
+    old = estate.target.execute(f"SELECT id FROM {name} WHERE mine='2010-01-01' ORDER BY id")
+    assert [int(str(key)) for (key,) in old] == [0, 1, 2, 3]
+    return result
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["now", "file"])
+async def test_columns_that_the_server_changes_by_itself(
+    estate: Estate, spark: SparkContext, tmp_path: Path, at_once: bool
+) -> None:
+    result = await repaired(estate, spark, tmp_path, at_once=at_once)
+    assert (result.missing, result.different, result.failure) == (2, 2, ""), result
+    assert result.repaired == (4 if at_once else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [True, False], ids=["now", "file"])
+async def test_columns_that_a_tidb_changes_by_itself(
+    tidb_estate: Estate, spark: SparkContext, tmp_path: Path, at_once: bool
+) -> None:
+    result = await repaired(tidb_estate, spark, tmp_path, at_once=at_once)
+    assert (result.missing, result.different, result.failure) == (2, 2, ""), result
+    assert result.repaired == (4 if at_once else 0)
+
+
+async def test_a_row_that_the_server_stores_otherwise_is_not_repaired(
+    estate: Estate, spark: SparkContext
+) -> None:
+    columns = "id INT PRIMARY KEY, v INT"
+    estate.shard("a", "t1", columns, "(1,1),(2,2),(3,3)")
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(
+        f"INSERT INTO {name} VALUES (1,1),(2,9),(3,9)",
+        f"CREATE TRIGGER {estate.db}_all.bad BEFORE UPDATE ON {name} FOR EACH ROW"
+        " SET NEW.v = IF(NEW.id = 2, -1, NEW.v)",
+    )
+    result = await compared(estate, spark, CompareOptions(repair_now=True))
+    assert (result.different, result.repaired) == (2, 1), result
+    assert any("trigger" in remark for remark in result.remarks)
+    assert estate.target.execute(f"SELECT v FROM {name} ORDER BY id") == ((1,), (9,), (3,))

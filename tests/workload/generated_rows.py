@@ -1,0 +1,94 @@
+"""Rows for any table: values by the types of its columns, other ones at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import pymysql
+
+from replicator.sandbox.server import DatabaseServer
+
+_COLUMNS = """
+SELECT column_name, data_type, column_type, character_maximum_length, extra
+FROM information_schema.columns WHERE table_schema = '{}' AND table_name = '{}'
+"""
+_PARENTS = """
+SELECT column_name, referenced_table_name, referenced_column_name
+FROM information_schema.key_column_usage
+WHERE table_schema = '{}' AND table_name = '{}' AND referenced_table_name IS NOT NULL
+"""
+_WHOLE = {"tinyint": 100, "smallint": 30_000, "mediumint": 8_000_000, "year": 0, "bit": 2}
+_OTHERS: Mapping[str, str] = {
+    "date": "'2020-01-02' + INTERVAL {n} DAY",
+    "time": "'01:02:03'",
+    "year": "2020",
+    "json": "'{{\"n\": {n}}}'",
+    "uuid": "UUID()",
+    "inet4": "'127.0.0.1'",
+    "inet6": "'::1'",
+}
+_TEXTS = {"char", "varchar", "text", "tinytext", "mediumtext", "longtext"}
+_BYTES = {"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"}
+_MOMENTS = {"datetime", "timestamp"}
+
+
+class RowMaker:
+    """Inserts rows into the tables of several shards, no two with the same values in a key.
+
+    Args:
+        shards: how many shards there are; each has numbers of its own.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self._numbers = count(1)
+
+    def insert(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
+        """Insert one row; False if the table is not there, or takes no such row."""
+        columns = server.execute(_COLUMNS.format(schema, table))
+        if not columns:
+            return False
+        parents = {
+            column: (parent, its)
+            for column, parent, its in server.execute(_PARENTS.format(schema, table))
+        }
+        number = next(self._numbers) * self._shards + shard
+        values: dict[str, str] = {}
+        for name, kind, full, length, extra in columns:
+            if "GENERATED" in extra.upper().replace("DEFAULT_GENERATED", ""):
+                continue
+            if "auto_increment" in extra.lower():
+                continue
+            if name in parents:
+                parent, its = parents[name]
+                values[name] = f"(SELECT MAX(`{its}`) FROM `{schema}`.`{parent}` AS p)"
+            else:
+                # No NULL: a script makes columns NOT NULL after it has filled them.
+                values[name] = _value(kind, full, length, number)
+        names = ", ".join(f"`{name}`" for name in values)
+        row = ", ".join(values.values())
+        try:
+            server.execute(
+                f"SET auto_increment_increment = {self._shards},"
+                f" auto_increment_offset = {shard + 1}",
+                f"INSERT INTO `{schema}`.`{table}` ({names}) VALUES ({row})",
+            )
+        except pymysql.err.MySQLError:
+            return False
+        return True
+
+
+def _value(kind: str, full: str, length: int | None, number: int) -> str:
+    if kind in ("enum", "set"):
+        return "1"
+    if kind in _OTHERS:
+        return _OTHERS[kind].format(n=number)
+    if kind in _MOMENTS:
+        return f"'2020-01-02 03:04:05' + INTERVAL {number} SECOND"
+    if kind in _TEXTS or kind in _BYTES:
+        text = f"v{number}"
+        return f"'{text[-length:] if length else text}'"
+    if full.startswith("decimal"):
+        return str(number % 10)
+    return str(number % _WHOLE.get(kind, 2_000_000_000))

@@ -1,0 +1,303 @@
+"""An application's history on three shards that a task merges, and what became of each table."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pymysql
+
+from replicator.ddl.parser.statement import ParsedStatement, TableRole
+from replicator.sandbox.server import DatabaseServer
+from replicator.status import TaskStatus
+from tests.support.servers.binlog_ends import end_of
+from tests.support.tasks.processes import TaskProcess, place_of, task_process
+from tests.support.tasks.tables import rows_of, union_of
+from tests.support.tasks.task_files import endpoint, start_of, write_task
+from tests.workload.comparison import COLUMNS, KEYS
+from tests.workload.generated_rows import RowMaker
+from tests.workload.scripts import Script, adds_rows
+
+NAME = "history"
+TARGET = "merged"
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = '{}'"
+QUIET_SECONDS = 15.0
+"""A task that changes nothing of its status for so long has no more to do."""
+PAUSE_SECONDS = 2.0
+"""The same between two files, where it does not matter whether the task is done."""
+LOOK_SECONDS = 0.1
+START_SECONDS = 120.0
+FOREIGN_KEY_FAILS = 1452
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard: its number, and its schema at its server."""
+
+    number: int
+    server: DatabaseServer
+    schema: str
+
+
+@dataclass
+class TableOutcome:
+    """What became of one table: `equal`, `differs`, `blocked` by a fault, or `locked`."""
+
+    table: str
+    result: str
+    detail: str = ""
+
+
+@dataclass
+class HistoryOutcome:
+    """What became of a run. `refused`: statements that the source itself refused."""
+
+    mode: str
+    pace: str
+    statements: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    refused: list[str] = field(default_factory=list)
+    tables: list[TableOutcome] = field(default_factory=list)
+
+
+class HistoryRun:
+    """A running task that merges the schemas ``h_1`` and ``h_2`` of one source, ``h_3`` of another.
+
+    Args:
+        mode: the shard-mode.
+        wait: whether to wait for the task after each file; else it gets the whole history at once.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, DatabaseServer],
+        target: DatabaseServer,
+        mode: str,
+        *,
+        wait: bool = True,
+    ) -> None:
+        self._sources = sources
+        self._target = target
+        self._mode = mode
+        self._wait = wait
+        first, last = sources.values()
+        self._shards = [Shard(0, first, "h_1"), Shard(1, first, "h_2"), Shard(2, last, "h_3")]
+        self._rows = RowMaker(len(self._shards))
+        self._resources = contextlib.ExitStack()
+        self._task: TaskProcess
+        self.folder = Path()
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="history-"))
+        self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        for server in (*self._sources.values(), self._target):
+            for schema in ("h_1", "h_2", "h_3", TARGET, f"{TARGET}_meta"):
+                server.execute("SET foreign_key_checks = 0", f"DROP DATABASE IF EXISTS {schema}")
+        for shard in self._shards:
+            shard.server.execute(f"CREATE DATABASE {shard.schema}")
+        self._target.execute(f"CREATE DATABASE {TARGET}")
+        file = write_task(self.folder, self._values())
+        self._task = self._resources.enter_context(task_process(file, self.folder))
+        self._task.until(lambda: self._status() is not None, "the task's start", START_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "name": NAME,
+            "task-mode": "incremental",
+            "shard-mode": self._mode,
+            "ignore-checking-items": ["routes"],  # there are no tables before the first file
+            "meta-schema": f"{TARGET}_meta",
+            "target-database": endpoint(self._target),
+            "sources": [
+                {"source-id": source, "from": endpoint(server)}
+                for source, server in self._sources.items()
+            ],
+            "mysql-instances": [
+                {
+                    "source-id": source,
+                    "meta": start_of(server),
+                    "route-rules": ["merge"],
+                    "block-allow-list": "only",
+                    "syncer-config-name": "sync",
+                }
+                for source, server in self._sources.items()
+            ],
+            "routes": {"merge": {"schema-pattern": "h_*", "target-schema": TARGET}},
+            "block-allow-list": {"only": {"do-dbs": ["h_*"]}},
+            "syncers": {"sync": {"checkpoint-flush-interval": 1}},
+            "spark": {"master": "local[2]"},
+        }
+
+    def run(self, scripts: Iterable[Script], pace: str) -> HistoryOutcome:
+        """Execute all files, shard after shard, and compare all tables.
+
+        Args:
+            pace: ``statement`` if each statement goes over all shards before the next one,
+                ``file`` if each file does.
+        """
+        outcome = HistoryOutcome(self._mode or "uncoordinated", pace)
+        started = time.monotonic()
+        for script in scripts:
+            parts = [script.statements] if pace == "file" else [(one,) for one in script.statements]
+            for part in parts:
+                for shard in self._shards:
+                    for statement in part:
+                        self._execute(shard, statement, outcome)
+                    self._insert({table for one in part for table in _named(one)}, outcome)
+            if self._wait:
+                self._settle(PAUSE_SECONDS)
+        status = self._settle(QUIET_SECONDS)
+        outcome.tables = self._outcomes(status, self._compared())
+        outcome.seconds = round(time.monotonic() - started, 1)
+        return outcome
+
+    def log(self) -> str:
+        """Return the task's log."""
+        path = self.folder / "task.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _execute(self, shard: Shard, statement: ParsedStatement, outcome: HistoryOutcome) -> None:
+        if adds_rows(statement) and shard.number > 0:
+            return
+        outcome.statements += 1
+        try:
+            try:
+                shard.server.execute(statement.sql, database=shard.schema)
+            except pymysql.err.MySQLError as error:
+                if error.args[0] != FOREIGN_KEY_FAILS:
+                    raise
+                # Generated rows have no parents in tables that get a foreign key later.
+                shard.server.execute(
+                    "SET foreign_key_checks = 0", statement.sql, database=shard.schema
+                )
+        except pymysql.err.MySQLError as error:
+            outcome.refused.append(f"{shard.schema}: {error}: {' '.join(statement.sql.split())}")
+
+    def _insert(self, tables: Iterable[str], outcome: HistoryOutcome) -> None:
+        for table in sorted(tables):
+            for shard in self._shards:
+                outcome.rows += self._rows.insert(shard.server, shard.schema, table, shard.number)
+
+    def _status(self) -> TaskStatus | None:
+        return self._task.status(NAME)
+
+    def _settle(self, quiet: float) -> TaskStatus | None:
+        """Wait until everything is applied, or the task changes nothing for ``quiet`` seconds."""
+        ends = {source: end_of(server).key for source, server in self._sources.items()}
+        last, since = "", time.monotonic()
+        while self._task.process.poll() is None:
+            status = self._status()
+            if status is not None:
+                places = [
+                    (s.source, s.applied_position, s.position, s.rows) for s in status.sources
+                ]
+                if not status.locks and all(
+                    applied and place_of(applied).key >= ends[source]
+                    for source, applied, _, _ in places
+                ):
+                    return status
+                seen = f"{places} {[t.version for t in status.targets]} {status.locks}"
+                if seen != last:
+                    last, since = seen, time.monotonic()
+            if time.monotonic() - since > quiet:
+                return status
+            time.sleep(LOOK_SECONDS)
+        return None
+
+    def _compared(self) -> Mapping[str, str]:
+        """What `replicator compare` finds, by table: a word for each kind of difference."""
+        file = str(self.folder / f"{NAME}.yaml")
+        answer = self._task.cli("compare", file, "--json")
+        try:
+            targets = json.loads(answer.stdout)["targets"]
+        except (ValueError, KeyError):
+            return {}
+        kinds = ("structure", "failure", "missing", "extra", "different", "unsettled", "held")
+        found = {}
+        for target in targets:
+            words = [f"{kind}: {target[kind]}" for kind in kinds if target[kind]]
+            found[str(target["target"]).partition(".")[2]] = ", ".join(words)
+        return found
+
+    def _outcomes(
+        self, status: TaskStatus | None, compared: Mapping[str, str]
+    ) -> list[TableOutcome]:
+        names = {
+            str(row[0]).lower(): str(row[0])
+            for shard in self._shards
+            for row in shard.server.execute(TABLES.format(shard.schema))
+        }
+        found = []
+        for table in sorted(names.values()):
+            detail = self._difference(table)
+            result = "differs" if detail else "equal"
+            if not detail and compared.get(table):
+                result, detail = "differs", f"compare says {compared[table]}"
+            elif detail and compared and not compared.get(table):
+                detail += " (compare says nothing)"
+            reason = _reason(status, f"{TARGET}.{table}")
+            if detail and reason:
+                result, detail = reason
+            found.append(TableOutcome(table, result, " ".join(detail.split())))
+        if status is None:
+            found.append(TableOutcome("", "died", self._task.console()[-2000:]))
+        return found
+
+    def _difference(self, table: str) -> str:
+        """How a table differs from its shards, as clients see them; empty if it does not."""
+        here = [shard for shard in self._shards if _shape(shard.server, shard.schema, table)[0]]
+        shapes = [_shape(shard.server, shard.schema, table) for shard in here]
+        shape = _shape(self._target, TARGET, table)
+        for place, what in enumerate(("columns", "keys")):
+            if any(other[place] != shape[place] for other in shapes):
+                ours, theirs = shapes[0][place], shape[place]
+                left, right = ours - theirs, theirs - ours
+                return f"{what}: only in the shards {sorted(left)}, only there {sorted(right)}"
+        names = ", ".join(f"`{name[0]}`" for name in sorted(shape[0]))
+        rows = rows_of(self._target, f"{TARGET}.`{table}`", names)
+        wanted = union_of([(s.server, f"{s.schema}.`{table}`") for s in here], names)
+        if rows == wanted:
+            return ""
+        missing, extra = wanted - rows, rows - wanted
+        examples = f"{[*missing][:1]!r:.200} {[*extra][:1]!r:.200}"
+        return f"rows: {missing.total()} missing, {extra.total()} too many: {examples}"
+
+
+def _named(statement: ParsedStatement) -> set[str]:
+    wanted = (TableRole.SUBJECT, TableRole.NEW_NAME)
+    return {table.table for table in statement.tables if table.role in wanted}
+
+
+def _shape(server: DatabaseServer, schema: str, table: str) -> tuple[Counter[Any], Counter[Any]]:
+    pair = f"'{schema}'", f"'{table}'"
+    columns, keys = (server.execute(sql % pair) for sql in (COLUMNS, KEYS))
+    return Counter(columns), Counter(keys)
+
+
+def _reason(status: TaskStatus | None, target: str) -> tuple[str, str] | None:
+    """Why a task has not finished with a target, by its status."""
+    if status is None:
+        return "died", ""
+    for part in status.blocked:
+        if part.name == target and (part.error or part.waits_for):
+            error = part.error
+            text = f"{error.event}: {error.message}" if error else f"waits for {part.waits_for}"
+            return "blocked", text
+    for lock in status.locks:
+        if lock.target == target:
+            return "locked", f"{lock.state} {lock.ddl} {lock.reason}"
+    error = status.error
+    return ("blocked", f"{error.event}: {error.message}") if error else None
