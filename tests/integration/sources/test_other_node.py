@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -9,10 +11,13 @@ import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
+from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
 from tests.support.servers.clock import next_second
 from tests.support.servers.faulty_proxy import FaultyLine
 from tests.support.servers.galera import GaleraCluster
+from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
 from tests.support.tasks.tables import rows_of
 from tests.support.tasks.task_files import load, task_dict
@@ -24,12 +29,14 @@ OPTIONS = {"server_id": "7", "wsrep_gtid_mode": "ON", "wsrep_gtid_domain_id": "9
 async def test_another_node_of_a_cluster_answers(
     spark: SparkContext, target_server: DatabaseServer, database_name: str, tmp_path: Path
 ) -> None:
-    """While the task is stopped and while it runs; a reset binlog is still noticed."""
+    """While the task is stopped, and while it runs."""
     db = database_name
     cluster = GaleraCluster(OPTIONS, nodes=2)
-    with cluster, FaultyLine(cluster.nodes[0].port) as line:
+    first, second = cluster.nodes
+    with ExitStack() as resources:
+        resources.enter_context(cluster)
         await anyio.to_thread.run_sync(cluster.start)
-        first, second = cluster.nodes
+        line = resources.enter_context(FaultyLine(first.port))
         target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t (id INT PRIMARY KEY)")
         second.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
         first.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 (id INT PRIMARY KEY)")
@@ -74,18 +81,19 @@ async def test_another_node_of_a_cluster_answers(
         async with running(task, spark) as generation:
             await caught_up(generation, {"a": first})
             equal(first)
-        await anyio.to_thread.run_sync(next_second)
-        first.execute("RESET MASTER")
-        write(first)
-        with anyio.fail_after(PATIENCE):
-            fault = await fault_of(follow(task, spark))
-        assert fault.event == "source.reset"
-        line.switch(second.port)
-        async with running(task, spark) as generation:
-            await caught_up(generation, {"a": second})
-            equal(second)
 
 
-async def follow(task: object, spark: SparkContext) -> None:
-    async with running(task, spark):  # type: ignore[arg-type]
-        await anyio.sleep_forever()
+async def test_a_reset_binlog_with_the_same_gtids_is_no_other_node(
+    merging_from: Callable[..., Merging], start_server: StartServer
+) -> None:
+    merging = merging_from(start_server(MariaDBServer))
+    merging.create("t", "(id INT PRIMARY KEY)")
+    merging.each_source["enable-gtid"] = True
+    assert merging.task
+    merging.do(*(f"INSERT INTO t_1 VALUES ({n})" for n in range(9)))
+    async with merging.running() as generation:
+        await merging.check(generation)
+    await anyio.to_thread.run_sync(next_second)
+    merging.source.execute("RESET MASTER")
+    merging.do(*(f"INSERT INTO t_1 VALUES ({n})" for n in range(10, 60)))
+    assert (await merging.fault()).event == "source.reset"
