@@ -17,6 +17,7 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.mysql.names import TableName
+from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.apply.apply import apply_batch
 from replicator.pipeline.apply.batch import (
     ApplySettings,
@@ -198,6 +199,10 @@ class JobRunner:
                     message,
                     f"grant {self._settings.address.user} what the error names (`replicator check`"
                     " shows all that it needs); then `replicator resume`",
+                )
+            case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
+                return row_fault(
+                    "rows.refused", message, f"{limit.remedy}; then `replicator resume`"
                 )
             case WriteOutcome.REFUSED:
                 return row_fault(
