@@ -227,6 +227,7 @@ class TaskSupervisor:
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._parts.release(Parts(targets))
         self._recopy |= targets
+        self._go_on_if_possible()
         self._leave()
         self._wished.set()
 

@@ -320,7 +320,8 @@ def recopy_wanted(
         raise ValueError(
             f"only a task with task-mode all copies targets, and this one has {task_mode}"
         )
-    if status.state != "running":
+    stuck = status.state == "paused" and any(part.kind == "target" for part in status.blocked)
+    if status.state != "running" and not stuck:
         raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
     if status.copy is None or status.copy.state != "finished":
         raise ValueError("a target can be copied again when the full copy has finished")
