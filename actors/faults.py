@@ -19,6 +19,13 @@ COPY_AGAIN = (
 )
 """The remedy where nothing else brings the rows to the target."""
 
+TAKE_THE_ROW = (
+    "change the target's table so that it takes the row: give the column that the error names the"
+    " type and the attributes that it has in the shard, or drop the trigger, the check or the"
+    " foreign key that the error names. Do not delete or change rows. Then `replicator resume`"
+)
+"""The remedy for a row that the target refuses."""
+
 MOVED_ROWS = (
     "wait until no lock holds rows of the former target, so that all rows of the shard are there."
     " Move them by hand to the new target. Then `replicator binlog skip`: the shard belongs to"
@@ -32,15 +39,25 @@ def start_after(meta: str) -> str:
     """The remedy of starting after an event, once its effect has been made by hand.
 
     ``meta`` is the start position for its source in the task file. It is valid only if everything
-    that was read before the event is on the targets.
+    that was read is on the targets, and nothing after the saved positions. Both hold after an
+    ordinary stop, unless rows are held. So no safe mode is needed, which would hide duplicates.
     """
     return (
-        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in"
-        f" the syncers, {meta}, and `meta:` of every other source to its saved position"
+        "`replicator stop` (do not kill the process); in the task file set `task-mode:"
+        f" incremental`, {meta}, and `meta:` of every other source to its saved position"
         " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
         " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
-        " (`replicator show-ddl-locks`), nor with targets without a key: rows would be missing or"
-        " duplicated. Remove safe-mode when the task has caught up"
+        " (`replicator show-ddl-locks`), a target is blocked, or a copy has not finished: the task"
+        " holds rows then, and they would be missing or duplicated"
+    )
+
+
+def copy_target_again(target: TableName) -> str:
+    """The remedy of copying one target from its shards."""
+    return (
+        f"copy the target again: `replicator recopy TASK --target {target} --truncate` (for a task"
+        " with `task-mode: all`, whose schema changes of this target are all complete). If that is"
+        f" refused, {COPY_AGAIN}"
     )
 
 

@@ -68,6 +68,19 @@ CHECK_WARNINGS = (
         "a write that the target refuses is a fault",
     ),
     CheckWarning(
+        "target_cluster",
+        "replicas of the target don't get what the task writes, or its address leads to several"
+        " nodes of a Galera cluster",
+        "the target itself gets all rows. The task notices if a node that lags has less than it"
+        " has written (`target.lost-commits`), and reads the rows again",
+    ),
+    CheckWarning(
+        "transaction_size",
+        "a limit of the target for the size of a transaction is low",
+        "the task writes a batch in several transactions (`batch.cut`). If that can't be done, the"
+        " refusal is `rows.refused` or `copy.refused`",
+    ),
+    CheckWarning(
         "local_infile",
         "the task writes rows by statements instead of `LOAD DATA`",
         "the same rows arrive, more slowly",

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from replicator.pipeline.compare.findings import TargetComparison
 
 
+class ComparedStructure(StrEnum):
+    """The differences of structure that count."""
+
+    FITS = "fits"
+    EXACT = "exact"
+
+
 class CompareMode(StrEnum):
     """What is compared of a range at first."""
 
@@ -44,6 +51,13 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         help="Continue the last comparison with the same options where it was interrupted.",
+    ),
+]
+Structure = Annotated[
+    ComparedStructure,
+    typer.Option(
+        help="Count differences of structure by which a target does not store every row of its"
+        " shards, and note others; or count all."
     ),
 ]
 RepairNow = Annotated[
@@ -71,6 +85,7 @@ def compare(
     where: Annotated[
         str, typer.Option(help="Rows to compare, as an SQL condition on columns of both sides.")
     ] = "",
+    structure: Structure = ComparedStructure.FITS,
     chunk_rows: Annotated[
         int, typer.Option(min=1, help="The number of rows of the target to compare at a time.")
     ] = 100_000,
@@ -110,6 +125,7 @@ def compare(
             repair=repair,
             repair_now=repair_now,
             resume=resume,
+            exact_structure=structure is ComparedStructure.EXACT,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -119,7 +135,7 @@ def compare(
     _tell(task.name, results, options, html, as_json=as_json)
     if not results:
         raise typer.BadParameter("no target of the task has this name")
-    if any(result.structure or result.repaired < result.differing for result in results):
+    if any(r.structure or r.blocked or r.repaired < r.differing for r in results):
         raise typer.Exit(FAILED)
     if any(result.incomplete for result in results):
         raise typer.Exit(INCOMPLETE)
@@ -208,10 +224,12 @@ def _as_json(task: str, results: list[TargetComparison]) -> str:
             "unowned": result.unowned,
             "remarks": result.remarks,
             "repaired": result.repaired,
+            "blocked": result.blocked,
             "seconds": round(result.seconds, 3),
             "left_out": [{"column": out.column, "why": out.why} for out in result.left_out],
             "failure": result.failure,
             "structure": result.structure,
+            "notes": result.notes,
             "examples": [asdict(example) for example in result.examples],
         }
         for result in results

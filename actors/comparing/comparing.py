@@ -33,6 +33,7 @@ from actors.comparing.target_run import (
     ComparisonView,
     binlog_ends_of,
     compare_target,
+    sources_of,
 )
 from actors.comparing.task_progress import TaskProgress
 from actors.task.startup.check_scope import task_to_check
@@ -84,6 +85,7 @@ class CompareOptions:
     repair: Path | None = None
     repair_now: bool = False
     resume: bool = False
+    exact_structure: bool = False
 
 
 class TargetComparer:
@@ -246,6 +248,10 @@ class TargetComparer:
                 result.failure = "the target is not there"
                 return result
             result = await self._compared(comparison, self._begin(comparison, name), members)
+            waiting = bool(result.held or result.unsettled)
+            sources = sources_of(comparison)
+            blocked = await self._progress.blocked(name, sources, waiting=waiting)
+            result.blocked = result.blocked or blocked
             doubtful = comparison.filled and result.differing
             if not (result.failure or result.structure or result.incomplete or doubtful):
                 break
@@ -307,9 +313,12 @@ class TargetComparer:
         """Tell how structures differ, unless a change that waits may explain it."""
         if (await self._progress.held(result.target)).some:
             result.left_out = tuple(replace(out, harmless=True) for out in comparison.left_out)
-            result.structure = []
+            result.structure, result.notes = [], []
         else:
-            result.structure = list(comparison.structure)
+            result.structure = list(comparison.structure.unfit)
+            result.notes = list(comparison.structure.notes)
+            if self._options.exact_structure:
+                result.structure, result.notes = result.structure + result.notes, []
 
     def _rows(
         self, comparison: ComparisonPlan, result: TargetComparison, members: TargetShards

@@ -61,7 +61,9 @@ class Settling:
     _take: Take
     """Gets the rows that differ for certain."""
     held: dict[int, int] = field(factory=dict, init=False)
-    """By range, rows that wait behind a schema change."""
+    """By range, rows that wait for a schema change, or for a blocked target."""
+    reason: str = field(default="", init=False)
+    """What holds rows, if it is not only a schema change."""
     unsettled: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that the task has not caught up with, or that change at every look."""
 
@@ -73,10 +75,9 @@ class Settling:
             applied = await self._progress.applied(doubt.ends for _, doubt in doubts)
             unapplied = 0 if applied else unapplied + 1
             doubts = await self._further_look(doubts, applied=applied)
-        held = await self._progress.held(self._target) if doubts else None
-        left = self.held if held is not None and held.some else self.unsettled
+        # If the task has applied everything, a held row was counted as held at the first look.
         for number, doubt in doubts:
-            left[number] = left.get(number, 0) + doubt.rows
+            self.unsettled[number] = self.unsettled.get(number, 0) + doubt.rows
 
     async def _further_look(
         self, doubts: Sequence[RangeDoubt], *, applied: bool
@@ -89,6 +90,7 @@ class Settling:
                 raise RowsUnreadError(answer.failure)
             if answer.held:
                 self.held[number] = self.held.get(number, 0) + answer.held
+                self.reason = held.reason or self.reason
             await self._take(number, list(answer.differ))
             left += [(number, doubt) for doubt in answer.left]
         return left
@@ -291,6 +293,8 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
 
     settling = Settling(result.target, run.progress, run.jobs.look_again, take)
     await settling.settle(doubts)
+    if settling.reason:
+        result.blocked = f"the target is blocked: {settling.reason}"
     for number, rows in settling.held.items():
         result.ranges[number].held += rows
         result.held += rows
@@ -317,17 +321,19 @@ class _WholeComparison:
         for _ in range(READINGS):
             applied = ends is not None and await self._run.progress.applied([ends])
             unapplied = 0 if applied or ends is None else unapplied + 1
-            held = (await self._run.progress.held(result.target)).some
-            await self._read(counts=applied and not held)
+            held = await self._run.progress.held(result.target)
+            await self._read(counts=applied and not held.some)
             before, ends = ends, await binlog_ends_of(comparison, self._run.jobs.servers)
             left = await self._decide(1 if ends == before else STRIKES)
             if key and left and (where or left <= DOUBTED_ROWS):
                 await self._look_up(ends)
                 return
-            if not left or (held and applied) or unapplied == UNAPPLIED_LOOKS:
+            if not left or (held.some and applied) or unapplied == UNAPPLIED_LOOKS:
                 break
-        if held:
+        if held.some and applied:
             result.held = result.ranges[0].held = left
+            if held.reason and left:
+                result.blocked = f"the target is blocked: {held.reason}"
         else:
             result.unsettled = result.ranges[0].unsettled = left
 

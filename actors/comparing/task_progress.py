@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 
 import anyio
@@ -18,8 +18,8 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.held_shards import (
-    ALL_HELD,
     NOTHING_HELD,
+    PAUSED,
     HeldShards,
     WaitingChange,
     held_by,
@@ -32,7 +32,7 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.pipeline.compare.doubts import BinlogEnds
 from replicator.sharding.optimistic.fills import TargetFills
-from replicator.status import StatusFormatError, TaskStatus
+from replicator.status import BlockedPart, StatusFormatError, TaskStatus
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
 """Seconds between two questions how far the task is."""
@@ -40,6 +40,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 4.0
 PATIENCE, IDLE_PATIENCE = 60.0, 10.0
 """Seconds that the task has to apply what its sources had when a row was seen to differ; the second
 where it does not run: it may be about to start."""
+
+
+def _reason(part: BlockedPart) -> str:
+    if part.error is not None:
+        return f"{part.error.event}: {part.error.message}"
+    return f"it waits for {part.waits_for}" if part.waits_for else PAUSED
 
 
 class TaskProgress:
@@ -54,8 +60,10 @@ class TaskProgress:
         if status is None:
             saved = await self.saved()
             return saved.held.get(target, NOTHING_HELD) if saved is not None else NOTHING_HELD
-        if any(part.kind == "target" and part.name == str(target) for part in status.blocked):
-            return ALL_HELD
+        names = (str(target), target.schema)
+        for part in status.blocked:
+            if part.kind == "target" and part.name in names:
+                return HeldShards(all_of=True, reason=_reason(part))
         locks = [lock for lock in status.locks if str(target) in (lock.target, *lock.tied)]
         return held_by(
             WaitingChange(
@@ -66,9 +74,27 @@ class TaskProgress:
                     for shard in source.missing
                 ],
                 lock.shard,
+                f"the DDL lock {lock.id} is in conflict" if lock.state == "conflict" else "",
             )
             for lock in locks
         )
+
+    async def blocked(self, target: TableName, sources: Collection[str], *, waiting: bool) -> str:
+        """Return what keeps the task from applying rows of a target; empty if nothing does.
+
+        This is a fault of the target, of one of its ``sources`` or of the task; if rows of the
+        target are ``waiting``, also a pause by the operator.
+        """
+        status = await self._status()
+        reason = (await self.held(target)).reason
+        if reason and (reason != PAUSED or waiting):
+            return f"the target is blocked: {reason}"
+        for part in status.blocked if status else ():
+            if part.kind == "source" and part.name in sources and (part.error or waiting):
+                return f"the source {part.name} is blocked: {_reason(part)}"
+        if status is not None and status.error is not None and status.state == "paused":
+            return f"the task is paused by {status.error.event}: {status.error.message}"
+        return ""
 
     async def applied(self, ends: Iterable[BinlogEnds]) -> bool:
         """Wait until the task has applied its sources up to here; whether it has.
@@ -84,8 +110,11 @@ class TaskProgress:
         while True:
             await anyio.sleep(pause)
             at, runs = await self._places()
-            if all(at.get(source, place) >= place for source, place in places.items()):
+            late = {source for source, place in places.items() if at.get(source, place) < place}
+            if not late:
                 return True
+            if late & await self._blocked_sources():
+                return False
             if time.monotonic() - begun > (PATIENCE if runs else IDLE_PATIENCE):
                 return False
             pause = min(LONGEST_PAUSE, 2 * pause)
@@ -102,6 +131,11 @@ class TaskProgress:
             saved = await self.saved()
             known = [(s.source, s.applied or s.position) for s in saved.sources] if saved else []
         return {source: BinlogPosition.parse(at).key for source, at in known if at}, runs
+
+    async def _blocked_sources(self) -> frozenset[str]:
+        status = await self._status()
+        blocked = status.blocked if status is not None else ()
+        return frozenset(part.name for part in blocked if part.kind == "source")
 
     async def _runs(self) -> bool:
         """Whether a process has the lease of the task."""

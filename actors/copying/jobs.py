@@ -10,7 +10,6 @@ import anyio
 import anyio.to_thread
 import structlog
 from attrs import define
-from pymysql.constants import ER
 from pymysql.err import MySQLError
 from pyspark import SparkContext
 
@@ -21,19 +20,10 @@ from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
+from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunks
 from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy
 from replicator.pipeline.copy.key_conflicts import find_holders
-
-_MEMORY = "tidb_mem_quota_query"
-_LIMITS: dict[int, str] = {
-    ER.UNKNOWN_ERROR: _MEMORY,
-    ErrorCode.TIDB_TXN_TOO_LARGE: "performance.txn-total-size-limit",
-    ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: _MEMORY,
-    ErrorCode.TIDB_ENTRY_TOO_LARGE: "performance.txn-entry-size-limit",
-}
-"""TiDB's limits of a transaction and of a row (its page "TiDB Configuration File"), by the code of
-the error. The unknown error is that of a limit where it names it."""
 
 
 class Replanner(Protocol):
@@ -164,9 +154,6 @@ class CopyJobs:
                 f"if {target} had rows before the copy that you do not need: TRUNCATE TABLE"
                 f" {target.quoted}; on the target, then `replicator resume`: the task copies"
                 " all shards of this target again",
-                "to keep the last row with the key: set on-duplicate-logical of the loader to"
-                " replace; to keep the first: to ignore. Then `replicator stop`, `replicator"
-                " run`",
                 where=where,
                 scope=of_target(target),
             )
@@ -236,14 +223,14 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
             "if it logs in everywhere from this host: let the accounts log in from the hosts of"
             " Spark's executors, too, and check their clocks; then `replicator resume`",
         )
-    limit = _LIMITS.get(failed.code, "")
-    if not limit or (failed.code == ER.UNKNOWN_ERROR and _MEMORY not in failed.message):
+    limit = size_limit(failed.code, failed.message)
+    if limit is None:
         return (
             "fix what the server names (the target's columns must take every value of the"
             " shards'), then `replicator resume`",
         )
-    remedies = [f"set the target's {limit} to more, then `replicator resume`"]
-    if failed.code != ErrorCode.TIDB_ENTRY_TOO_LARGE:
+    remedies = [f"{limit.remedy}; then `replicator resume`"]
+    if not limit.of_row:
         remedies.append(
             "or copy again in smaller chunks, which a table without a key can't be cut into: set"
             " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, `replicator"

@@ -25,8 +25,8 @@ from replicator.mysql.server.identity import ServerIdentity
 from replicator.watermark import Place
 
 _PLACE = (
-    "`meta:` of source {source} (binlog-name, binlog-pos) after it (SHOW BINLOG EVENTS shows the"
-    " position)"
+    "`meta:` of source {source} (binlog-name, binlog-pos) to the end of its transaction (SHOW"
+    " BINLOG EVENTS shows the position)"
 )
 
 FORMER_SERVER = "point the source at the former server again, then `replicator resume`"
@@ -84,8 +84,9 @@ def source_fault(
         "source.unreadable",
         str(error),
         "remove the cause at the source, then `replicator resume`",
-        "if the cause is in the binlog itself: make the event's change by hand on the target,"
-        f" and start after the event: {start_after(_PLACE.format(source=source))}",
+        "if the cause is in the binlog itself: make all changes of the event's transaction by hand"
+        " on the target (`mysqlbinlog` shows them, or the shard), and start after the event:"
+        f" {start_after(_PLACE.format(source=source))}",
         COPY_AGAIN,
         where=where,
         scope=of_source(source),
@@ -152,10 +153,12 @@ def other_names(source: str, message: str, where: str) -> FatalError:
         " change and in the new way after it, so the task could take one table for another",
         f"set lower_case_table_names of source {source} back to the former value, then"
         " `replicator resume`",
-        "to keep the new value: set the former value once more, let the task read to the end"
-        " of the binlog, and `replicator stop`. Then change the value, set `task-mode:"
-        " incremental` and meta: of all instances to positions after the change, and"
-        " `replicator run --remove-meta`",
+        "to keep the new value: set the former value once more. While nothing writes to the shards"
+        " of any source, let the task read to the end of the binlogs (`replicator status`: lag 0),"
+        " and `replicator stop`; no schema change may be open (`replicator show-ddl-locks`), and"
+        " no part blocked. Then change the value, set `task-mode: incremental` and meta: of all"
+        " instances to the present ends of their binlogs (SHOW MASTER STATUS), and `replicator run"
+        " --remove-meta`. Only then let the applications write again",
         where=where,
         scope=of_source(source),
     )

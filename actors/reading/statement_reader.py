@@ -42,6 +42,7 @@ from replicator.schema.effects.ddl_effects import (
     effects_of,
     one_by_one,
 )
+from replicator.schema.effects.idle_changes import is_idle
 from replicator.schema.effects.overridden_effects import (
     OverrideAction,
     overridden_effects,
@@ -414,6 +415,9 @@ class StatementReader:
                 return ()
             raise
         kept = self._filter.apply(parsed, effects)
+        if kept and is_idle(parsed):
+            self._log.info("ddl.idle", statement=parsed.sql[:200])
+            return ()
         self._refuse_cascades(parsed, kept)
         refuse_ruled(kept, self._columns)
         return kept

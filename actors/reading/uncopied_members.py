@@ -54,16 +54,19 @@ def uncopied_members(
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
         " check` shows what it can't see); then `replicator stop`, `replicator remove`"
         " TASK.yaml, empty the targets, `replicator run`",
-        "to copy it alone, if it has a key: a second task with another `name:` copies only this"
-        " table, then the first task follows it in safe-mode; docs/how-to/add-a-shard.md has"
-        " the steps",
         "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
         " `replicator stop`, `replicator run`",
-        "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
+        "if it was empty then, and has got no rows since: DROP and CREATE it again at the source,"
+        " then `replicator resume`",
         "if the target already has all rows that the table had before the event that the task"
-        " reads next: let the account see it, `replicator pause TASK`, `replicator schema set"
-        f" TASK --source {quoted(source)} --table {quoted(str(names[0]))} --from-source`, then"
-        " `replicator resume TASK`",
+        " reads next: let the account see it, `replicator pause TASK`,"
+        f" {', or '.join(_declared(source, name) for name in names[:_SHOWN])} (only for tables"
+        " whose rows are there), then `replicator resume TASK`",
         where=where,
         scope=scope or of_target(*tables.values()),
     )
+
+
+def _declared(source: str, table: TableName) -> str:
+    command = f"--source {quoted(source)} --table {quoted(str(table))} --from-source"
+    return f"`replicator schema set TASK {command}`"

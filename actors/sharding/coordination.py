@@ -111,7 +111,8 @@ class OpenLock:
         """What decides whose rows wait."""
         lacking = () if self.view.resolving else self.view.missing.items()
         names = (str(Member(source, name)) for source, found in lacking for name in found)
-        return WaitingChange(self.view.version, frozenset(names), self.shard)
+        reason = f"the DDL lock {self.id} is in conflict" if self.view.conflict else ""
+        return WaitingChange(self.view.version, frozenset(names), self.shard, reason)
 
 
 class Coordination(ABC):

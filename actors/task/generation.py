@@ -32,7 +32,13 @@ from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
 from actors.task.startup.ties_at_start import ties_at_start
-from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, StoppedSource, wire
+from actors.task.wiring.wiring import (
+    TARGET_PATIENCE,
+    RunningTask,
+    StoppedSource,
+    save_held_shards,
+    wire,
+)
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
@@ -77,6 +83,8 @@ class Generation:
     _on_changed_rules: OnChangedRules = OnChangedRules.STOP
     copy: FullCopy | None = attrs.field(default=None, init=False)
     recopy: set[TableName] = attrs.field(factory=set, init=False)
+    reason_of: Callable[[TableName], str] = attrs.field(default=lambda _: "a fault", init=False)
+    """Returns why a target is blocked."""
     _running: RunningTask | None = attrs.field(default=None, init=False)
     _saved: frozenset[TableName] = attrs.field(default=frozenset(), init=False)
     _context: SparkContext | None = attrs.field(default=None, init=False)
@@ -231,6 +239,7 @@ class Generation:
             tracks_keys=moved.notes,
             ties=ties,
         )
+        save_held_shards(self._running, self.reason_of)
         background = self.copy.background if self.copy else None
         try:
             await self._follow(self._running, moved, stop, started)

@@ -227,6 +227,7 @@ class TaskSupervisor:
         targets = recopy_wanted(self.status(), self._task.task_mode, arguments, known)
         self._parts.release(Parts(targets))
         self._recopy |= targets
+        self._go_on_if_possible()
         self._leave()
         self._wished.set()
 
@@ -390,7 +391,7 @@ class TaskSupervisor:
             self._learned,
             self._options.on_changed_rules,
         )
-        generation.recopy = self._recopy
+        generation.recopy, generation.reason_of = self._recopy, self._parts.reason_of
         given_up = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:

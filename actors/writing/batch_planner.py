@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from attrs import define, field
 
-from actors.faults import COPY_AGAIN, FatalError, UnreadRows, of_target
+from actors.faults import COPY_AGAIN, FatalError, UnreadRows, copy_target_again, of_target
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.task_setup import ColumnsOf
@@ -28,6 +28,7 @@ from replicator.pipeline.apply.batch import Batch, place_of
 from replicator.pipeline.plans.plan import PlanCollector, TablePlan
 from replicator.pipeline.plans.planning import (
     MisfitError,
+    MissingColumnError,
     PlanCache,
     PlanError,
     UnfitTargetError,
@@ -211,10 +212,7 @@ class BatchPlanner:
         raise FatalError(
             "rows.no-plan",
             str(failure),
-            COPY_AGAIN
-            if misfit
-            else "make the target's structure fit the shard's (the message says what differs),"
-            " then `replicator resume`",
+            COPY_AGAIN if misfit else _fitted(failure, self._registry.target_name(part.target)),
             where=f"{unread.member}, target {target.schema}.{target.name}",
             scope=of_target(self._registry.target_name(part.target)),
             about=unread if misfit else None,
@@ -244,10 +242,27 @@ class BatchPlanner:
         return FatalError(
             "target.missing",
             f"the target table {name} does not exist",
-            f"create it, then `replicator resume`: {_create(name, known)}",
+            "if it never existed (a task that follows without a copy): create it, then `replicator"
+            f" resume`: {_create(name, known)}",
+            "if somebody dropped or renamed it: restore it with its rows, then `replicator resume`;"
+            f" or create it, and {copy_target_again(name)}",
             where=f"source {part.source}, target {name}",
             scope=of_target(name),
         )
+
+
+def _fitted(failure: PlanError, target: TableName) -> str:
+    """The remedy of a target that does not fit its shard."""
+    if isinstance(failure, MissingColumnError):
+        return (
+            "give the target the column, with the shard's type and NULL allowed. If you only"
+            " resumed then, the rows that the target already has would lack the shards' values in"
+            f" it. So {copy_target_again(target)}"
+        )
+    return (
+        "give the column on the target a type that takes the values of both (the message says what"
+        " differs), then `replicator resume`"
+    )
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:

@@ -103,6 +103,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.registry = registry
         self._trackers = trackers
         self._counts = counts
+        self._cut: set[tuple[TableName, int]] = set()
         self._left_out = LeftOutRows(registry, counts)
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
@@ -329,6 +330,15 @@ class BatchedWriter(Actor[WriterMessage]):
             counts.overwritten += outcome.overwritten
             counts.deleted += outcome.deleted
             counts.missing += outcome.missing
+            if outcome.transactions > 1 and (target, outcome.code) not in self._cut:
+                self._cut.add((target, outcome.code))
+                self._log.warning(
+                    "batch.cut",
+                    target=str(target),
+                    transactions=outcome.transactions,
+                    code=outcome.code,
+                    reason=outcome.message,
+                )
             if outcome.missing:
                 self._log.warning(
                     "rows.missing",

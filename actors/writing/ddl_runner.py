@@ -11,7 +11,14 @@ from attrs import define, field
 from pymysql.constants import ER
 
 from actors.backoff import until_done
-from actors.faults import SKIP, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
+from actors.faults import (
+    SKIP,
+    SKIP_OR_REPLACE,
+    DdlEvent,
+    FatalError,
+    copy_target_again,
+    of_target,
+)
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
@@ -32,7 +39,7 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import MISSING_PRIVILEGE
+from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE, ErrorCode
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
@@ -296,6 +303,22 @@ class DdlRunner:
         return f"{text} ({error.code})"
 
 
+_ABOUT_ROWS = DUPLICATE_KEY | {
+    ER.WARN_NULL_TO_NOTNULL,
+    ER.BAD_NULL_ERROR,
+    ER.INVALID_USE_OF_NULL,
+    ER.WARN_DATA_OUT_OF_RANGE,
+    ER.DATA_TOO_LONG,
+    ErrorCode.WARN_DATA_TRUNCATED,
+    ER.TRUNCATED_WRONG_VALUE,
+    ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ErrorCode.ER_DATA_OUT_OF_RANGE,
+    ER.NO_REFERENCED_ROW,
+    ER.NO_REFERENCED_ROW_2,
+}
+"""Errors of statements that the rows of a table do not allow."""
+
+
 def _mended(error: DdlRefusedError) -> str:
     """The remedy of a refusal."""
     if error.code in MISSING_PRIVILEGE:
@@ -307,7 +330,18 @@ def _mended(error: DdlRefusedError) -> str:
         return "if the error says what to do on the target, do it"
     if error.code == ER.DUP_FIELDNAME:
         return "give the column that the error names another name on the target, if no shard has it"
-    return "remove what the error names from the target"
+    if error.code in _ABOUT_ROWS:
+        return (
+            "the rows on the target, of all shards together, do not allow this statement, while the"
+            " shard's did. Do not delete or change rows on the target: `replicator binlog skip`"
+            " leaves the statement out, and the target keeps the wider structure that it has. If"
+            " the statement was meant for the rows of all shards, change these in the shards first,"
+            " and execute it there again later. If the error is due to something else"
+        )
+    return (
+        "change what the error names on the target (a table, key, constraint, trigger or view that"
+        " is in the way), but no rows"
+    )
 
 
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
@@ -377,9 +411,10 @@ def nondeterministic_defaults_fault(
         " the target's rows to the values that they have in their shards; then `replicator"
         " binlog skip`. A target without a key does not let you find rows that a shard has"
         " changed since: copy the tables again",
-        "if existing rows may differ from those in the shards: `replicator binlog replace` it"
-        " with the same statement, or `replicator binlog skip` if the target already has the"
-        " column",
+        "`replicator binlog replace` it with the same statement without the default (a column that"
+        " allows NULL), or `replicator binlog skip` if the target already has the column; and"
+        " `replicator resume`. When no schema change of the target is open any more,"
+        f" {copy_target_again(target)}",
         where=f"{member}, target {target}",
         scope=of_target(target),
         about=DdlEvent(member.source, statement.position, tuple(OverrideAction)),

@@ -10,13 +10,14 @@ import structlog
 from attrs import define, field
 from pyspark import SparkContext
 
-from actors.faults import COPY_AGAIN, FatalError, of_target
+from actors.faults import COPY_AGAIN, TAKE_THE_ROW, FatalError, copy_target_again, of_target
 from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.mysql.names import TableName
+from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.apply.apply import apply_batch
 from replicator.pipeline.apply.batch import (
     ApplySettings,
@@ -155,9 +156,8 @@ class JobRunner:
         message, lock = failed.message, self.held_by(target)
         match failed.outcome:
             case WriteOutcome.DUPLICATE:
-                return row_fault(
-                    "rows.duplicate", message, *(_duplicate_behind(lock) if lock else _DUPLICATE)
-                )
+                ways = _duplicate_behind(lock) if lock else _duplicate(target)
+                return row_fault("rows.duplicate", message, *ways)
             case WriteOutcome.UNDECODABLE:
                 return row_fault(
                     "rows.undecodable",
@@ -190,7 +190,8 @@ class JobRunner:
                     message,
                     "write the expression in the task file so that it has a value for this row, too"
                     " (IF, IFNULL, or a condition before it); `replicator stop`, then `replicator"
-                    " run TASK.yaml --on-changed-rules keep`",
+                    " run TASK.yaml --on-changed-rules keep`, or `recopy` instead of `keep` if the"
+                    " new expression gives another result for earlier rows",
                 )
             case WriteOutcome.REFUSED if failed.code in MISSING_PRIVILEGE:
                 return row_fault(
@@ -199,12 +200,15 @@ class JobRunner:
                     f"grant {self._settings.address.user} what the error names (`replicator check`"
                     " shows all that it needs); then `replicator resume`",
                 )
+            case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
+                return row_fault(
+                    "rows.refused", message, f"{limit.remedy}; then `replicator resume`"
+                )
             case WriteOutcome.REFUSED:
                 return row_fault(
                     "rows.refused",
                     message,
-                    "remove what the error names from the target, or change the target's table so"
-                    " that it takes the row; then `replicator resume`",
+                    TAKE_THE_ROW,
                 )
         raise AssertionError(f"{failed.outcome} is no fault of a row")
 
@@ -227,25 +231,25 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
     )
 
 
-_DUPLICATE = (
-    "if both shards have the row: remove or change it in one of them (the change then reaches the"
-    " target, too) or on the target, then `replicator resume`; if rows may overwrite each other,"
-    " set safe-mode: true in the syncer",
-    "if only one shard has the row: it moved while rows of the other shard were held, and the task"
-    " has not applied its deletion yet. Set safe-mode: true in the syncer (`replicator stop`,"
-    " `replicator run`) until `replicator status` shows no lag. Do not delete the row on the"
-    " target: the deletion would then remove the new row",
+_UNLIKE = (
+    "if both shards have a row with this key: give the row another key in one of the shards, or"
+    " delete it there; or drop the target's unique key, if the shards do not have it"
 )
+
+
+def _duplicate(target: TableName) -> tuple[str, ...]:
+    return (
+        f"{_UNLIKE}. If only one shard has the row, it has moved from the other one: change"
+        f" nothing. Then {copy_target_again(target)}",
+        "do not delete the row on the target: a deletion that the task has still to apply would"
+        " then remove the new row",
+    )
 
 
 def _duplicate_behind(lock: str) -> tuple[str, ...]:
     return (
-        f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"
-        " another, its deletion may be among them. Then set safe-mode: true in the syncer"
-        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator"
-        " status` shows no lag: the new row takes the key, and where the deletion removes it"
-        " later, the task puts it back from the shard that has it",
+        f"rows of this target wait for the lock {lock}. If only one shard has the row, it has"
+        " moved, and its deletion is among them. Make the schema change on all shards that the"
+        f" lock waits for. {_UNLIKE[0].upper()}{_UNLIKE[1:]}. Then {COPY_AGAIN}",
         "do not delete the row on the target: the deletion that waits would remove the new row",
-        "if both shards have the row: set safe-mode: true as well, until one of them has deleted or"
-        " changed it",
     )

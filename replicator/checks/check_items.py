@@ -18,8 +18,10 @@ KEY_COLLISIONS = "key_collisions"
 READ_ONLY = "read_only"
 SPARK_MASTER = "spark_master"
 TARGET_CASCADES = "target_foreign_keys"
+TARGET_CLUSTER = "target_cluster"
 TARGET_EVENTS = "target_events"
 TARGET_TRIGGERS = "target_triggers"
+
 
 CHECKS: dict[str, str] = {
     ALL: "leaves out every check",
@@ -42,6 +44,8 @@ CHECKS: dict[str, str] = {
     "lower_case_table_names": "no two names differ only in case on a server that ignores case",
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     READ_ONLY: "the target takes writes",
+    TARGET_CLUSTER: "all servers of the target's cluster get what the task writes",
+    "transaction_size": "the target takes transactions of a useful size",
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",
     "max_allowed_packet": "the target takes statements of a useful size",

@@ -72,6 +72,8 @@ class ErrorCode(IntEnum):
     """MySQL only."""
     ER_RUN_HOOK_ERROR = 3100
     """MySQL only: a plug-in, such as group replication, has refused the transaction."""
+    ER_TRANSACTION_ROLLBACK_DURING_COMMIT = 3101
+    """MySQL only: group replication has refused the transaction for another member's sake."""
     ER_SESSION_WAS_KILLED = 3169
     """MySQL only."""
     ER_DUP_CONSTRAINT_NAME = 3822
@@ -156,6 +158,9 @@ CONTENTION = frozenset(
         ER.LOCK_WAIT_TIMEOUT,
         ER.LOCK_DEADLOCK,
         ER.QUERY_INTERRUPTED,
+        # MariaDB with innodb_snapshot_isolation.
+        ER.CHECKREAD,
+        ErrorCode.ER_TRANSACTION_ROLLBACK_DURING_COMMIT,
     }
 )
 """The transaction was broken off for another one's sake, or by somebody."""

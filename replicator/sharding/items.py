@@ -22,6 +22,10 @@ Event = TypeVar("Event")
 """Attached to an item by the code that records it; opaque to the rule."""
 
 
+TRUNCATION = "truncate table "
+"""The beginning of the text of an item that removes all rows and changes no structure."""
+
+
 class RowDecision(StrEnum):
     """The decision about a row event, by comparing its version with its target's."""
 

@@ -17,10 +17,14 @@ _BAR = 24
 
 
 def verdict(result: TargetComparison) -> str:
-    """One word: ``differs``, ``incomplete`` or ``equal``."""
-    if result.unequal:
+    """One word: ``differs``, ``blocked``, ``incomplete``, ``held`` or ``equal``."""
+    if result.differing or result.structure:
         return "differs"
-    return "incomplete" if result.incomplete else "equal"
+    if result.blocked:
+        return "blocked"
+    if result.incomplete:
+        return "incomplete"
+    return "held" if result.held else "equal"
 
 
 def comparison_line(result: TargetComparison) -> str:
@@ -119,11 +123,17 @@ def remarks(result: TargetComparison) -> Iterator[str]:
         yield f"was not compared: {result.failure}"
     yield from result.remarks
     yield from result.structure
+    for text in result.notes:
+        yield f"note: {text}"
     for out in result.left_out:
         yield f"column {out.column} was not compared: {out.why}"
     if result.repaired:
         yield f"{result.repaired:,} rows were made right"
-    if result.held:
+    if result.blocked:
+        yield result.blocked
+        if result.held:
+            yield f"{result.held:,} rows are held back by that: end it, then compare again"
+    elif result.held:
         yield f"{result.held:,} rows wait for a DDL lock"
     if result.unsettled:
         yield (

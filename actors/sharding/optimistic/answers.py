@@ -217,7 +217,8 @@ class OptimisticAnswers:
         effect, member, target = item.effect, execution.member, execution.target
         standing = self.histories.of(target).state.members.get(member)
         opened = standing.open if standing is not None else None
-        creates = effect.kind is not EffectKind.ALTER
+        truncates = effect.kind is EffectKind.TRUNCATE
+        creates = not truncates and effect.kind is not EffectKind.ALTER
         at = item.statement.transaction
         before, after = self._certain(member, at - 1), self._certain(member, at)
         if before is None and standing is not None:
@@ -237,7 +238,7 @@ class OptimisticAnswers:
             effect.sql,
             change.before,
             change.after,
-            Touched() if creates else touched_parts(effect.statement, change),
+            Touched() if creates or truncates else touched_parts(effect.statement, change),
             item.statement.timestamp,
             found_by=_found_by(present),
             there=beside(present, change, self.histories.of(target).state.fills),

@@ -144,7 +144,9 @@ class OptimisticGroup(GroupActor):
 
     def _other(self, effect: Effect, statement: Statement) -> DdlItem | None:
         match effect.kind:
-            case EffectKind.ALTER:
+            case EffectKind.TRUNCATE if effect.filtered:
+                return None
+            case EffectKind.ALTER | EffectKind.TRUNCATE:
                 self.registry.join(Member(self.source, effect.table), effect.target)
             case EffectKind.CREATE:
                 number = self.registry.join(Member(self.source, effect.table), effect.target)

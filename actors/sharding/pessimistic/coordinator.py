@@ -269,6 +269,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self.locks[target]
         if lock.target in self._blocked:
             return
+        if sources := lock.leave_out_truncations():
+            for source in sorted(sources):
+                self._units[source].restart()
+            return
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:

@@ -17,6 +17,7 @@ from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
@@ -158,6 +159,11 @@ class PessimisticGroup(GroupActor):
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None
+            case EffectKind.TRUNCATE if counts_truncation(effect, at, group, self._lock):
+                await self._record(effect, statement, at)
+                if reason := awaited_truncation(name, group, self._lock):
+                    self.log_not_executed(effect, statement, reason)
+                return None
             case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
                 raise self._not_taken(effect, statement, "it had another name before")
             case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
@@ -213,7 +219,7 @@ class PessimisticGroup(GroupActor):
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
         after = await self._tools.learner.learn(self.source, effect, statement)
-        if effect.instead is None:
+        if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:

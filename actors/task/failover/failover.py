@@ -86,9 +86,7 @@ class Failover:
             "if you can replay them with their GTIDs on the new server (from the former server's"
             " binlog files, with mysqlbinlog): do that before it gets other writes, then"
             " `replicator resume`",
-            f"if they are lost: {COPY_AGAIN}; or undo by hand what they changed on the target, then"
-            " start with `replicator run --remove-meta` and meta: {binlog-gtid: …} of the new"
-            " server",
+            f"if they are lost: {COPY_AGAIN}",
         )
 
     def unlogged(self, gtids: str) -> FatalError:

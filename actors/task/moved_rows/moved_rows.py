@@ -18,7 +18,7 @@ import structlog
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, TransientError, of_target
+from actors.faults import TAKE_THE_ROW, FatalError, TransientError, of_target
 from actors.refusals import locked_fault, refusal
 from actors.task.moved_rows.key_reconciliation import (
     KeyReconciliation,
@@ -274,8 +274,7 @@ def _refused(target: TableName, text: str) -> FatalError:
     return FatalError(
         "rows.refused",
         f"the target refuses a row that one shard deleted and another shard has: {text}",
-        "remove what the error names from the target, or change the target's table so that it"
-        " takes the row; then `replicator resume`",
+        TAKE_THE_ROW,
         where=f"target {target}",
         scope=of_target(target),
     )

@@ -18,6 +18,7 @@ from actors.task.operator import operator_commands, structure_commands
 from actors.task.operator.lock_report import binlog_distance
 from actors.task.operator.typed_commands import as_typed
 from actors.task.wiring.wiring import RunningTask
+from replicator.downstream.meta.held_shards import PAUSED
 from replicator.mysql.names import TableName
 from replicator.status import BlockedPart, Fault, HeldAtSource, PartKind, TaskStatus, now
 
@@ -62,6 +63,13 @@ class BlockedParts:
     def failed(self) -> bool:
         """Whether a fault blocks one of them that the operator must mend."""
         return any(block.fault is not None and not block.passing for block in self.blocks)
+
+    def reason_of(self, target: TableName) -> str:
+        """Return why a target is blocked: its fault, or that the operator has paused it."""
+        block = self.targets.get(target) or self.targets.get(TableName(target.schema, ""))
+        if block is None:
+            return "a part that it is tied to is blocked"
+        return f"{block.fault.event}: {block.fault.message}" if block.fault else PAUSED
 
     def add(self, parts: Parts, block: Block) -> bool:
         """Block parts; False where all of them are blocked already."""
@@ -312,7 +320,8 @@ def recopy_wanted(
         raise ValueError(
             f"only a task with task-mode all copies targets, and this one has {task_mode}"
         )
-    if status.state != "running":
+    stuck = status.state == "paused" and any(part.kind == "target" for part in status.blocked)
+    if status.state != "running" and not stuck:
         raise ValueError(f"the task is {status.state}: targets are copied again while it runs")
     if status.copy is None or status.copy.state != "finished":
         raise ValueError("a target can be copied again when the full copy has finished")

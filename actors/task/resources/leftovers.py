@@ -89,8 +89,8 @@ async def refuse_removed(task: Task) -> None:
         "task.removed",
         f"the meta tables of task {task.name} were removed while it ran. This process ends, and"
         " does not start over by itself",
-        "to start over: empty the targets, then `replicator run` (with task-mode: all or full;"
-        " with incremental, set meta: of every instance)",
+        "to start over: empty the targets, then `replicator run` with `task-mode: all` or `full`"
+        " (`incremental` would leave the older rows out)",
         "to go on where the task was: restore all of its meta tables from a backup of the"
         " same moment as the targets, then `replicator run`",
         where=f"the meta-schema {task.meta_schema} of the target",

@@ -307,8 +307,12 @@ async def _named_start(
             "source.no-start",
             f"source {setup.source} has no checkpoint, and the task file does not say where to"
             " start",
-            f"give the instance a start: meta: {{{end}}} is the source's current end; the"
-            " target must already have the rows written before",
+            "if the target does not have the rows of this source yet: copy them with `task-mode:"
+            " all`",
+            "if it has them up to a known position (of the backup that was loaded): `replicator"
+            " stop`, give the instance this position as meta: {binlog-name: …, binlog-pos: …}, then"
+            f" `replicator run`. The binlog ends at {end} now: a start there leaves out all rows"
+            " that were written before",
             where=f"source {setup.source}",
         )
     if meta.start_time is not None:

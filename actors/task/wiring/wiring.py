@@ -296,7 +296,6 @@ async def wire(
     units: dict[str, SourceUnit] = {}
     coordination = await mode.coordination(_tools(resources, writer, units, ties))
     jobs.held_by = partial(_held_by, coordination)
-    writer.checkpoints.held = partial(_held_shards, coordination, registry, units)
     # Last: the operator's later overrides are added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -356,20 +355,30 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
     return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
 
 
+def save_held_shards(running: RunningTask, reason_of: Callable[[TableName], str]) -> None:
+    """Let each checkpoint save whose rows wait; ``reason_of`` returns why a target is blocked."""
+    running.writer.checkpoints.held = partial(_held_shards, running, reason_of)
+
+
 def _held_shards(
-    coordination: Coordination, registry: SchemaRegistry, units: Mapping[str, SourceUnit]
+    running: RunningTask, reason_of: Callable[[TableName], str]
 ) -> dict[TableName, HeldShards]:
     """By target, the shards whose rows wait behind locks, or all where the target is blocked."""
+    coordination, units = running.coordination, running.units
     # A group knows of its item before the lock does.
     numbers = {number for source in units for number in coordination.open_targets(source)}
     changes: dict[TableName, list[WaitingChange]] = {}
     for lock in coordination.open_locks():
         for target in (lock.view.target, *lock.tied):
             changes.setdefault(target, []).append(lock.waiting)
-    held = {registry.target_name(number): ALL_HELD for number in numbers}
+    held = {running.registry.target_name(number): ALL_HELD for number in numbers}
     held |= {target: held_by(found) for target, found in changes.items()}
-    blocked = (target for unit in units.values() for target in unit.reader.held.targets)
-    return held | dict.fromkeys(blocked, ALL_HELD)
+    for unit in units.values():
+        for target in unit.reader.held.targets:
+            other = unit.reader.held.waits_for(target)
+            reason = f"it waits for {other}: {reason_of(other)}" if other else reason_of(target)
+            held[target] = HeldShards(all_of=True, reason=reason)
+    return held
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:

@@ -11,7 +11,7 @@ from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.structures import SOURCES_AT_ONCE, check_structures
 from replicator.checks.source.source_checks import check_source
-from replicator.checks.target.target_checks import check_target
+from replicator.checks.target.target_checks import check_target, may_not_write
 from replicator.checks.target.target_effects import check_target_effects
 from replicator.checks.target.target_rights import check_target_schemas
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
@@ -48,6 +48,8 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
     results += await check_cluster(task.spark_master)
     if _reachable(of_target):
         sources = tuple(s for s in task.sources if _reachable(by_source[s.source_id]))
+        if may_not_write(of_target):
+            task = replace(task, target=replace(task.target, writes_nothing=True))
         results += await _across(replace(task, sources=sources))
     left_out = ignore - {CONNECTION}
     return unknown + [result for result in results if result.name not in left_out]

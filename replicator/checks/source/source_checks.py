@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import pymysql.err
 
 from replicator.checks.checked_task import SourceToCheck
-from replicator.checks.connecting import Account, account_of, check_login, ended_early
+from replicator.checks.connecting import account_of, check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.routes import check_routes, check_source_names, listed, routed_tables
 from replicator.checks.server_versions import check_version, global_variables
@@ -25,7 +25,7 @@ from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.expression.types import ExpressionError
@@ -369,9 +369,10 @@ async def check_hidden_tables(
     patterns in grants and partial revokes alike.
 
     ``tables`` are those that it sees. Before a full copy these are failures, since rows would be
-    left out of it: a schema of which it sees a part, one that is named and that it may not see, and
-    one that the allow list names and that is not seen, whether it may not be or is not there.
-    Raises DatabaseUnavailableError, the server's error.
+    left out of it: a schema of which the account sees a part, and a named schema that exists
+    perhaps, but that the account can't see. A schema of the allow list that certainly does not
+    exist is a warning: several sources may share the list. Raises DatabaseUnavailableError, the
+    server's error.
     """
     place = CheckedPart(source.source_id)
     account = await account_of(connection)
@@ -391,7 +392,7 @@ async def check_hidden_tables(
             continue
         if await _sees(connection, schema, wanted):
             if schema in named - seen and _copies_anew(source):
-                results.append(_absent(place, schema, account))
+                results.append(_absent(place, schema))
             continue
         part = [name for name in tables if name.schema == schema]
         finding, way_out = _finding(schema, wanted, part), account.grant("SELECT", schema)
@@ -421,15 +422,13 @@ async def check_hidden_tables(
     ]
 
 
-def _absent(place: CheckedPart, schema: str, account: Account) -> CheckResult:
-    return place.failed(
+def _absent(place: CheckedPart, schema: str) -> CheckResult:
+    return place.warning(
         "hidden_tables",
-        f"{schema} is named in block-allow-list, and the server has no such schema that the user"
-        " may see: a full copy would be done without it",
-        "If its name is another one: correct do-dbs or do-tables. If it is to come:"
-        f" CREATE DATABASE {quote(schema)};",
-        account.grant("SELECT", schema),
-        _OTHERWISE[-1],
+        f"{schema} is named in block-allow-list, and this server has no such schema (the user could"
+        " see it): nothing of it is copied from here",
+        "If its name is another one: correct do-dbs or do-tables. If only other sources have it, or"
+        " it is to come, there is nothing to do",
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 
 import pymysql.err
 
+from replicator.checks.check_items import TARGET_CLUSTER
 from replicator.checks.checked_task import TargetToCheck
 from replicator.checks.connecting import check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.server_versions import check_version, global_variables
+from replicator.checks.target.cluster_settings import check_cluster_settings
 from replicator.checks.target.target_rights import try_schema
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.connection.session_settings import WARNINGS_KEPT, keep_warnings
@@ -28,6 +31,11 @@ _UNTRIED = _PLACE.warning(
 )
 
 
+def may_not_write(results: Iterable[CheckResult]) -> bool:
+    """Whether a server behind the target could refuse what a check writes."""
+    return any(result.name == TARGET_CLUSTER and result.state == "failed" for result in results)
+
+
 async def check_target(target: TargetToCheck) -> list[CheckResult]:
     """All checks of the target server."""
     with closing(Connection(target.address)) as connection:
@@ -39,8 +47,12 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
             version = str((await connection.fetch("SELECT VERSION()"))[0][0])
             results.append(check_version(_PLACE, version, as_source=False))
             results += await _settings(connection)
+            cluster = await check_cluster_settings(connection)
+            results += cluster
             if target.writes_nothing:
                 results.append(_UNTRIED)
+            elif may_not_write(cluster):
+                return results
             else:
                 results += await try_schema(connection, target.meta_schema, target.task_name)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from replicator.ddl.parser.statement import ParsedStatement, TableRole
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName, folded, quote
 
@@ -29,6 +29,8 @@ def normalise(parsed: ParsedStatement) -> str:
     different parent is a different statement. String literals keep their content. The order of
     actions matters.
     """
+    if parsed.kind is StatementKind.TRUNCATE_TABLE:
+        return "truncate table <table>"
     names = {
         table.span.start: (
             table.span.end,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELD_TABLE = MetaTable(
     "held",
     "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
-    " all_of BOOLEAN NOT NULL, shards LONGTEXT NOT NULL,"
+    " all_of BOOLEAN NOT NULL, shards LONGTEXT NOT NULL, reason VARCHAR(1000) NOT NULL,"
     " PRIMARY KEY (target_schema, target_table)",
 )
 
@@ -26,10 +26,12 @@ HELD_TABLE = MetaTable(
 @dataclass(frozen=True, slots=True)
 class HeldShards:
     """The shards of a target whose rows may wait: ``all_of`` them but for ``shards``, or these
-    alone. Each as `replicator.mysql.names.Member` is shown."""
+    alone. Each as `replicator.mysql.names.Member` is shown. ``reason``: what else than a schema
+    change holds them (`PAUSED`, a fault, or a lock in conflict); empty if there is nothing else."""
 
     all_of: bool = False
     shards: frozenset[str] = frozenset()
+    reason: str = ""
 
     @property
     def alone(self) -> bool:
@@ -51,27 +53,36 @@ class HeldShards:
 NOTHING_HELD = HeldShards()
 ALL_HELD = HeldShards(all_of=True)
 
+PAUSED = "the operator has paused it"
+"""The reason of a target that waits for its operator, without a fault."""
+
+_LONGEST_REASON = 1000
+"""Characters of a reason that are saved."""
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingChange:
     """A schema change that waits as item number ``version`` of its target: for the shards
-    ``lacking`` it, or (``shard``) for the answer to this one's statement."""
+    ``lacking`` it, or (``shard``) for the answer to this one's statement. ``reason``: as in
+    `HeldShards`."""
 
     version: int
     lacking: Collection[str] = ()
     shard: str = ""
+    reason: str = ""
 
 
 def held_by(changes: Iterable[WaitingChange]) -> HeldShards:
     """The shards whose rows wait behind these changes of a target."""
     found = list(changes)
+    reason = next((change.reason for change in found if change.reason), "")
     if alone := frozenset(change.shard for change in found if change.shard):
-        return HeldShards(shards=alone)
+        return HeldShards(shards=alone, reason=reason)
     if not found:
         return NOTHING_HELD
     # Those that lack the first statement have brought none of the later ones.
     first = min(found, key=lambda change: change.version)
-    return HeldShards(all_of=True, shards=frozenset(first.lacking))
+    return HeldShards(all_of=True, shards=frozenset(first.lacking), reason=reason)
 
 
 async def replace_held(
@@ -81,18 +92,23 @@ async def replace_held(
     await transaction.fetch(f"DELETE FROM {table}")
     for target, shards in sorted(held.items()):
         await transaction.fetch(
-            f"INSERT INTO {table} (target_schema, target_table, all_of, shards)"
-            " VALUES (%s, %s, %s, %s)",
-            (*target, shards.all_of, json.dumps(sorted(shards.shards))),
+            f"INSERT INTO {table} (target_schema, target_table, all_of, shards, reason)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            (
+                *target,
+                shards.all_of,
+                json.dumps(sorted(shards.shards)),
+                shards.reason[:_LONGEST_REASON],
+            ),
         )
 
 
 async def read_held(connection: Connection, table: str) -> dict[TableName, HeldShards]:
     """What was saved last, by target. Raises DatabaseUnavailableError and the server's error."""
     rows = await connection.fetch(
-        f"SELECT target_schema, target_table, all_of, shards FROM {table}"
+        f"SELECT target_schema, target_table, all_of, shards, reason FROM {table}"
     )
     return {
-        TableName(schema, name): HeldShards(bool(all_of), frozenset(json.loads(shards)))
-        for schema, name, all_of, shards in rows
+        TableName(schema, name): HeldShards(bool(all_of), frozenset(json.loads(shards)), reason)
+        for schema, name, all_of, shards, reason in rows
     }

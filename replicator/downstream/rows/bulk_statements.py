@@ -16,8 +16,14 @@ from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadE
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.prepared_statements import WireType, bulk_head
-from replicator.mysql.errors import ErrorCode, error_code, is_contention, is_unavailable
+from replicator.mysql.errors import (
+    ErrorCode,
+    error_code,
+    is_contention,
+    is_unavailable,
+)
 from replicator.mysql.names import quote
+from replicator.mysql.size_limits import is_too_large
 
 NOT_PREPARED = frozenset(
     {
@@ -99,7 +105,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except MySQLError as error:
-        if is_unavailable(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error) or is_too_large(error):
             raise
         if error_code(error) in NOT_PREPARED:
             raise NotTypedError(str(error)) from error

@@ -21,6 +21,7 @@ from replicator.downstream.rows.write_session import Buffer, Session
 from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import ErrorCode, is_contention, is_unavailable
 from replicator.mysql.names import TableName, quote
+from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import block_of
 
 HARMLESS_WARNINGS = frozenset({ER.WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT})
@@ -78,7 +79,7 @@ def load_blocks(
     try:
         answer = session.load(load_statement(target, columns, on_duplicate), blocks)
     except MySQLError as error:
-        if is_unavailable(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error) or is_too_large(error):
             raise
         raise InexactLoadError(str(error)) from error
     records, deleted, skipped, _ = map(int, re.findall(rb"\d+", answer.message)[-4:])

@@ -22,13 +22,20 @@ from replicator.downstream.rows.literals import (
     row_predicate,
     row_values,
 )
-from replicator.downstream.rows.load_data import HARMLESS_WARNINGS
+from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadError
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import LENIENT_MODE, STRICT_MODE, Session
 from replicator.mysql.column_types import Literal
-from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
+from replicator.mysql.errors import (
+    ErrorCode,
+    error_code,
+    error_text,
+    is_contention,
+    is_unavailable,
+)
 from replicator.mysql.names import Member, folded
 from replicator.mysql.row_values import without_values
+from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import Lines, lines_of
 
 _VALUE_REFUSED = frozenset(
@@ -113,13 +120,16 @@ def insert_rows(
     columns: Sequence[TargetColumn],
     lines: Sequence[bytes],
     *,
+    exact: bool,
     verb: bytes = b"INSERT",
     suffix: bytes = b"",
 ) -> int:
     """Write row lines with INSERT or REPLACE statements; the affected rows as the server counts.
 
     Raises RowRefusedError naming the row when the server refuses one or would change a value,
-    or the driver's error.
+    or the driver's error. Unless ``exact``, raises InexactLoadError (roll back, and try again with
+    ``exact``) if it refuses one of several rows; the further round trips for finding that row are
+    only made with ``exact``.
     """
     filled = [identifier(name) for name, _ in target.filled]
     constants = tuple(literal.encode() for _, literal in target.filled)
@@ -127,17 +137,39 @@ def insert_rows(
     head = verb + b" INTO " + target.quoted.encode() + b" (" + names + b") VALUES "
     affected = 0
     for first, run in runs(lines, len(columns), session.max_packet // 2):
-        try:
+        found = None
+        if len(run) > 1:
             sql = head + row_values(run, columns, constants) + suffix
-            affected += _run_exactly(session, sql, run[0], first)
-        except MySQLError as error:
-            if is_unavailable(error) or is_contention(error):
-                raise
-            # The server has undone this statement only; row by row tells which row it was.
-            for index, line in enumerate(run, first):
-                sql = head + row_values([line], columns, constants) + suffix
-                affected += _insert_one(session, sql, columns, line, index)
+            found = _run_together(session, sql, run[0], first, exact=exact)
+        if found is not None:
+            affected += found
+            continue
+        for index, line in enumerate(run, first):
+            sql = head + row_values([line], columns, constants) + suffix
+            affected += _insert_one(session, sql, columns, line, index)
     return affected
+
+
+def _run_together(
+    session: Session, sql: bytes, line: bytes, index: int, *, exact: bool
+) -> int | None:
+    """Write several rows by one statement; the affected rows, None if they must be written singly.
+
+    Then the transaction is as it was before the statement. ``line`` and ``index`` are those of the
+    first row. Raises as `insert_rows`.
+    """
+    if exact and not session.set_savepoint():
+        return None
+    try:
+        return _run_exactly(session, sql, line, index)
+    except MySQLError as error:
+        if is_unavailable(error) or is_contention(error):
+            raise
+        if not exact:
+            raise InexactLoadError(error_text(error)) from error
+        # Row by row tells which row it was, if only the statement was undone.
+        session.back_to_savepoint()
+        return None
 
 
 def update_row(
@@ -189,11 +221,17 @@ def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int,
 
 
 def delete_keys(
-    session: Session, target: TargetTable, columns: Sequence[TargetColumn], keys: Sequence[bytes]
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    keys: Sequence[bytes],
+    *,
+    exact: bool,
 ) -> int:
     """Delete the rows with these keys; how many there were.
 
-    Raises RowRefusedError naming the key when the server refuses one, or the driver's error.
+    Raises RowRefusedError naming the key when the server refuses one, or the driver's error;
+    InexactLoadError as `insert_rows`.
     """
     head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
@@ -216,14 +254,16 @@ def delete_keys(
         joint, tail = b" OR ", b""
     first = 0
     for chunk in packed(parts, KEYS_PER_DELETE, session.max_packet // 2):
-        try:
-            deleted += session.run(head + joint.join(chunk) + tail).affected
-        except MySQLError as error:
-            if is_unavailable(error) or is_contention(error):
-                raise
-            # The server has undone this statement only; key by key tells which row it was.
-            for index, part in enumerate(chunk, first):
-                deleted += _delete_one(session, head + part + tail, keys[index], index)
+        found = None
+        if len(chunk) > 1:
+            sql = head + joint.join(chunk) + tail
+            found = _run_together(session, sql, keys[first], first, exact=exact)
+        if found is None:
+            found = sum(
+                _delete_one(session, head + part + tail, keys[index], index)
+                for index, part in enumerate(chunk, first)
+            )
+        deleted += found
         first += len(chunk)
     return deleted
 
@@ -232,7 +272,7 @@ def _delete_one(session: Session, sql: bytes, key: bytes, index: int) -> int:
     try:
         return session.run(sql).affected
     except MySQLError as error:
-        if is_unavailable(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error) or is_too_large(error):
             raise
         raise RowRefusedError(
             error_code(error), error_text(error), key, index, keyed=True
@@ -259,7 +299,7 @@ def delete_rows(
         try:
             deleted += session.run(head + where + b" LIMIT %d" % count).affected
         except MySQLError as error:
-            if is_unavailable(error) or is_contention(error):
+            if is_unavailable(error) or is_contention(error) or is_too_large(error):
                 raise
             raise RowRefusedError(error_code(error), error_text(error), line, 0) from error
     return deleted
@@ -292,17 +332,17 @@ def _run_exactly(session: Session, sql: bytes, line: bytes, index: int) -> int:
 def _insert_one(
     session: Session, sql: bytes, columns: Sequence[TargetColumn], line: bytes, index: int
 ) -> int:
+    """Write a row by a statement of its own. No statement may follow an error."""
     try:
+        if empty := _empty_enums(columns, line):
+            return _insert_empty_enum(session, sql, empty, line, index)
         return _run_exactly(session, sql, line, index)
     except MySQLError as error:
-        if is_unavailable(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error) or is_too_large(error):
             raise
-        empty = _empty_enums(columns, line)
-        if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED or not empty:
-            code, text = error_code(error), error_text(error)
-            advice = advice_on(code, text, columns)
-            raise RowRefusedError(code, text, line, index, advice=advice) from error
-    return _insert_empty_enum(session, sql, empty, line, index)
+        code, text = error_code(error), error_text(error)
+        advice = advice_on(code, text, columns)
+        raise RowRefusedError(code, text, line, index, advice=advice) from error
 
 
 def _insert_empty_enum(
@@ -313,12 +353,12 @@ def _insert_empty_enum(
     Strict mode refuses it though the source holds it. Outside strict mode every warning must be
     about one of these columns, or a value would be changed.
     """
-    _set_mode(session, LENIENT_MODE)
+    session.set_mode(LENIENT_MODE)
     try:
         answer = session.run(sql)
         warnings = session.warnings() if answer.warnings else []
     finally:
-        _set_mode(session, STRICT_MODE)
+        session.set_mode(STRICT_MODE)
     for code, text in warnings:
         if code in HARMLESS_WARNINGS:
             continue
@@ -334,7 +374,3 @@ def _empty_enums(columns: Sequence[TargetColumn], line: bytes) -> list[str]:
         for column, field in zip(columns, fields, strict=bool(columns))
         if column.literal is Literal.ENUM and field_value(field) == column.unlabelled
     ]
-
-
-def _set_mode(session: Session, mode: str) -> None:
-    session.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import pymysql.err
 from pymysql.constants import COMMAND, CR, ER
+from pymysql.err import MySQLError
 from pymysql.protocol import OKPacketWrapper
 
 from replicator.mysql.connection import prepared_statements as prepared
@@ -30,6 +31,7 @@ from replicator.mysql.connection.session_settings import (
     keep_warnings,
     set_session,
 )
+from replicator.mysql.errors import error_code, is_contention, is_unavailable
 
 Buffer = bytes | memoryview
 
@@ -76,8 +78,20 @@ MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
 KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
 
 
+_SAVEPOINT = b"before_statement"
+_STARTS_AGAIN = frozenset({b"BEGIN", b"ROLLBACK"})
+_NO_SAVEPOINTS = frozenset({ER.PARSE_ERROR, ER.NOT_SUPPORTED_YET})
+
+
 class Session(BlockingSession):
-    """One connection, set up for writing rows. Not for use by several threads at once."""
+    """One connection, set up for writing rows. Not for use by several threads at once.
+
+    An error of a statement can mean that the server has undone the whole transaction, although the
+    session still looks as if it were in one: Galera does so with ``wsrep_max_ws_rows``, InnoDB with
+    ``innodb_rollback_on_timeout``. What follows would be committed without what came before. So
+    after an error the session refuses every statement until BEGIN, ROLLBACK, or
+    `back_to_savepoint`, which proves that the transaction exists.
+    """
 
     def __init__(self, address: DatabaseAddress, *, patient: bool = True) -> None:
         """Connect. Raises the driver's error when the server can't be reached or refuses.
@@ -89,6 +103,8 @@ class Session(BlockingSession):
         self.takes_typed_rows = False
         """Whether a prepared statement may come with many rows at once."""
         self.used_at = time.monotonic()
+        self._open = False
+        self._failed: MySQLError | None = None
         self._patient = patient
         silence = PATIENT_SECONDS if patient else ABANDONED_SECONDS
         pause = LOAD_PAUSE_SECONDS if patient else ABANDONED_SECONDS
@@ -138,7 +154,63 @@ class Session(BlockingSession):
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
                 f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
             )
-        return super().run(sql)
+        if sql in _STARTS_AGAIN:
+            self._open, self._failed = sql == b"BEGIN", None
+        with self._noting():
+            answer = super().run(sql)
+        if sql == b"COMMIT":
+            self._open = False
+        return answer
+
+    def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query that has few. Raises the driver's error."""
+        with self._noting():
+            return super().rows(sql)
+
+    def set_savepoint(self) -> bool:
+        """Set a savepoint before a statement; False if the server has none (TiDB before 6.2)."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            super().run(b"SAVEPOINT " + _SAVEPOINT)
+        except MySQLError as error:
+            # The server has not understood the statement, so it has executed nothing.
+            if error_code(error) not in _NO_SAVEPOINTS:
+                self._failed = error
+                raise
+            return False
+        return True
+
+    def back_to_savepoint(self) -> None:
+        """Undo what a failed statement has left, and prove that the transaction still exists.
+
+        Raises the statement's error if the server has undone the transaction, and with it the
+        savepoint; or the driver's error if the server is away.
+        """
+        failed = self._failed
+        try:
+            super().run(b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT)
+        except MySQLError as error:
+            if failed is None or is_unavailable(error) or is_contention(error):
+                raise
+            raise failed from error
+        self._failed = None
+
+    def set_mode(self, mode: str) -> None:
+        """Set the session's sql_mode, which is not part of a transaction."""
+        super().run(b"SET SESSION sql_mode='" + mode.encode() + b"'")
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Execute a statement unless an earlier one of the transaction has failed."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            yield
+        except MySQLError as error:
+            if self._open:
+                self._failed = error
+            raise
 
     def end(self, thread: Thread) -> None:
         """End a thread that served a session of ours, so that it locks nothing any more.
@@ -156,6 +228,10 @@ class Session(BlockingSession):
         """
         # PyMySQL would read a file, in pieces of 16 KiB; the server only asks for packets
         # (MySQL internals manual, "LOCAL INFILE Request").
+        with self._noting():
+            return self._load(sql, blocks)
+
+    def _load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
         connection = cast(Any, self._connection)
         connection._execute_command(COMMAND.COM_QUERY, sql)
         request = connection._read_packet()
@@ -180,7 +256,8 @@ class Session(BlockingSession):
 
     def prepare(self, sql: bytes) -> int:
         """Prepare a statement; its number. Raises the driver's error."""
-        return prepared.prepare(self._connection, sql)
+        with self._noting():
+            return prepared.prepare(self._connection, sql)
 
     def forget(self, number: int) -> None:
         """Let go of a prepared statement. Raises the driver's error."""
@@ -190,11 +267,13 @@ class Session(BlockingSession):
         """Execute a prepared statement with rows
         (`replicator.mysql.connection.prepared_statements.bulk_head`); `answer` must be called
         next. Raises the driver's error."""
-        prepared.send_rows(self._connection, head, rows)
+        with self._noting():
+            prepared.send_rows(self._connection, head, rows)
 
     def answer(self) -> Answer:
         """The answer to `send_rows`. Raises the driver's error."""
-        return prepared.answer(self._connection)
+        with self._noting():
+            return prepared.answer(self._connection)
 
     def warnings(self) -> list[tuple[int, str]]:
         """Code and text of the warnings of the last statement."""

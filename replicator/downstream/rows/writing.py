@@ -91,26 +91,28 @@ def write_changes(
     """
     counts = WriteCounts()
     for group in changes:
-        _delete(session, target, group, counts)
+        _delete(session, target, group, counts, exact)
     filled = [(group, replace(target, filled=group.filled)) for group in changes]
     for group, its in filled:
         if group.overwrites:
             _overwrite(session, its, group, counts, load_data, exact)
     for group, its in filled:
         if group.upserts:
-            _upsert(session, its, group, load_data)
+            _upsert(session, its, group, load_data, exact)
             counts.overwritten += len(group.upserts)
     for group, its in filled:
         if group.inserts:
-            _insert(session, its, group, load_data)
+            _insert(session, its, group, load_data, exact)
             counts.inserted += len(group.inserts)
     return counts
 
 
-def _delete(session: Session, target: TargetTable, group: NetChanges, counts: WriteCounts) -> None:
+def _delete(
+    session: Session, target: TargetTable, group: NetChanges, counts: WriteCounts, exact: bool
+) -> None:
     found = 0
     if group.deletes:
-        found += delete_keys(session, target, group.key_columns, group.deletes)
+        found += delete_keys(session, target, group.key_columns, group.deletes, exact=exact)
     if group.removals:
         found += delete_rows(session, target, group.columns, group.removals)
     counts.deleted += found
@@ -128,35 +130,38 @@ def _overwrite(
     lines = group.overwrites
     counts.overwritten += len(lines)
     if not group.covers and target.replace:
-        _update_written(session, target, group, lines)
+        _update_written(session, target, group, lines, exact)
     elif exact:
-        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines))
-        insert_rows(session, target, group.columns, lines)
+        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines), exact=True)
+        insert_rows(session, target, group.columns, lines, exact=True)
         counts.missing += len(lines) - found
     elif load_data and _many(lines):
         replaced = load_rows(session, target, group.columns, lines, replace=True)
         if replaced < len(lines):
             raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
     else:
-        affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE")
+        affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE", exact=False)
         if affected < 2 * len(lines):
             # REPLACE counts a row that is there already in this very state like one that is not.
             raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
 
 
-def _upsert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
+def _upsert(
+    session: Session, target: TargetTable, group: NetChanges, load_data: bool, exact: bool
+) -> None:
     """REPLACE takes away every row that has one of the unique values; those that should stay are
     written again by what follows in the binlog."""
     if not group.covers and target.replace:
-        _update_written(session, target, group, group.upserts)
+        _update_written(session, target, group, group.upserts, exact)
     elif load_data and _many(group.upserts):
         load_rows(session, target, group.columns, group.upserts, replace=True)
     else:
-        insert_rows(session, target, group.columns, group.upserts, verb=b"REPLACE")
+        lines = group.upserts
+        insert_rows(session, target, group.columns, lines, verb=b"REPLACE", exact=exact)
 
 
 def _update_written(
-    session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes]
+    session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes], exact: bool
 ) -> None:
     # REPLACE would reset the columns that the shard does not have.
     names = [identifier(column.name) for column in group.columns]
@@ -166,7 +171,7 @@ def _update_written(
         value = name if how is Restated.KEPT else b"VALUES(" + name + b")"
         assignments.append(name + b"=" + value)
     suffix = b" ON DUPLICATE KEY UPDATE " + b",".join(assignments)
-    insert_rows(session, target, group.columns, lines, suffix=suffix)
+    insert_rows(session, target, group.columns, lines, suffix=suffix, exact=exact)
 
 
 def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
@@ -176,13 +181,15 @@ def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
     return [b"\t".join([row[place] for place in places]) for row in fields]
 
 
-def _insert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
+def _insert(
+    session: Session, target: TargetTable, group: NetChanges, load_data: bool, exact: bool
+) -> None:
     lines = group.inserts
     if load_data and group.columns and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
     try:
-        insert_rows(session, target, group.columns, lines)
+        insert_rows(session, target, group.columns, lines, exact=exact)
     except RowRefusedError as error:
         member = group.members[error.index]
         if error.code in DUPLICATE_KEY:

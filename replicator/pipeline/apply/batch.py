@@ -12,6 +12,7 @@ from replicator.downstream.fence import Fence, Mismatch
 from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member
+from replicator.mysql.size_limits import size_limit
 from replicator.pipeline.plans.plan import PlanList
 from replicator.watermark import Reached, Watermark
 
@@ -157,7 +158,9 @@ class TargetOutcome:
     known, ``places`` the row events, or up to where the binlogs were read that they are from;
     ``waited``: the whole seconds since a server was first found away; ``key`` names the columns of
     the row key, ``row`` has their values where these may be shown. ``left``: the watermarks of the
-    buckets that were written; ``mismatch``: what was found instead of what should be there.
+    buckets that were written; ``mismatch``: what was found instead of what should be there;
+    ``transactions``: how many were necessary, since the target refused fewer with ``code`` and
+    ``message``.
     """
 
     target: int
@@ -176,6 +179,13 @@ class TargetOutcome:
     places: tuple[RowPlace, ...] = ()
     left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
+    transactions: int = 1
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the target may accept the rows in several transactions."""
+        limit = size_limit(self.code, self.message)
+        return self.outcome is WriteOutcome.REFUSED and limit is not None and not limit.of_row
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from replicator.downstream.rows.write_session import Session
 from replicator.downstream.rows.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.failpoints import Failpoint, reach
 from replicator.kernels.compiled import Truths
-from replicator.mysql.errors import ErrorCode, error_code, error_text
+from replicator.mysql.errors import error_code, error_text
 from replicator.mysql.names import Member
 from replicator.mysql.row_values import HIDDEN, without_values
 from replicator.pipeline.apply.batch import (
@@ -45,17 +45,6 @@ from replicator.rows.decoder.row_block import RowBlock
 from replicator.watermark import Mark, Watermark
 
 _SHOWN_BYTES = 400
-
-_TOO_LARGE: dict[int, str] = {
-    ErrorCode.TIDB_TXN_TOO_LARGE: "set writer: {batch-bytes: …} in the task file to less, or the"
-    " target's performance.txn-total-size-limit to more",
-    ErrorCode.TIDB_ENTRY_TOO_LARGE: "set the target's performance.txn-entry-size-limit to more"
-    " than the row's size",
-    ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: "set writer: {batch-bytes: …} in the task file to"
-    " less, or the target's tidb_mem_quota_query to more",
-}
-"""The remedies for TiDB's limits of a transaction, of a row and of a statement's memory (its page
-"TiDB Configuration File"), by error code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +228,7 @@ def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> 
     return {
         (source, bucket): work.ends[source]
         for source, bucket in own
-        if work.ends[source] > watermarks[source, bucket]
+        if source in work.ends and work.ends[source] > watermarks[source, bucket]
     }
 
 
@@ -326,12 +315,11 @@ def _shown(line: bytes) -> str:
 
 
 def _failed(work: TargetWork, outcome: WriteOutcome, code: int, message: str) -> TargetOutcome:
-    advice = _TOO_LARGE.get(code)
     return TargetOutcome(
         target=work.target.number,
         outcome=outcome,
         code=code,
-        message=f"{message}: {advice}" if advice else message,
+        message=message,
         places=_places(work, set(work.ends)),
     )
 

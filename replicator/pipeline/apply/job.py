@@ -31,6 +31,7 @@ from replicator.pipeline.apply.batch import (
     place_of,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
+from replicator.pipeline.apply.halves import apply_in_parts
 from replicator.pipeline.apply.tied_targets import apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
 from replicator.pipeline.plans.plan import TablePlan
@@ -190,13 +191,14 @@ def _outcomes(
     targets = {plan.target.number: plan.target for plan in part.plans.kinds}
 
     def apply(number: int) -> TargetOutcome:
-        return apply_buckets(_work(part, targets[number], rows[number], numbers), settings)
+        work = _work(part, targets[number], rows[number], numbers)
+        return apply_in_parts([work], lambda works: [apply_buckets(works[0], settings)])[0]
 
     tied = sorted(rows.keys() & part.tied.keys())
     # After an event that can't be read, none of the tied targets may go on.
     if tied and not unreadable & part.tied.keys():
         works = [_work(part, targets[number], rows[number], numbers) for number in tied]
-        found = apply_tied(works, part.tied, settings)
+        found = apply_in_parts(works, lambda some: apply_tied(some, part.tied, settings))
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return

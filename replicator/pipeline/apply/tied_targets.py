@@ -161,7 +161,7 @@ def _write(
         if run.checks is not checks:
             checks = run.checks
             session.run(b"SET SESSION foreign_key_checks=%d" % checks)
-        _write_run(session, run, settings)
+        _write_run(session, run, settings, exact=exact)
     session.run(b"SET SESSION foreign_key_checks=@checks_before")
     reach(Failpoint.ROWS_WRITTEN)
     outcomes = []
@@ -318,7 +318,7 @@ def _run(part: _Part, at: int, settings: ApplySettings) -> _Run:
     )
 
 
-def _write_run(session: Session, run: _Run, settings: ApplySettings) -> None:
+def _write_run(session: Session, run: _Run, settings: ApplySettings, *, exact: bool) -> None:
     part, plan, target = run.part, run.plan, run.part.work.target
     lines = [part.fresh.lines[image] for image in run.after]
     keys = [part.fresh.keys[image] for image in run.before]
@@ -328,7 +328,7 @@ def _write_run(session: Session, run: _Run, settings: ApplySettings) -> None:
     if gone and part.work.shared and settings.tracked_table:
         track_keys(session, settings.tracked_table, target.name, plan.key_columns, gone)
     if not lines:
-        found = delete_keys(session, target, plan.key_columns, keys)
+        found = delete_keys(session, target, plan.key_columns, keys, exact=exact)
         part.counts.deleted += found
         part.counts.missing += len(keys) - found
         return
@@ -338,7 +338,7 @@ def _write_run(session: Session, run: _Run, settings: ApplySettings) -> None:
             return
         part.counts.missing += len(keys)
         filled = replace(target, filled=plan.target.filled)
-        insert_rows(session, filled, plan.target_columns, lines)
+        insert_rows(session, filled, plan.target_columns, lines, exact=exact)
         part.counts.inserted += len(lines)
     except RowRefusedError as error:
         error.member = run.members[error.index]

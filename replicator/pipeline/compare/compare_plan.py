@@ -11,7 +11,7 @@ of row lines.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replicator.downstream.rows.literals import NULL_FIELD, field_value
 from replicator.downstream.rows.target_columns import Restated, TargetColumn, restated_columns
@@ -19,8 +19,8 @@ from replicator.mysql.column_types import Literal
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.compare.compare_structures import (
     ComparedShard,
+    StructureDifferences,
     default_text,
-    joint_differences,
     structure_differences,
 )
 from replicator.pipeline.compare.findings import ColumnLeftOut
@@ -118,7 +118,7 @@ class ComparisonPlan:
     further: tuple[tuple[int, ...], ...] = ()
     own_columns: bool = False
     left_out: tuple[ColumnLeftOut, ...] = ()
-    structure: tuple[str, ...] = ()
+    structure: StructureDifferences = field(default_factory=StructureDifferences)
     filled: bool = False
     alone: RowsOnTargetAlone = EXTRA
     kept: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ def plan_comparison(
         ),
         own_columns=any(c not in names and not c.generated for c in target.columns),
         left_out=left_out,
-        structure=(joint_differences if joins else structure_differences)(target, shards),
+        structure=structure_differences(target, shards, joins=joins),
         filled=bool(fills),
         alone=alone,
         kept=_kept(target, names),

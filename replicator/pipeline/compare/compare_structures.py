@@ -1,31 +1,46 @@
 """How the columns and indexes of a target differ from those of its shards.
 
-Where a rule of the task file makes the target another than its shards (a mapped column is wider, an
-extracted one belongs to the key), that is no difference.
+If the target takes every row of its shards as it is, a difference is only noted. Otherwise the
+target is unfit. If a rule of the task file makes the target differ from its shards (a mapped column
+is wider, an extracted column belongs to the key), that is no difference.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.mysql.names import Member, folded
 from replicator.pipeline.plans.row_filter import rules_for
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.expression.expression_filter import ExpressionFilters
-from replicator.schema.effects.column_values import value_clause
+from replicator.schema.effects.check_constraints import check_constraints, json_column
+from replicator.schema.effects.column_values import comment, value_clause
+from replicator.schema.structure.conversions import (
+    Fit,
+    charset_conversion,
+    conversion,
+    null_misfit,
+)
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.optimistic.alters import NoAlterError
 from replicator.sharding.optimistic.joined_table import widening
 from replicator.sharding.optimistic.shapes import NoJoinError
 
+_NAME = "`(?:[^`]|``)*`"
+_INSIDE = rf"(?:{_NAME}|[^`()])*"
+for _ in range(5):
+    # Brackets within brackets: lengths of prefixes, expressions.
+    _INSIDE = rf"(?:{_NAME}|[^`()]|\({_INSIDE}\))*"
 _INDEX = re.compile(
     r"^\s*(PRIMARY KEY|UNIQUE KEY|KEY|FULLTEXT KEY|SPATIAL KEY)\s*(?:`(?:[^`]|``)*`)?\s*"
-    r"(\((?:`(?:[^`]|``)*`|[^`])*?\))(?:\s|,|$)",
+    rf"(\({_INSIDE}\))",
     re.MULTILINE,
 )
 _UNIQUE = frozenset({"PRIMARY KEY", "UNIQUE KEY"})
+_NOW = r"^(?:current_timestamp|now|localtimestamp|localtime)(?![a-z_])"
+"""The beginning of a default that is the time, without brackets."""
 _ALIKE = ({"json", "longtext"},)
 """Types that stand for one another where a server lacks one of them."""
 
@@ -51,25 +66,50 @@ def compared_shard(
     return ComparedShard(member, structure, rules, filtered.copied if filtered else "")
 
 
-def structure_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
-    """A sentence for each difference, with the first shard that shows it."""
-    found: dict[str, list[Member]] = {}
-    for shard in shards:
-        for text in (*_columns(target, shard), *_indexes(target, shard)):
-            found.setdefault(text, []).append(shard.member)
-    return tuple(
-        f"{text} ({members[0]}{f' and {len(members) - 1} more' if len(members) > 1 else ''})"
-        for text, members in found.items()
-    )
+@dataclass(frozen=True, slots=True)
+class StructureDifferences:
+    """How a target differs from its shards, a sentence for each difference.
 
-
-def joint_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
-    """What a target lacks to take the rows of all shards, which may differ.
-
-    Where these are alike, it must be like them.
+    Attributes:
+        unfit: differences by which the target may refuse or change a row of a shard.
+        notes: all others; the target stores every row of its shards in spite of them.
     """
-    if len({shard.structure.fingerprint for shard in shards}) <= 1:
-        return structure_differences(target, shards)
+
+    unfit: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def structure_differences(
+    target: Table, shards: Sequence[ComparedShard], *, joins: bool = False
+) -> StructureDifferences:
+    """Compare the structure of a target with its shards; each difference has its first shard.
+
+    `joins`: shards may differ, so a target that differs from some of them is not noted.
+    """
+    shards_differ = len({shard.structure.fingerprint for shard in shards}) > 1
+    unfit: dict[str, list[Member]] = {}
+    notes: dict[str, list[Member]] = {}
+    for shard in shards:
+        its_unfit = dict.fromkeys((*_unfit_columns(target, shard), *_unfit_keys(target, shard)))
+        for text in its_unfit:
+            unfit.setdefault(text, []).append(shard.member)
+        if joins and shards_differ:
+            continue
+        for text in (*_columns(target, shard), *_indexes(target, shard)):
+            if not any(unfit_text.startswith(text) for unfit_text in its_unfit):
+                notes.setdefault(text, []).append(shard.member)
+    lacking = _lacking_for_all(target, shards) if joins and shards_differ else ()
+    return StructureDifferences((*_texts(unfit), *lacking), tuple(_texts(notes)))
+
+
+def _texts(found: Mapping[str, Sequence[Member]]) -> Iterator[str]:
+    for text, members in found.items():
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        yield f"{text} ({members[0]}{more})"
+
+
+def _lacking_for_all(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
+    """What a target lacks to take the rows of shards that differ."""
     try:
         alter = widening(target, [shard.structure for shard in shards])
     except NoJoinError as error:
@@ -79,10 +119,94 @@ def joint_differences(target: Table, shards: Sequence[ComparedShard]) -> tuple[s
     return (f"the target does not take the rows of all shards; it would by: {alter}",) * bool(alter)
 
 
-def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
+def _ruled(shard: ComparedShard) -> set[str]:
+    """The folded names of the columns that rules of the task file fill."""
     ruled = {folded(made.name) for made in shard.rules.extracted}
     if shard.rules.mapped is not None:
         ruled.add(folded(shard.rules.mapped.name))
+    return ruled
+
+
+def _unfit_columns(target: Table, shard: ComparedShard) -> Iterator[str]:
+    """The columns of the target that do not take every value of the shard."""
+    ruled = _ruled(shard)
+    for column in target.columns:
+        its = shard.structure.column(column.name)
+        if folded(column.name) in ruled:
+            continue
+        if column.generated:
+            if its is not None and not its.generated:
+                yield f"the target computes the column {column.name}, the shard does not"
+        elif its is not None:
+            for rule in (conversion, charset_conversion, null_misfit):
+                if (found := rule(its, column)).fit is not Fit.ALL:
+                    ours, theirs = _shown(target, column), _shown(shard.structure, its)
+                    what = f"{ours} on the target, {theirs} in the shard"
+                    yield f"column {column.name} is {what}: {found.why}"
+                    break
+        elif not (
+            column.nullable
+            or column.auto_increment
+            or column.fill
+            or value_clause(target, column.name)
+        ):
+            yield f"column {column.name} of the target, which the shard lacks, has no default"
+
+
+def _unfit_keys(target: Table, shard: ComparedShard) -> Iterator[str]:
+    """The unique keys and constraints of the target that may refuse rows of one shard."""
+    ruled = _ruled(shard)
+    there = _index_texts(shard.structure)
+    own = [set(map(folded, key.columns)) for key in shard.structure.keys if key.columns]
+    numbered = {
+        folded(column.name)
+        for column in target.columns
+        if column.auto_increment and shard.structure.column(column.name) is None
+    }
+    for kind, text in sorted(_index_texts(target)):
+        names = {folded(name) for name in _names_of(text)}
+        if kind not in _UNIQUE or names & numbered:
+            continue
+        alike = any((other, text) in there for other in _UNIQUE)
+        whole = "(" not in text[1:]
+        if not (alike or (whole and any(key <= names for key in own))):
+            yield f"the target has the {kind} {text}, by which the shard has no unique key"
+            continue
+        for name in sorted(names - ruled):
+            its, column = shard.structure.column(name), target.column(name)
+            if its and column and not _tells_apart(its.collation, column.collation):
+                yield (
+                    f"the {kind} {text} compares {column.name} by {column.collation} on the"
+                    f" target, by {its.collation} in the shard: rows may be equal there"
+                )
+    checks = {check.form for check in check_constraints(shard.structure)}
+    for check in check_constraints(target):
+        column = shard.structure.column(json_column(check.form))
+        if check.form not in checks and not (column and column.base_type == "json"):
+            yield f"the target has CHECK {check.expression}, the shard does not"
+
+
+def _tells_apart(collation: str, other: str) -> bool:
+    """Whether values that differ by a collation also differ by the other one."""
+    if not collation or not other or collation == other:
+        return True
+    names = [re.sub("^utf8(mb3)?_", "utf8mb4_", name.lower()) for name in (collation, other)]
+    if names[0] == names[1]:
+        return True
+    # Without padding, spaces at the end of a text count.
+    padded = [re.search("_0900_|_nopad_|^binary$", name) is None for name in names]
+    return names[1].endswith(("_bin", "binary")) and (padded[0] or not padded[1])
+
+
+def _names_of(text: str) -> list[str]:
+    """The columns of an index, by its text in brackets."""
+    found = re.findall(r"`((?:[^`]|``)*)`", text)
+    return [name.replace("``", "`") for name in found]
+
+
+def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
+    """The columns that differ, whether the target takes their values or not."""
+    ruled = _ruled(shard)
     for its in shard.structure.columns:
         column = target.column(its.name)
         if column is None or folded(its.name) in ruled:
@@ -90,12 +214,20 @@ def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
         ours, theirs = _shown(target, column), _shown(shard.structure, its)
         if ours != theirs and {column.base_type, its.base_type} not in _ALIKE:
             yield f"column {column.name} is {ours} on the target, {theirs} in the shard"
+        if comment(target, column.name) != comment(shard.structure, its.name):
+            yield f"column {column.name} has another comment on the target than in the shard"
+    common = [folded(c.name) for c in target.columns if shard.structure.column(c.name)]
+    theirs_in_order = [folded(c.name) for c in shard.structure.columns]
+    if common != [name for name in theirs_in_order if name in set(common)]:
+        yield "the columns of the target have another order"
 
 
 def default_text(table: Table, column: Column) -> str:
     """The default of a column, in one form for all servers; empty for none and for NULL."""
     clause = "" if column.generated else value_clause(table, column.name)
     text = re.sub(r"^DEFAULT\b|[\s'()]", "", clause, flags=re.IGNORECASE)
+    if re.match(_NOW, text, re.IGNORECASE):
+        return re.sub(_NOW, "CURRENT_TIMESTAMP", text, flags=re.IGNORECASE).upper()
     return "" if text.upper() == "NULL" else text
 
 
@@ -103,10 +235,12 @@ def _shown(table: Table, column: Column) -> str:
     # Newer servers leave out the display width of integers, and write defaults in their own way.
     kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
     charset = "utf8mb3" if column.charset == "utf8" else column.charset
+    collation = column.collation.replace("utf8_", "utf8mb3_", 1)
     default = default_text(table, column)
     parts = [
         kind,
         f"CHARACTER SET {charset}" if charset else "",
+        f"COLLATE {collation}" if collation else "",
         "" if column.nullable else "NOT NULL",
         "generated" if column.generated else "",
         f"DEFAULT '{default}'" if default else "",
@@ -115,11 +249,15 @@ def _shown(table: Table, column: Column) -> str:
 
 
 def _indexes(target: Table, shard: ComparedShard) -> Iterator[str]:
-    there = _index_texts(target)
-    for kind, columns in sorted(_index_texts(shard.structure) - there):
+    """The indexes that only one of both has."""
+    ours, theirs = _index_texts(target), _index_texts(shard.structure)
+    for kind, columns in sorted(theirs - ours):
         if kind in _UNIQUE and (shard.rules.extracted or shard.rules.mapped):
             continue
         yield f"the target has no index {kind} {columns}, the shard does"
+    for kind, columns in sorted(ours - theirs):
+        if kind not in _UNIQUE:
+            yield f"the shard has no index {kind} {columns}, the target does"
 
 
 def _index_texts(table: Table) -> set[tuple[str, str]]:

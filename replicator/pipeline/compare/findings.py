@@ -57,12 +57,14 @@ class TargetComparison:
     ``rows`` of the target, ``by_shard`` those of each shard. ``missing``, ``extra`` and
     ``different`` are rows that stayed so. ``held``: rows that differ and whose source waits in a
     DDL lock; ``unsettled``: rows that differ and whose source the task has not caught up with.
-    ``structure``: how the target's columns and indexes differ from those of its shards.
+    ``structure``: how the target's columns and indexes differ from those of its shards, so that it
+    does not store all of their rows; ``notes``: other differences of structure.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
     ``repaired``: rows that were made right, of those that differ. ``retired``: rows of the target
     that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
     target has, and that may be those of a shard that the account can't see. ``remarks``: sentences
-    about these, and about rows that were not made right.
+    about these, and about rows that were not made right. ``blocked``: what else than a schema
+    change keeps the task from applying rows, as a sentence; empty if nothing does.
     """
 
     target: TableName
@@ -75,6 +77,7 @@ class TargetComparison:
     held: int = 0
     unsettled: int = 0
     repaired: int = 0
+    blocked: str = ""
     retired: int = 0
     unowned: int = 0
     remarks: list[str] = field(default_factory=list)
@@ -82,6 +85,7 @@ class TargetComparison:
     left_out: tuple[ColumnLeftOut, ...] = ()
     failure: str = ""
     structure: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     examples: list[RowExample] = field(default_factory=list)
 
     @property
@@ -91,8 +95,8 @@ class TargetComparison:
 
     @property
     def unequal(self) -> bool:
-        """Whether rows or structures differ."""
-        return bool(self.differing or self.structure)
+        """Whether rows or structures differ, or rows wait for more than a schema change."""
+        return bool(self.differing or self.structure or self.blocked)
 
     @property
     def incomplete(self) -> bool:

@@ -107,7 +107,7 @@ class OwnRows:
                 )
                 there = answer.affected
         # A row whose key another shard has, too, is refused if that one is there.
-        insert_rows(self._session, copy.target, copy.columns, lines)
+        insert_rows(self._session, copy.target, copy.columns, lines, exact=True)
         return there
 
     def _key(self, line: bytes) -> KeyFields:

@@ -168,7 +168,9 @@ def _insert(
     affected = 0
     for block, _ in blocks:
         lines = bytes(block).split(b"\n")[:-1]
-        affected += insert_rows(session, copy.target, copy.columns, lines, verb=verb, suffix=suffix)
+        affected += insert_rows(
+            session, copy.target, copy.columns, lines, verb=verb, suffix=suffix, exact=True
+        )
     if suffix:
         return 0, counter.rows - affected
     return affected - counter.rows, 0

@@ -78,7 +78,7 @@ def repair(
     if missing:
         reach(Failpoint.KEYS_LOOKED_UP)
     for holder, line in rows.values():
-        insert_rows(session, target, holder.copy.columns, [line], verb=b"REPLACE")
+        insert_rows(session, target, holder.copy.columns, [line], verb=b"REPLACE", exact=True)
     last = noted[-1].digest if len(noted) == KEYS_AT_ONCE else None
     return Repair(last, len(missing), len(rows), places if rows else {})
 

@@ -73,6 +73,10 @@ class UnfitTargetError(PlanError):
     """The target does not take the shard's values as they are, whatever the rows look like."""
 
 
+class MissingColumnError(UnfitTargetError):
+    """The target lacks a column of the shard."""
+
+
 def plan_table(
     member: Member,
     structure: Table,
@@ -284,10 +288,9 @@ def match_columns(
         if counterpart is None:
             if column.generated:
                 continue
-            raise UnfitTargetError(
+            raise MissingColumnError(
                 f"{member}: column {name} does not exist in {target.schema}.{target.name}."
-                " Its values would be lost. Add the column to the target, or drop it from the"
-                " shard, and resume the task"
+                " Its values would be lost"
             )
         if counterpart.generated or counterpart.withheld:
             continue

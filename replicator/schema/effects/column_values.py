@@ -65,6 +65,19 @@ def value_clause(table: Table, column: str) -> str:
     return f"DEFAULT {default.text}" if default is not None else ""
 
 
+def comment(table: Table, column: str) -> str:
+    """Return the comment of a column in quotes, empty if it has none."""
+    words = next((item for item in items_of(table.create_sql) if _defines(item, column)), ())
+    for word, following in pairwise(words):
+        if word.keyword == "COMMENT":
+            return following.text
+    return ""
+
+
+def _defines(item: Sequence[Token], column: str) -> bool:
+    return item[0].kind is TokenKind.QUOTED and folded(item[0].name) == folded(column)
+
+
 def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
     """The columns that the default or the formula of a column is made of, as the table has them.
 

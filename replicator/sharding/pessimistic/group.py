@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.sharding.items import (
+    TRUNCATION,
     Cutover,
     Event,
     GroupState,
@@ -182,6 +183,10 @@ class Group(Generic[Name, Event]):
         """The target's item of a version; None where it is not decided."""
         return self._history[version - 1] if version <= len(self._history) else None
 
+    def _truncates(self, version: int) -> bool:
+        """Whether an item removes all rows: a table that was created since never makes it up."""
+        return any(text.startswith(TRUNCATION) for text in self._texts(version))
+
     def _texts(self, version: int) -> set[str]:
         if version <= len(self._history):
             return {self._history[version - 1].text}
@@ -222,13 +227,15 @@ class Group(Generic[Name, Event]):
         assert member not in self.members, f"{self}: {member} joins twice"
         if template is None or template.member is None:
             version = self.base if template is None else template.version
-            granted = tuple(range(version + 1, self.base + 1))
+            later = range(version + 1, self.base + 1)
+            granted = tuple(v for v in later if not self._truncates(v))
             state = MemberState(max(version, self.base), at, granted)
         else:
             version = template.version
             state = replace(self.members[template.member], since=at)
         own = min(state.awaited, default=version + 1) - 1
-        optional = range(self._lowest(own, template, equals) + 1, own + 1)
+        possible = range(self._lowest(own, template, equals) + 1, own + 1)
+        optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
         if tie is not None:
             state = self._tied(state, template, tie)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.sharding.items import (
+    TRUNCATION,
     Claim,
     Conflict,
     Cutover,
@@ -59,6 +60,8 @@ class TargetLock(Generic[Name, Event]):
         self.sources = tuple(sources)
         self.history = tuple(history)
         self.groups: dict[str, Group[Name, Event]] = {}
+        self.left_out: set[tuple[str, Place]] = set()
+        """The TRUNCATEs, by source, that are no items of their members."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
@@ -274,6 +277,23 @@ class TargetLock(Generic[Name, Event]):
         self.history = (*self.history, self.pending.resolved)
         self.pending = None
         self.owner = None
+
+    def leave_out_truncations(self) -> frozenset[str]:
+        """Count the TRUNCATEs of members no longer if others have another statement instead.
+
+        Returns the sources that must restart: there, the rows after these have a version less.
+        """
+        changed = set()
+        for source, group in self.groups.items():
+            for version, items in group.items.items():
+                if version <= self.version + (self.pending is not None):
+                    continue
+                others = {i.text for g in self.groups.values() for i in g.items.get(version, ())}
+                for item in items:
+                    if len(others) > 1 and item.text.startswith(TRUNCATION):
+                        self.left_out.add((source, item.at))
+                        changed.add(source)
+        return frozenset(changed)
 
     # What the operator sees.
 

@@ -337,7 +337,7 @@ def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
         assert error.event == "spark.executors"
         assert "has no secret of this cluster" in error.message
         assert any("spark.authenticate.secret" in text for text in error.remedies)
-        assert any("`replicator run`" in text for text in error.remedies)
+        assert any("`replicator run " in text for text in error.remedies)
         stop(task, shards.database, code=1)
     path = write_task(tmp_path, values | {"spark": spark_cluster.settings()})
     with task_process(path, tmp_path) as task:

@@ -13,8 +13,8 @@ import pytest
 from replicator.memory import MIB
 from replicator.monitoring.processes import memory_by_process
 from replicator.sandbox.server import DatabaseServer
+from tests.support.memory_limit import memory_limit
 from tests.support.tasks.many_targets import ManyTargets
-from tests.support.tasks.memory_limit import memory_limit
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.task_files import task_dict, write_task
 

@@ -277,7 +277,6 @@ async def test_a_held_shard_gets_another_name(estate: ShardedEstate) -> None:
         await estate.settled()
 
 
-@pytest.mark.remedy("rows.duplicate", "run")
 async def test_a_row_leaves_a_held_shard(mariadb_estate: ShardedEstate) -> None:
     """Its deletion is held, its new row is not: safe mode keeps the row."""
     estate = mariadb_estate

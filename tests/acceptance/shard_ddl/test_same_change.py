@@ -30,3 +30,35 @@ async def test_each_shard_has_the_parent_of_its_foreign_key(
         f" WHERE CONSTRAINT_SCHEMA = '{estate.db}'"
     )
     assert keys == ((estate.db, "u"),)
+
+
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_a_statement_that_changes_nothing_is_no_change(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """No shard waits for it, and the target is not rebuilt."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1")
+    estate.target.execute(f"ALTER TABLE {estate.db}.t AUTO_INCREMENT = 7, ENGINE=InnoDB")
+    made = _made(estate)
+    async with estate.merging():
+        for action in (
+            "DISABLE KEYS",
+            "ENABLE KEYS",
+            "AUTO_INCREMENT = 500, ENGINE=MyISAM",
+            "FORCE",
+            "STATS_PERSISTENT=1",
+        ):
+            estate.ddl("A1", action)
+            estate.put("A1", "{}")
+        await estate.settled()
+    assert _made(estate) == made
+
+
+def _made(estate: ShardedEstate) -> object:
+    """When the target was made, or rebuilt."""
+    return estate.target.execute(
+        "SELECT CREATE_TIME FROM information_schema.TABLES"
+        f" WHERE TABLE_SCHEMA = '{estate.db}' AND TABLE_NAME = 't'"
+    )

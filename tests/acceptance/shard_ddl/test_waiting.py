@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.latency import arrivals, percentile
 from replicator.status import TaskStatus
+from tests.support.memory import resident
 from tests.support.servers.binlog_ends import end_of
-from tests.support.tasks.memory import resident
 from tests.support.tasks.processes import TaskProcess, place_of, task_process
 from tests.support.tasks.shard_ddl import ShardedEstate
 from tests.support.tasks.task_files import write_task

@@ -13,6 +13,7 @@ import anyio.to_thread
 import pymysql
 import pytest
 from pyspark import SparkContext
+from structlog.testing import capture_logs
 
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.connection.address import DatabaseAddress
@@ -232,22 +233,19 @@ async def test_text_of_latin1_is_copied_and_changed_where_latin1_is_utf8(
         assert sorted(rows) == [("x", "é"), ("é", "é"), ("€", "é")]
 
 
-async def test_a_transaction_over_the_limit_is_told_with_the_setting(
+async def test_a_batch_over_the_limit_of_a_transaction_is_cut(
     merging_to: MakeMerging, start_server: Callable[..., DatabaseServer]
 ) -> None:
     target = start_server(TiDBServer, {"performance.txn-total-size-limit": str(2 * MIB)})
     merging = merging_to(target)
     merging.create("t", "(id INT PRIMARY KEY, b LONGBLOB)")
-
-    async def run(*statements: str) -> None:
+    with capture_logs() as logs:
         async with merging.running() as generation:
-            merging.do(*statements)
+            merging.do("INSERT INTO t_1 SELECT seq, REPEAT('x', 1200000) FROM seq_1_to_30")
             await merging.caught_up(generation)
-
-    error = await fault_of(run("INSERT INTO t_1 SELECT seq, REPEAT('x', 1200000) FROM seq_1_to_30"))
-    assert error.event == f"rows.{WriteOutcome.REFUSED.value}"
-    assert "too large" in str(error)
-    assert "batch-bytes" in str(error)
+    assert not merging.differences()
+    [cut] = [log for log in logs if log["event"] == "batch.cut"]
+    assert "too large" in cut["reason"]
 
 
 async def test_a_row_that_is_too_large_is_named_with_the_setting(

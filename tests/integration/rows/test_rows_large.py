@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.memory import memory_growth
+from tests.support.memory import memory_growth
 from tests.support.tasks.merging import Merging
 
 ROWS = 1_000_000

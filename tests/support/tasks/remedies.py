@@ -19,6 +19,7 @@ WAYS = {
     "run": r"`run\b",
     "start behind": r"(?<!a )start (?:after|behind)",
     "copy anew": r"cop(?:y|ied) (?:\w+ )?(?:again|anew)",
+    "recopy": r"`replicator recopy\b",
     "resume": r"\bresume\b",
 }
 """The names of remedies, and how the runbook (`docs/runbook/faults.md`) writes of them."""

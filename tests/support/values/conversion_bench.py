@@ -122,15 +122,15 @@ class Bench:
         """Write lines, one by one where some may be refused; the ids of those."""
         refused = []
         for part in [lines] if pair.every else [[line] for line in lines]:
-            self.session.run(b"SAVEPOINT one_row")
+            self.session.set_savepoint()
             try:
                 if not (load and self.load(plan, part)):
-                    insert_rows(self.session, plan.target, plan.target_columns, part)
+                    insert_rows(self.session, plan.target, plan.target_columns, part, exact=True)
             except RowRefusedError as error:
                 if pair.every:
                     raise AssertionError(f"{pair}: {error}") from error
                 # What is there although a note told of it is rolled back, as in the product.
-                self.session.run(b"ROLLBACK TO SAVEPOINT one_row")
+                self.session.back_to_savepoint()
                 refused.append(first_id(part))
         return refused
 
@@ -139,7 +139,7 @@ class Bench:
         try:
             load_rows(self.session, plan.target, plan.target_columns, lines, replace=False)
         except InexactLoadError:
-            self.session.run(b"ROLLBACK TO SAVEPOINT one_row")
+            self.session.back_to_savepoint()
             return False
         return True
 

@@ -1,0 +1,138 @@
+"""Cutting the rows of a batch in halves for a target that refuses them as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from replicator.kernels.compiled import Integers, Truths
+from replicator.pipeline.apply.batch import TargetOutcome, WriteOutcome
+from replicator.pipeline.apply.buckets import TargetWork
+from replicator.watermark import Mark, Watermark
+
+
+def apply_in_parts(
+    works: Sequence[TargetWork], apply: Callable[[Sequence[TargetWork]], list[TargetOutcome]]
+) -> list[TargetOutcome]:
+    """Apply rows in one transaction, or in several ones if the target refuses one as too large.
+
+    Args:
+        works: the rows of one target, or those of tied targets.
+        apply: applies them in one transaction.
+
+    Returns:
+        The outcome of each target, or of the one that has failed: its last rows are then not on
+        the target, and no watermark covers them.
+    """
+    outcomes = apply(works)
+    refused = next((outcome for outcome in outcomes if outcome.too_large), None)
+    parts = halves(works) if refused is not None else None
+    if refused is None or parts is None:
+        return outcomes
+    first = apply_in_parts(parts[0], apply)
+    if any(outcome.outcome is not WriteOutcome.DONE for outcome in first):
+        return first
+    before = {outcome.target: outcome for outcome in first}
+    second = apply_in_parts([_behind(work, before) for work in parts[1]], apply)
+    if any(outcome.outcome is not WriteOutcome.DONE for outcome in second):
+        return second
+    return [_sum(before.get(outcome.target), outcome, refused) for outcome in second]
+
+
+def _behind(work: TargetWork, before: Mapping[int, TargetOutcome]) -> TargetWork:
+    """Expect what the first half has left."""
+    first = before.get(work.target.number)
+    if first is None:
+        return work
+    left = {**work.expected.left, **first.left}
+    return replace(work, expected=replace(work.expected, left=left))
+
+
+def _sum(
+    first: TargetOutcome | None, second: TargetOutcome, refused: TargetOutcome
+) -> TargetOutcome:
+    summed = replace(second, code=refused.code, message=refused.message)
+    if first is None:
+        return summed
+    return replace(
+        summed,
+        left={**first.left, **second.left},
+        inserted=first.inserted + second.inserted,
+        overwritten=first.overwritten + second.overwritten,
+        deleted=first.deleted + second.deleted,
+        missing=first.missing + second.missing,
+        skipped=first.skipped + second.skipped,
+        transactions=first.transactions + second.transactions,
+    )
+
+
+def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWork]] | None:
+    """The rows as two consecutive transactions, or None for the rows of a single event.
+
+    Each source's rows are cut at an event, so the watermark of the event before it tells the halves
+    apart, even inside a transaction of the source. Rows of a single target are cut in the order of
+    arrival, rows of several targets in the order in which `apply_tied` writes them.
+    """
+    order = [_arrival(work) for work in works] if len(works) == 1 else _binlog_order(works)
+    every = np.concatenate(order)
+    distinct = np.unique(every)
+    if len(distinct) < 2:
+        return None
+    middle = np.sort(every)[len(every) // 2]
+    # The first half has at least one event, and so has the second one.
+    cut = max(int(middle), int(distinct[1]))
+    chosen = [numbers < cut for numbers in order]
+    first = [
+        _first_half(work, mine) for work, mine in zip(works, chosen, strict=True) if mine.any()
+    ]
+    second = [
+        replace(work, entries=work.entries.these(~mine))
+        for work, mine in zip(works, chosen, strict=True)
+    ]
+    return first, second
+
+
+def _arrival(work: TargetWork) -> Integers:
+    return work.entries.event
+
+
+def _binlog_order(works: Sequence[TargetWork]) -> list[Integers]:
+    """A number for each row, the same for the rows of an event, ascending as events follow."""
+    places = [
+        np.stack(
+            [
+                work.plans.source[work.events.kind][work.entries.event],
+                work.events.transaction[work.entries.event],
+                work.events.ordinal[work.entries.event],
+            ],
+            axis=1,
+        )
+        for work in works
+    ]
+    _, numbers = np.unique(np.concatenate(places), axis=0, return_inverse=True)
+    ends = np.cumsum([len(of) for of in places])[:-1]
+    return list(np.split(numbers.reshape(-1), ends))
+
+
+def _first_half(work: TargetWork, chosen: Truths) -> TargetWork:
+    entries = work.entries.these(chosen)
+    events = np.unique(entries.event)
+    kinds = work.events.kind[events]
+    ends: dict[str, Watermark] = {}
+    for version, transaction, ordinal, source in zip(
+        work.plans.version[kinds].tolist(),
+        work.events.transaction[events].tolist(),
+        work.events.ordinal[events].tolist(),
+        work.plans.source[kinds].tolist(),
+        strict=True,
+    ):
+        name, end = work.plans.sources[source], Watermark(version, transaction, ordinal)
+        ends[name] = max(end, ends.get(name, end))
+    return replace(work, entries=entries, ends=ends, marks=_marks(work, ends))
+
+
+def _marks(work: TargetWork, ends: Mapping[str, Watermark]) -> dict[str, Mark]:
+    """No set of GTIDs is known for a place inside a batch."""
+    return {source: work.marks.get(source, Mark())._replace(gtid="") for source in ends}
