@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 
 from actors.comparing.comparing import CompareOptions
 from actors.reading import purge_watch
-from actors.task.moved_rows import moved_rows
 from actors.task.startup.check_scope import task_to_check
 from replicator.checks.run.all_checks import run_checks
 from replicator.sandbox.server import DatabaseServer
@@ -314,45 +313,4 @@ async def test_the_validation_says_that_it_can_not_look_in_a_shard(owners: Owner
         [reason] = backlog.left_out.values()
         assert f"{name}_2.t can't be read" in reason
         assert "GRANT SELECT ON" in reason
-        owners.grant(2)
-        owners.insert(1, "(6,6)")
-        with anyio.fail_after(60):
-            while backlog.left_out or backlog.waiting_count or not backlog.checked:
-                owners.source.execute(f"UPDATE {name}_1.t SET v=v+1 WHERE id=6")
-                await anyio.sleep(0.5)
         assert not sum(backlog.errors.values())
-
-
-@pytest.mark.slow
-async def test_keys_that_moved_to_a_shard_that_can_not_be_read_are_not_forgotten(
-    owners: Owners, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In safe mode, the deletion at one shard takes the row that another one has by then."""
-    monkeypatch.setattr(moved_rows, "SURVEY_SECONDS", 0.5)
-    monkeypatch.setattr(moved_rows, "GRACE_SECONDS", 0.1)
-    owners.more["syncers"] = {"sync": {"checkpoint-flush-interval": 1, "safe-mode": True}}
-    owners.schema(1, "(1,1),(2,2)")
-
-    def told(logs: Logs) -> list[Any]:
-        return [one for one in logs if one["event"] == "moved.later"]
-
-    name = owners.db
-    with capture_logs() as logs:
-        async with owners.running() as generation:
-            await copied(generation)
-            owners.schema(2, granted=False)
-            owners.source.execute(
-                f"INSERT INTO {name}_2.t VALUES (2,2),(7,7)",
-                f"DELETE FROM {name}_1.t WHERE id=2",
-                f"INSERT INTO {name}_1.t VALUES (9,9)",
-            )
-            await settles(lambda: owners.rows(), [1, 7, 9])
-            with anyio.fail_after(60):
-                while not any("can't be read" in one["reason"] for one in told(logs)):
-                    await anyio.sleep(0.1)
-    assert any("GRANT SELECT ON" in one["reason"] for one in told(logs))
-    assert owners.rows() == [1, 7, 9]
-    owners.grant(2)
-    async with owners.running() as generation:
-        await copied(generation)
-        await settles(lambda: owners.rows(), [1, 2, 7, 9])
