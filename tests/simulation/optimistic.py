@@ -28,21 +28,12 @@ from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
-from tests.simulation.optimistic_parts import check_defaults, follow_members
+from tests.simulation.optimistic_parts import Given, check_defaults, follow_members
 from tests.simulation.store import BrokenError
 
 BUCKETS = 2
 Step = tuple[str, ...]
 _NOWHERE = (-1, Place(-1, 0))
-
-
-@dataclass(slots=True)
-class Given:
-    """A row as a group gave it to the writer, or a statement as a barrier."""
-
-    event: Event
-    at: Place
-    version: int
 
 
 @dataclass(slots=True)

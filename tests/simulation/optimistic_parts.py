@@ -1,14 +1,25 @@
-"""What no row tells, in the model of the join rule: the defaults of the target's columns."""
+"""What groups give the writer in the model of the join rule, and what no row tells: defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import PartKind
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
-from tests.simulation.optimistic_estate import value_of
+from replicator.watermark import Place
+from tests.simulation.optimistic_estate import Event, value_of
 from tests.simulation.store import BrokenError
+
+
+@dataclass(slots=True)
+class Given:
+    """A row as a group gave it to the writer, or a statement as a barrier."""
+
+    event: Event
+    at: Place
+    version: int
 
 
 def follow_members(history: TargetHistory[str], defaults: dict[str, str]) -> HistoryEntry[str]:
