@@ -8,6 +8,7 @@ from actors.faults import COPY_AGAIN, FatalError, Recovery, of_source, start_aft
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import (
     AccessRefusedError,
+    AnchorGoneError,
     BinlogError,
     DamagedStreamError,
     GtidModeError,
@@ -53,6 +54,10 @@ def source_fault(
             f"if the binlog was reset, the events in between are lost: {COPY_AGAIN}",
             where=where,
             scope=of_source(source),
+            # A start looks whether it is another node with the same server_id.
+            recovery=Recovery.FAILOVER
+            if by_gtid and isinstance(error, AnchorGoneError)
+            else Recovery.BY_OPERATOR,
         )
     if isinstance(error, PurgedError):
         return FatalError(

@@ -45,6 +45,8 @@ def uncopied_members(
     schemas = " ".join(
         f"GRANT SELECT ON {quote(schema)}.* TO …;" for schema in sorted({n.schema for n in names})
     )
+    declared = ", or ".join(_declared(source, name) for name in names[:_SHOWN])
+    compared = " ".join(f"--tables {quoted(str(name))}" for name in sorted(set(tables.values())))
     return FatalError(
         "member.not-copied",
         f"{met}: {shown}{more}. The routes match it, but the full copy of source {source} did not"
@@ -54,14 +56,17 @@ def uncopied_members(
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
         " check` shows what it can't see); then `replicator stop`, `replicator remove`"
         " TASK.yaml, empty the targets, `replicator run`",
+        "to copy it alone, if its target has a key: let the account see it, `replicator pause"
+        f" TASK`, {declared}, `replicator resume TASK`: the task follows it from here on. Then"
+        f" `replicator compare TASK.yaml {compared} --repair-now` adds the rows that it had"
+        " before; docs/how-to/add-a-shard.md has the steps",
         "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
         " `replicator stop`, `replicator run`",
         "if it was empty then, and has got no rows since: DROP and CREATE it again at the source,"
         " then `replicator resume`",
         "if the target already has all rows that the table had before the event that the task"
         " reads next: let the account see it, `replicator pause TASK`,"
-        f" {', or '.join(_declared(source, name) for name in names[:_SHOWN])} (only for tables"
-        " whose rows are there), then `replicator resume TASK`",
+        f" {declared} (only for tables whose rows are there), then `replicator resume TASK`",
         where=where,
         scope=scope or of_target(*tables.values()),
     )

@@ -42,6 +42,10 @@ class OtherBinlogError(BinlogError):
     """The server's binlog is not the one that was read: it was begun anew, or lost its end."""
 
 
+class AnchorGoneError(OtherBinlogError):
+    """The event that was read last is no longer in its place."""
+
+
 class OtherOrderError(BinlogError):
     """Another server's binlog has other transactions, or another order, where places are sought."""
 

@@ -28,20 +28,12 @@ from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
+from tests.simulation.optimistic_parts import Given, check_defaults, follow_members
 from tests.simulation.store import BrokenError
 
 BUCKETS = 2
 Step = tuple[str, ...]
 _NOWHERE = (-1, Place(-1, 0))
-
-
-@dataclass(slots=True)
-class Given:
-    """A row as a group gave it to the writer, or a statement as a barrier."""
-
-    event: Event
-    at: Place
-    version: int
 
 
 @dataclass(slots=True)
@@ -153,6 +145,8 @@ class OptimisticWorld:
         if self.ruled is not None:
             found.append(("run",))
         elif not self.batch:
+            if self.history.lagging and self.level(""):
+                found.append(("agree",))
             if any(self.ready(source) for source in self.followers.values()):
                 found.append(("batch",))
             found += [
@@ -425,6 +419,12 @@ class OptimisticWorld:
         self.check_joined()
         self.heard(self.followers[name], ddl.member, at)
 
+    def do_agree(self) -> None:
+        """The target gets what all members have, and its record is done."""
+        entry = follow_members(self.history, self.kept.defaults)
+        self.kept.records.append((entry.member, -1, entry))
+        self.history.take(entry)
+
     def heard(self, source: Follower, member: str, at: Place) -> None:
         """The barrier is passed, and the group hears the answer."""
         source.parts[0].barrier = None
@@ -589,6 +589,7 @@ class OptimisticWorld:
         assert self.kept.shape is not None
         if len({shard.table for shard in self.estate.shards}) > 1:
             return
+        check_defaults(self.kept.defaults, self.estate.shards[0].table)
         for shard in self.estate.shards:
             for key, values in shard.rows.items():
                 if self.kept.rows.get(key) != values:

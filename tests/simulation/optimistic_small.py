@@ -140,7 +140,7 @@ def _check(world: OptimisticWorld, steps: Sequence[Step], *, answered: bool) -> 
     """A source that can do nothing more alone has all rows there; in the end all is as it must."""
     if world.batch or world.ruled is not None or ("batch",) in steps:
         return
-    for name in world.logs.keys() - {step[1] for step in steps}:
+    for name in world.logs.keys() - {step[1] for step in steps if len(step) > 1}:
         if world.level(name):
             world.check_flow(name)
     if not steps:

@@ -12,7 +12,7 @@ from tests.simulation.optimistic_small import STATEMENTS, search, small_scopes
 
 SEEDS = 1000
 MUTANT_SEEDS = 1000
-FIRST_SEEDS = {"fill_of_present_default": 340, "steps_not_put_off": 530}
+FIRST_SEEDS = {"fill_of_present_default": 340, "steps_not_put_off": 480}
 """Where the search for the mutants begins that die late."""
 
 

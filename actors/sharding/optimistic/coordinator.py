@@ -177,7 +177,14 @@ class OptimisticCoordinator(Coordination):
     def differences(self) -> Mapping[TableName, Differences[Member]]:
         """The targets whose members are not alike, and in what."""
         histories = sorted(self._histories.by_target.items())
-        found = {name: differences_of(h.state, h.agreed, h.changed) for name, h in histories}
+        behind = self._answers.steps.behind
+        found = {
+            # What is not tried yet is no difference that stays.
+            name: differences_of(
+                h.state, h.agreed, h.changed - (h.lagging - behind.get(name, set()))
+            )
+            for name, h in histories
+        }
         return {name: differences for name, differences in found.items() if differences}
 
     # The operator.

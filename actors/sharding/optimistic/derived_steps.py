@@ -57,6 +57,8 @@ class DerivedSteps:
         self._histories = histories
         self._executor = tools.executor
         self._log = structlog.get_logger()
+        self.behind: dict[TableName, frozenset[Part]] = {}
+        """The parts that targets could not get when all members agreed on them."""
         self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
 
     async def between(
@@ -178,6 +180,7 @@ class DerivedSteps:
         history = self._histories.of(target)
         present, shape = await read_table(self._target, target), history.state.joined()
         parts = history.lagging
+        self.behind.pop(target, None)
         if present is None or shape is None or not parts:
             return
         compared = {name for name, column in shape.columns.items() if column.way}
@@ -231,6 +234,7 @@ class DerivedSteps:
         return {parts: action for parts, action in found.items() if await takes([action])}
 
     def _tell_behind(self, target: TableName, parts: Iterable[Part], reason: str) -> None:
+        self.behind[target] = frozenset(parts)
         self._log.warning(
             "ddl.stays-behind",
             target=str(target),

@@ -9,7 +9,7 @@ transaction under the lease; after that it is as if that server had always been 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -27,11 +27,12 @@ from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.resources.unavailable_sources import Behind
 from actors.task_setup import SourceSetup
-from replicator.binlog.errors import BinlogError, OtherOrderError
+from replicator.binlog.errors import BinlogError, OtherBinlogError, OtherOrderError
 from replicator.binlog.positions.executed_gtids import Shortfall, shortfall
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.stream.gtid_positions import GtidPlaces, GtidSearch, find_places
 from replicator.binlog.stream.nameless_transactions import refuse_nameless
+from replicator.binlog.stream.other_node import is_other_node
 from replicator.downstream.meta.checkpoint import GROUP_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
@@ -193,7 +194,9 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
         with closing(Connection(setup.address)) as upstream:
             try:
                 server = await server_identity(upstream)
-                if not checkpoint.server.is_same(server):
+                if not checkpoint.server.is_same(server) or await _is_other_node(
+                    setup, checkpoint, server, upstream
+                ):
                     mode = SHARD_MODES[resources.task.shard_mode]
                     move = _Move(setup, resources.meta, checkpoint, server, mode)
                     behind = await move.run(upstream)
@@ -202,6 +205,31 @@ async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
             except MySQLError as error:
                 raise refusal(setup.address, error, source=source) from error
     return found
+
+
+async def _is_other_node(
+    setup: SourceSetup, checkpoint: Checkpoint, server: ServerIdentity, upstream: Connection
+) -> bool:
+    """Whether another node with the same `server_id` answers (Galera).
+
+    Raises FatalError if the binlog is not the one that was read.
+    """
+    if checkpoint.anchor is None:
+        return False
+    if not server.server_uuid:
+        with suppress(MySQLError):
+            # A node of a cluster then shows what all nodes had when it was asked.
+            await upstream.fetch("SET SESSION wsrep_sync_wait = 1")
+    executed = "" if server.server_uuid else checkpoint.gtid
+    find = partial(is_other_node, anchor=checkpoint.anchor, executed=executed)
+    try:
+        return bool(await look_up(setup, server, upstream, find))
+    except OtherBinlogError as error:
+        place = BinlogPosition(checkpoint.file, checkpoint.offset)
+        raise source_fault(setup.source, place, error) from error
+    except BinlogError:
+        # The reader meets it again, and reports it.
+        return False
 
 
 async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:

@@ -108,6 +108,11 @@ class FileState:
         self._settle()
         return SourcePosition(self.position.boundary, gtid, self._anchor)
 
+    @property
+    def created(self) -> int:
+        """When the file was begun, in seconds since the epoch by the source's clock."""
+        return self._created
+
     def advance(self, event: bytes) -> None:
         """Go to the end of an event that was received, and check its bytes and its place.
 

@@ -9,8 +9,8 @@ import pymysql
 from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import (
+    AnchorGoneError,
     DamagedStreamError,
-    OtherBinlogError,
     PurgedError,
     StreamLostError,
 )
@@ -32,7 +32,7 @@ class AnchorCheck:
         """Return whether a transaction is still in its place; False if only its file is known,
         or if the file was purged, so that there is no proof.
 
-        Raises OtherBinlogError where something else stands there, or nothing; besides, what
+        Raises AnchorGoneError where something else stands there, or nothing; besides, what
         `BinlogConnection.open` and `BinlogConnection.receive` raise.
         """
         try:
@@ -64,8 +64,8 @@ class AnchorCheck:
         first = files[0][0].rpartition(".")[2] if files else ""
         return first.isdecimal() and int(first) > self._anchor.sequence
 
-    def _gone(self, reason: str) -> OtherBinlogError:
-        return OtherBinlogError(
+    def _gone(self, reason: str) -> AnchorGoneError:
+        return AnchorGoneError(
             f"The event that was read at {self._anchor} is no longer there: {reason} The binlog"
             " was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or has lost its end in a"
             " crash, or another server answers."

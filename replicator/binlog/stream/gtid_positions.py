@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import OtherOrderError, WithoutGtidError
-from replicator.binlog.events.anchor_event import FIRST_EVENT
+from replicator.binlog.events.anchor_event import FIRST_EVENT, fingerprint
 from replicator.binlog.events.event_header import HEAD, SERVER_ID, TIMESTAMP, EventType
 from replicator.binlog.events.structural_events import (
     read_mariadb_gtid,
@@ -34,6 +34,7 @@ from replicator.binlog.positions.gtid import (
     mariadb_gtids,
 )
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.mysql.server.identity import AnchorEvent
 
 
 class TransactionHeads:
@@ -70,6 +71,16 @@ class TransactionHeads:
         """The boundary before the newest transaction, with the GTIDs executed before it; the end
         of the binlog where the source waits."""
         return self._files.boundary
+
+    def is_event(self, anchor: AnchorEvent) -> bool:
+        """Whether the newest transaction begins with this event, in a file that was begun before.
+
+        If the file was begun in the same second, the event may have been written again after a
+        reset of the binlog.
+        """
+        if self._head is None or self.timestamp <= self._files.created:
+            return False
+        return fingerprint(self._head, self._files.cut) == anchor.fingerprint
 
     def take(self, event: bytes) -> bool:
         """Whether a transaction begins with this event. Raises BinlogError for a damaged one."""

@@ -188,13 +188,12 @@ class TargetHistory(Generic[Name]):
         if entry.kind is EntryKind.AGREED:
             return
         before, self.agreed = self.agreed, agreed(self.state.members.values())
-        if entry.kind is EntryKind.MEMBER:
-            # A target differs from the shards of its beginning as somebody has made it.
-            return
-        # A statement gives a new column of the target what it gives its shard.
-        there = former.fills if entry.run else self.state.fills
-        self.changed |= changed_parts(before, self.agreed, there.keys())
-        self.changed &= self.agreed.keys()
+        # A target differs from the shards of its beginning as somebody has made it.
+        if entry.kind is not EntryKind.MEMBER:
+            # A statement gives a new column of the target what it gives its shard.
+            there = former.fills if entry.run else self.state.fills
+            self.changed |= changed_parts(before, self.agreed, there.keys())
+        self.changed = frozenset(part for part in self.changed if part in self.agreed)
 
     @property
     def lagging(self) -> frozenset[Part]:

@@ -173,6 +173,28 @@ async def test_a_row_that_has_no_answer_is_a_fault_that_names_it(
         assert on_target(merging, "SELECT id FROM x") == [(1,), (2,)]
 
 
+@pytest.mark.remedy("copy.refused", "run")
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_a_copy_whose_filter_has_no_answer_goes_on_with_another_filter(
+    merging: Merging,
+) -> None:
+    merging.mode = "all"
+    merging.create("x", "(id INT PRIMARY KEY, v BIGINT UNSIGNED)")
+    rules(merging, "x_1", {"insert-value-expr": "v - 1 > 5"})
+    merging.do("INSERT INTO x_1 VALUES (1, 1), (2, 0), (3, 9)")
+    fault = await merging.fault()
+    assert fault.event == "copy.refused"
+    assert "--on-changed-rules keep" in fault.remedies[0]
+    rules(merging, "x_1", {"insert-value-expr": "v > 0 AND v - 1 > 5"})
+    merging.changed(mode="all")
+    merging.on_changed_rules = OnChangedRules.KEEP
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO x_1 VALUES (4, 0), (5, 9)")
+        await merging.caught_up(generation)
+        assert on_target(merging, "SELECT id FROM x") == [(1,), (2,), (4,)]
+
+
 @pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
 async def test_a_text_column_that_is_added_is_compared_as_the_source_compares_it(
     merging: Merging,

@@ -162,3 +162,7 @@ async def test_the_time_by_default_is_one_on_all_servers(
             assert target is not None
             compared = [ComparedShard(member, shard, MemberColumns())]
             assert structure_differences(target, compared) == StructureDifferences()
+    for target in tables:
+        assert target is not None
+        compared = [ComparedShard(member, t, MemberColumns()) for t in tables if t is not None]
+        assert structure_differences(target, compared, joins=True) == StructureDifferences()

@@ -27,8 +27,8 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from replicator.terminal.comparison import remarks
+from tests.support.shard_history import COLUMNS, ShardHistory
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
-from tests.support.tasks.shard_history import COLUMNS, ShardHistory
 
 MODES = ("", "pessimistic", "optimistic")
 SECONDS = float(os.environ.get("REPLICATOR_SOAK_SECONDS", "0")) / (2 * len(MODES))
@@ -78,9 +78,7 @@ class RepairSoak:
         for _ in range(chance.randrange(3)):
             history.happen()
         if chance.random() < 0.3:
-            self.stop(kill=chance.random() < 0.5)
-            history.happen(restarting=True)
-            self.start()
+            self._restart()
         history.write(5)
         self.until_applied()
         self._alarm("before the comparison", history.damage())
@@ -101,6 +99,17 @@ class RepairSoak:
         self.counts["repaired"] += sum(not history.is_left(s) for s in history.spoiled)
         history.unspoil()
         self._alarm("after the repair by hand", history.damage())
+
+    def _restart(self) -> None:
+        """Start the process again, perhaps with other sources."""
+        others = self.history.chance.random() < 0.6
+        if others:
+            # A source that leaves has to be applied: nobody applies its rows later.
+            self.until_applied()
+        self.stop(kill=self.history.chance.random() < 0.5)
+        if others:
+            self.history.happen(restarting=True)
+        self.start()
 
     def _compare(self, meanwhile: str, *, file: bool) -> list[TargetComparison]:
         history, chance = self.history, self.history.chance
@@ -152,12 +161,14 @@ class RepairSoak:
             retired = history.is_retired(table)
             left = [s for s in spoiled if history.is_left(s) and not (retired and s.wanted is None)]
             if left:
-                found.append(f"not repaired: {left}, {list(remarks(result))}")
+                counts = f"held {result.held}, unsettled {result.unsettled}"
+                found.append(f"not repaired: {left}, {counts}, {list(remarks(result))}")
         self._alarm("the result", found)
 
     def _alarm(self, when: str, what: list[str]) -> None:
         if what:
-            self.alarms.append(f"{when}: {what[:5]} ({len(what)}), after {self.history.events}")
+            shown = "\n  ".join((*what[:5], *self.history.events[-12:]))
+            self.alarms.append(f"{when}: {len(what)}, with the last events\n  {shown}")
 
     def close(self) -> None:
         """Kill the process."""
@@ -199,6 +210,6 @@ def test_no_good_row_is_changed_by_a_repair_whatever_becomes_of_the_shards(
         history.end()
         sys.stdout.write(f"seed {seed}, {mode!r}, {kind}: {dict(soak.counts)}\n")
         sys.stdout.write(f"{Counter(e.split(' ')[0] for e in history.events)}\n")
-    assert not soak.alarms
+    assert not soak.alarms, "\n".join((f"seed {seed}", *soak.alarms))
     assert soak.counts["repaired"]
     assert all(soak.counts[f"{table} complete"] for table in COLUMNS)
