@@ -59,6 +59,9 @@ COUNTED_AT_ONCE = 50
 LOCK_SECONDS = 10
 """Seconds that a server lets a statement wait for rows that another session has locked."""
 
+_BEGUN = b"repair_begun"
+_SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
+
 ATTEMPTS = 5
 """How often a transaction is tried without the rows that the server stored otherwise."""
 
@@ -101,12 +104,17 @@ class Repaired:
 
 
 class _RepairSession(SourceStream):
-    """A connection to the target that writes rows and reads them as row lines."""
+    """A connection to the target that writes rows and reads them as row lines.
+
+    A server may undo the whole transaction although the session looks as if it were still in one
+    (`replicator.downstream.rows.write_session.Session`). Without autocommit no later statement is
+    committed alone, and `commit` proves by a savepoint that the transaction is the one it began.
+    """
 
     def __init__(self, address: DatabaseAddress) -> None:
         self._max_packet = 1 << 20
         own = {name: setting_sql(value) for name, value in address.session}
-        super().__init__(address, settings=set_session(own | REPAIR_SETTINGS) + MARIADB_SETTINGS)
+        super().__init__(address, settings=set_session(own | _SETTINGS) + MARIADB_SETTINGS)
 
     def _prepare(self) -> None:
         # With its gaps: a bucket that is made meanwhile has to wait, too.
@@ -123,6 +131,16 @@ class _RepairSession(SourceStream):
                 f" ({self._max_packet})",
             )
         return super().run(sql)
+
+    def begin(self) -> None:
+        """Begin the transaction. Raises the driver's error."""
+        self.run(b"BEGIN")
+        self.run(b"SAVEPOINT " + _BEGUN)
+
+    def commit(self) -> None:
+        """Commit. Raises the driver's error, also if the server has undone the transaction."""
+        self.run(b"RELEASE SAVEPOINT " + _BEGUN)
+        self.run(b"COMMIT")
 
 
 @dataclass(slots=True)
@@ -172,7 +190,7 @@ def _repaired(
         contextlib.closing(_RepairSession(servers.target)) as session,
         contextlib.closing(Sessions(servers)) as sessions,
     ):
-        session.run(b"BEGIN")
+        session.begin()
         try:
             lock_all_buckets(session, scope.watermarks, comparison.target.name, sources)
         except MySQLError as error:
@@ -189,7 +207,8 @@ def _repaired(
         changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
         wrong.rows = changed
         otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)
-        session.run(b"ROLLBACK" if otherwise else b"COMMIT")
+        if not otherwise:
+            session.commit()
         return Repaired(sum(found.times for found in wrong.rows), otherwise)
 
 
