@@ -200,6 +200,8 @@ def test_no_good_row_is_changed_by_a_repair_whatever_becomes_of_the_shards(
     until = time.monotonic() + SECONDS
     try:
         soak.start()
+        # What becomes unreadable while it is copied blocks its target.
+        soak.until_applied()
         for number in range(10**6):
             if soak.alarms or (number >= ROUNDS and time.monotonic() >= until):
                 break
