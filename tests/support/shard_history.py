@@ -92,6 +92,8 @@ class ShardHistory:
         self.readable: set[tuple[str, int]] = set()
         self.absent: dict[str, dict[str, Counter[Row]]] = {}
         """By source that the task file does not name: the rows that it had then, by table."""
+        self.owned: dict[str, set[tuple[str, int]]] = {"x": set(), "z": set()}
+        """By table, the sources and schemas that have ever had a shard of it."""
         self.spoiled: list[Spoiled] = []
         self.events: list[str] = []
         self._next = 1
@@ -178,6 +180,9 @@ class ShardHistory:
             own = [shard for shard in self.shards if shard.source == source]
             there = sorted({shard.schema for shard in own})
             for schema in set(range(SCHEMAS)) - set(there):
+                if (source, schema) in self.owned["x"] - self.readable:
+                    access = partial(self._access, source, schema, grant=True)
+                    yield f"grant s{schema}, which is gone", source, access
                 for grant in (True, False):
                     made = partial(self._create_schema, source, schema, grant=grant)
                     yield f"schema s{schema} with{'' if grant else 'out'} grant", source, made
@@ -225,6 +230,7 @@ class ShardHistory:
     def _create(self, shard: Shard) -> None:
         self.at_source(shard, f"CREATE TABLE {{}} {COLUMNS[shard.table]}")
         self.shards.append(shard)
+        self.owned[shard.table].add((shard.source, shard.schema))
         self.insert(shard, ROWS)
 
     def _drop_table(self, shard: Shard) -> None:
@@ -344,9 +350,12 @@ class ShardHistory:
         return found
 
     def all_readable(self, table: str) -> bool:
-        """Whether the account reads all shards of a target, and none was retired."""
-        shards = [s for s in self.shards if s.table == table and s.source not in self.absent]
-        return all((s.source, s.schema) in self.readable for s in shards)
+        """Whether the account reads all shards of a target.
+
+        Without a grant it can't know whether a schema still exists.
+        """
+        owned = self.owned[table]
+        return all(s[0] in self.absent or s in self.readable for s in owned)
 
     def is_retired(self, table: str) -> bool:
         """Whether the target has rows of shards that do not exist any more."""

@@ -211,6 +211,7 @@ def test_no_good_row_is_changed_by_a_repair_whatever_becomes_of_the_shards(
         soak.close()
         history.end()
         sys.stdout.write(f"seed {seed}, {mode!r}, {kind}: {dict(soak.counts)}\n")
+        sys.stdout.write("\n".join(soak.alarms))
         sys.stdout.write(f"{Counter(e.split(' ')[0] for e in history.events)}\n")
     assert not soak.alarms, "\n".join((f"seed {seed}", *soak.alarms))
     assert soak.counts["repaired"]
