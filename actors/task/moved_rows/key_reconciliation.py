@@ -56,6 +56,10 @@ class NotYetError(Exception):
     """A target's shards can't be looked in now; says why."""
 
 
+class UnreadableShardError(NotYetError):
+    """The account may not read a shard: rows may be missing until somebody grants it."""
+
+
 async def shards_of(
     resources: Resources, connection: Connection, target: TableName
 ) -> tuple[Table, Sequence[Member]]:
@@ -97,7 +101,7 @@ async def holder_of(
     try:
         structure = await read_table(upstream, member.name)
         if structure is None:
-            raise NotYetError(await _why_missing(upstream, member))
+            raise await _missing(upstream, member)
         fingerprint = await anyio.to_thread.run_sync(
             _fingerprint, setup.address, member.name.quoted.encode()
         )
@@ -115,13 +119,13 @@ async def holder_of(
     return KeyHolder(copy, setup.address, server, applied, key)
 
 
-async def _why_missing(upstream: Connection, member: Member) -> str:
+async def _missing(upstream: Connection, member: Member) -> NotYetError:
     """Why a shard is not listed. Raises DatabaseUnavailableError or the server's error."""
     unread = await why_unread(upstream, member.name, await account_of(upstream))
     if unread is None:
-        return f"{member} is not there, which is not applied yet"
+        return NotYetError(f"{member} is not there, which is not applied yet")
     remedy = f": {unread.grant}" if unread.grant else ""
-    return (
+    return UnreadableShardError(
         f"{member} can't be read ({unread.reason}), so nobody can say which keys it has; they stay"
         f" recorded until it can be read{remedy}"
     )
@@ -138,6 +142,11 @@ TELL_SECONDS = 60.0
 _PASSING = (MySQLError, OSError, OtherServerError, TransientError, DatabaseUnavailableError)
 
 log = structlog.get_logger()
+
+
+def log_unreadable(target: TableName, error: UnreadableShardError) -> None:
+    """Warn that tracked keys of a target wait for a privilege."""
+    log.warning("moved.unreadable", target=str(target), reason=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +200,9 @@ class KeyReconciliation:
             for target in await tracked_targets(connection, self._table):
                 try:
                     missing |= await self._survey(connection, target)
+                except UnreadableShardError as error:
+                    if self._is_news(target, str(error)):
+                        log_unreadable(target, error)
                 except (NotYetError, TooOldError) as error:
                     self._tell_later(target, str(error))
                 except _PASSING as error:

@@ -23,8 +23,10 @@ from actors.refusals import locked_fault, refusal
 from actors.task.moved_rows.key_reconciliation import (
     KeyReconciliation,
     NotYetError,
+    UnreadableShardError,
     holder_of,
     key_columns,
+    log_unreadable,
     shards_of,
     unknown_keys,
 )
@@ -117,6 +119,8 @@ class MovedRows:
         for target in targets.keys() - self._resources.blocked.targets:
             try:
                 await self._look_up(target)
+            except UnreadableShardError as error:
+                log_unreadable(target, error)
             except NotYetError as error:
                 log.info("moved.later", target=str(target), reason=str(error))
         self._left = bool(await tracked_targets(connection, self._table))
