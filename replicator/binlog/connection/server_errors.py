@@ -115,7 +115,7 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
             f"The binlog of {request.server} has transactions without a GTID (gtid_mode was not ON"
             f" then) after {request.start}: {message}"
         )
-    if "auto_position" in text:
+    if "auto_position" in text and "purged" not in text:
         return BinlogError(
             f"{request.server} can look for GTIDs only with gtid_mode=ON: {message}. Set it there"
             " step by step (OFF_PERMISSIVE, ON_PERMISSIVE, ON)."
