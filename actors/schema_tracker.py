@@ -103,7 +103,9 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
-        if effect.kind is EffectKind.ALTER and registry.copying(number, at) is CopyState.COPIED:
+        copied = registry.copying(number, at) is CopyState.COPIED
+        # Rows that were copied after the statement were filtered by their new values.
+        if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
             change = MemberChange(before.structure, after.structure)
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after

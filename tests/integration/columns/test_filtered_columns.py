@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from actors.control.arguments import OnChangedRules
+from actors.faults import of_target
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_expression_filters import arrives, on_target, rules
@@ -170,3 +172,27 @@ async def test_the_target_is_copied_anew(
         await merging.caught_up(generation)
         merging.do("INSERT INTO x_1 VALUES (4, 9, 1, 'd'), (5, 5, 1, 'e')")
         await arrives(merging, "SELECT id FROM x", [(2,), (3,), (5,)])
+
+
+async def test_the_target_is_copied_anew_while_another_holds_the_position_back(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """The statement is read again before the place from which the shard was copied."""
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("z", "(id INT PRIMARY KEY)")
+    filtered(merging, "a > 5")
+    merging.do("INSERT INTO x_1 VALUES (1, 1, 7, 'a'), (2, 300, 1, 'b')")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.blocked = of_target(TableName(merging.database, "z"))
+    merging.do("INSERT INTO z_1 VALUES (1)", "INSERT INTO x_1 VALUES (3, 9, 1, 'c')")
+    merging.do("SET sql_mode=''", "ALTER TABLE x_1 MODIFY a TINYINT")
+    assert (await merging.fault()).event == "ddl.filtered-column"
+    rules(merging, "x_1", {"insert-value-expr": "(a > 5)"})
+    merging.on_changed_rules = OnChangedRules.RECOPY
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO x_1 VALUES (4, 2, 1, 'd'), (5, 9, 1, 'e')")
+        await arrives(merging, "SELECT id FROM x", [(1,), (4,)])
