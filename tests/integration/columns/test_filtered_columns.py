@@ -16,7 +16,7 @@ from tests.integration.columns.test_expression_filters import arrives, on_target
 from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, fault_of
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 COLUMNS = """(id INT PRIMARY KEY, a INT, b INT NOT NULL,
     name VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci)"""
@@ -196,7 +196,9 @@ async def test_the_target_is_copied_anew_while_another_holds_the_position_back(
     merging.on_changed_rules = OnChangedRules.RECOPY
     merging.changed(mode="all")
     async with merging.running() as generation:
-        await merging.copied(generation)
+        with anyio.fail_after(PATIENCE):
+            while generation.copy is None or generation.copy.progress.figures().state != "finished":
+                await anyio.sleep(LOOK_SECONDS)
         merging.do("INSERT INTO x_1 VALUES (4, 2, 1, 'd'), (5, 9, 1, 'e')")
         await arrives(merging, "SELECT id FROM x", [(1,), (4,)])
 
