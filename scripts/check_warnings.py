@@ -33,6 +33,12 @@ CHECK_WARNINGS = (
         "`source.purged` blocks the source if it purges a binlog that the task needs",
     ),
     CheckWarning(
+        "source_cluster",
+        "the nodes of a Galera cluster number their transactions on their own",
+        "a position means nothing on another node: the task reports a fault instead of continuing"
+        " there",
+    ),
+    CheckWarning(
         "server_id",
         "the check can't see whether the id is free, or a reader, perhaps the task itself, has it",
         "two readers with the same id disconnect each other, and each continues where it was",

@@ -234,7 +234,8 @@ class TargetComparer:
             result.failure = "the full copy of the task is not finished"
             return result
         if not members.roster.shards:
-            result.rows = result.retired = await self._rows_of(name)
+            where = [self._options.where.encode()] if self._options.where else []
+            result.rows = result.retired = await self._rows_of(name, where)
             members.remark(result, EXTRA)
             return result
         for _ in range(PLANS):

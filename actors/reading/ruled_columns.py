@@ -70,8 +70,7 @@ def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: Membe
     mapped = rules.mapped
     if mapped is None:
         return
-    for column, kind, expression in formulas(statement):
-        used = (token.name for token in expression if token.is_name)
+    for column, kind, used in formulas(statement):
         name = next((name for name in used if folded(name) == folded(mapped.name)), None)
         if name is not None:
             what = "is computed from" if kind == "AS" else "comes with a default made of"

@@ -23,6 +23,8 @@ from actors.task_setup import SourceSetup, columns_of
 from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
+from replicator.checks.connecting import account_of
+from replicator.checks.source.followed_shards import why_unread
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
 from replicator.downstream.meta.validation_keys import ValidationKeyStore
@@ -32,6 +34,7 @@ from replicator.mysql.connection.asyncio_connection import (
     DatabaseUnavailableError,
     Transaction,
 )
+from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.apply.batch import BatchResult
@@ -52,6 +55,7 @@ from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
 from replicator.routing.expression.types import ExpressionError
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import read_table, read_target
+from replicator.schema.structure.structure import Table
 
 ROUND_SECONDS = 0.5
 """Between two rounds, at least."""
@@ -129,6 +133,17 @@ class ValidatedTask:
     registry: SchemaRegistry
     meta: MetaStore
     show_values: bool
+
+
+class UnreadShardError(Exception):
+    """A shard can't be read, so that nobody can say what the target should have."""
+
+    def __init__(self, shard: str, reason: str, grant: str) -> None:
+        remedy = f": {grant}" if grant else ""
+        super().__init__(
+            f"{shard} can't be read ({reason}), so rows that moved there would look like errors"
+            f"{remedy}"
+        )
 
 
 @dataclass(slots=True)
@@ -419,7 +434,7 @@ class RowValidator:
             return known
         try:
             planned = await self._plan(target)
-        except (NoKeyError, PlanError, ExpressionError) as error:
+        except (NoKeyError, UnreadShardError, PlanError, ExpressionError) as error:
             reason = str(error)
             if self._backlog.left_out.get(target) != reason:
                 log.warning("validation.left-out", target=str(target), reason=reason)
@@ -440,7 +455,7 @@ class RowValidator:
         rules_of = columns_of(setups)
         for member in members:
             with closing(Connection(setups[member.source].address)) as upstream:
-                structure = await read_table(upstream, member.name)
+                structure = await _readable(upstream, member)
             if structure is None:
                 continue
             filters = setups[member.source].expression_filters
@@ -449,6 +464,26 @@ class RowValidator:
         values = any(member.source in self._settings.full for member in there)
         plan = plan_validation(table, shards, values=values)
         return _Planned(plan, tuple(there), time.monotonic() + PLAN_SECONDS)
+
+
+async def _readable(connection: Connection, member: Member) -> Table | None:
+    """The structure of a shard; None if it does not exist.
+
+    Raises UnreadShardError, DatabaseUnavailableError or the server's error.
+    """
+    structure = None
+    try:
+        structure = await read_table(connection, member.name)
+    except MySQLError as error:
+        if error_code(error) not in MISSING_PRIVILEGE:
+            raise
+    if structure is None:
+        # A server does not list a table that the account may not read. Without this shard, a row
+        # that has moved there would be an error.
+        unread = await why_unread(connection, member.name, await account_of(connection))
+        if unread is not None:
+            raise UnreadShardError(f"{member}", unread.reason, unread.grant)
+    return structure
 
 
 def shown_key(key: bytes) -> str:

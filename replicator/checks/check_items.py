@@ -21,6 +21,7 @@ TARGET_CASCADES = "target_foreign_keys"
 TARGET_CLUSTER = "target_cluster"
 TARGET_EVENTS = "target_events"
 TARGET_TRIGGERS = "target_triggers"
+TRANSACTION_SIZE = "transaction_size"
 
 
 CHECKS: dict[str, str] = {
@@ -32,6 +33,7 @@ CHECKS: dict[str, str] = {
     "binlog_row_image": "row events hold all columns",
     "binlog_row_metadata": "whether row events name their columns",
     "binlog_checksum": "events of the binlog carry a checksum",
+    "source_cluster": "a node of a Galera cluster logs the rows of all nodes, with their GTIDs",
     "binlog_expire": "binlogs are kept for long enough to survive a pause of the task",
     "binlog_db": "no replicated schema is kept out of the binlog",
     "server_id": "the source has a server id, and the one that we use there is free",
@@ -45,7 +47,7 @@ CHECKS: dict[str, str] = {
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     READ_ONLY: "the target takes writes",
     TARGET_CLUSTER: "all servers of the target's cluster get what the task writes",
-    "transaction_size": "the target takes transactions of a useful size",
+    TRANSACTION_SIZE: "the target takes transactions of a useful size",
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",
     "max_allowed_packet": "the target takes statements of a useful size",

@@ -264,7 +264,6 @@ READ_ONLY = frozenset(
         ER.OPTION_PREVENTS_STATEMENT,
         ErrorCode.ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
         ErrorCode.ER_READ_ONLY_MODE,
-        ErrorCode.ER_RUN_HOOK_ERROR,
     }
 )
 """The server takes no writes."""
@@ -318,6 +317,8 @@ _TEXTS: Mapping[int, re.Pattern[str]] = {
     ER.OPTION_PREVENTS_STATEMENT: _READ_ONLY,
     # A node of a Galera cluster that has lost the others, or is given their data.
     ER.UNKNOWN_COM_ERROR: re.compile("WSREP"),
+    # Before a commit it means that the transaction is too large (`replicator.mysql.size_limits`).
+    ErrorCode.ER_RUN_HOOK_ERROR: re.compile(r"^(?!.*before_commit)", re.DOTALL),
 }
 """Codes that stand for several errors, with the texts of those that pass by themselves."""
 

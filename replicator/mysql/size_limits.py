@@ -54,6 +54,14 @@ LIMITS = (
         " its my.cnf",
     ),
     SizeLimit(
+        ErrorCode.ER_RUN_HOOK_ERROR,
+        "before_commit",
+        "group_replication_transaction_size_limit",
+        "look for the reason in the target's error log; if the transaction is too large, execute on"
+        " every member of the target's group: SET GLOBAL group_replication_transaction_size_limit"
+        " = 2147483647; and set the same in its my.cnf",
+    ),
+    SizeLimit(
         ErrorCode.TIDB_TXN_TOO_LARGE,
         "",
         "performance.txn-total-size-limit",
@@ -74,8 +82,9 @@ LIMITS = (
         of_row=True,
     ),
 )
-"""Limits of Galera (MariaDB KB, "Galera Cluster System Variables"), of a binlog's cache, and of
-TiDB (its pages "TiDB Configuration File" and "System Variables")."""
+"""Limits of Galera (MariaDB KB, "Galera Cluster System Variables"), of a binlog's cache, of group
+replication (MySQL manual, "Group Replication System Variables"; the reason is in its error log
+only), and of TiDB (its pages "TiDB Configuration File" and "System Variables")."""
 
 
 def size_limit(code: int, text: str) -> SizeLimit | None:

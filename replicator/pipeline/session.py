@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import uuid
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +41,6 @@ from replicator.pipeline.spark.java import (
 )
 from replicator.pipeline.spark.python_job import SETTINGS
 from replicator.pipeline.spark.spark_folder import make_folder
-from replicator.pipeline.spark.unix_socket import PATH_BYTES
 from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
 
 JVM_PATIENCE = 30.0
@@ -53,6 +51,10 @@ COPIES_PER_CORE = 2
 """Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
 server, or for a commit, another one goes on (docs/inside/performance.md). Batches take a core
 each."""
+
+_SOCKET_FOLDER_BYTES = 60
+"""The longest name of a folder in which Spark puts the sockets of Python (its check of
+``spark.python.unix.domain.socket.dir``)."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
@@ -131,7 +133,7 @@ def _python_sockets(folder: str) -> dict[str, str]:
     one that Spark waits for.
     """
     place = folder
-    if len(os.fsencode(Path(folder, f".{uuid.uuid4()}.sock"))) > PATH_BYTES:
+    if len(os.fsencode(folder)) > _SOCKET_FOLDER_BYTES:
         # The same folder by a name that is short enough for the path of a socket. Open as long as
         # this process lives.
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

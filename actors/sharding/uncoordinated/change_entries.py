@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from replicator.ddl.parser.statement import TableReference
+from replicator.ddl.parser.statement import TableReference, TableRole
 from replicator.ddl.rewrite.normalise import normalise
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.added_keys import has_all_added
 from replicator.schema.effects.carried_change import MemberChange, lacking
-from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.session_settings import settings_of
 from replicator.schema.effects.touched_parts import (
     Touched,
     columns_of,
     fitting_parts,
     foreign_parts,
+    index_part,
     touched_parts,
 )
 from replicator.schema.structure.structure import Table
@@ -83,19 +87,30 @@ def joined_entry(member: Member, structure: Table | None, context: ChangeContext
     else:
         theirs = columns_of(context.present)
         unlike = (mine ^ theirs) | foreign_parts(structure, context.present, context.others)
+        if structure is not None:
+            unlike |= _index_parts(context.present) - _index_parts(structure)
         levels = context.history.levels_of_new(mine & theirs, unlike)
     return Entry(member, levels=levels, joined=True)
 
 
-def altered_entry(
-    member: Member, effect: Effect, change: MemberChange, context: ChangeContext, settings: str
-) -> tuple[Entry[Member], StatementVerdict | None]:
-    """The entry of an ALTER, and how it was read where the operator has not said what to run.
+def _index_parts(table: Table) -> frozenset[str]:
+    return frozenset(index_part(key.name) for key in table.definition.keys)
 
-    ``settings``: those that its result depends on (`settings_of`). Where the reading is UNCLEAR
-    there is no entry to be saved.
+
+def altered_entry(
+    member: Member,
+    effect: Effect,
+    change: MemberChange,
+    context: ChangeContext,
+    session: StatementContext,
+) -> tuple[Entry[Member], StatementVerdict | None]:
+    """The entry of an ALTER, and its verdict, unless the operator has said what to execute.
+
+    ``session``: that of the statement. If the verdict is UNCLEAR, the entry must not be saved.
     """
-    text = normalise(effect.statement)
+    own = target_statement(effect, session)
+    # Each shard names the parents of its foreign keys in a schema of its own.
+    text = normalise(own if own.named(TableRole.REFERENCED) else effect.statement)
     touched = touched_parts(effect.statement, change)
     parts = touched.all or frozenset({f"statement {text}"})
     entry = Entry(
@@ -104,7 +119,7 @@ def altered_entry(
         parts,
         dropped=frozenset(touched.dropped),
         exchanged=frozenset(touched.renamed | touched.named),
-        settings=settings,
+        settings=settings_of(effect.statement, change.before, session),
     )
     if effect.skipped:
         # The operator says that it is settled, or it would take rows of others away. What the task
@@ -118,6 +133,13 @@ def altered_entry(
         HistoryChange(text, parts, touched.taken, frozenset(touched.added)),
         _compared(change, context, context.present, touched),
     )
+    if (
+        verdict.reading is not Reading.APPLIED
+        and change.before is not None
+        and has_all_added(own, change.before, context.present)
+    ):
+        levels = verdict.levels or context.history.tops(parts)
+        verdict = StatementVerdict(Reading.APPLIED, levels, verdict.same)
     if verdict.reading is Reading.NEW:
         return replace(entry, changed=True), verdict
     ran = verdict.reading is not Reading.APPLIED

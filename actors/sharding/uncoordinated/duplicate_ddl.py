@@ -43,7 +43,6 @@ from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
-from replicator.schema.effects.session_settings import settings_of
 from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
@@ -151,8 +150,7 @@ class DuplicateDdl:
         elif effect.kind is EffectKind.MOVE_IN:
             entry = moved_entry(member, change, context)
         else:
-            settings = settings_of(effect.statement, change.before, execution.context)
-            entry, verdict = altered_entry(member, effect, change, context, settings)
+            entry, verdict = altered_entry(member, effect, change, context, execution.context)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
             if verdict is not None and verdict.reading in (
@@ -160,7 +158,7 @@ class DuplicateDdl:
                 Reading.TAKEN_OVER,
             ):
                 _refuse_nondeterministic_defaults(item, member)
-                _refuse_other_values(item, member, change, context, verdict, settings)
+                _refuse_other_values(item, member, change, context, verdict, entry.settings)
             if verdict is not None and verdict.reading is Reading.APPLIED:
                 same = history.change(verdict.same or 0)
                 self._log.info(

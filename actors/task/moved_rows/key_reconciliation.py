@@ -20,6 +20,8 @@ from actors.task.resources.resources import Resources
 from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of, columns_of
 from replicator.binlog.errors import OtherServerError
+from replicator.checks.connecting import account_of
+from replicator.checks.source.followed_shards import why_unread
 from replicator.downstream.meta.tracked_keys import tracked_targets
 from replicator.downstream.rows.key_lookup import keys_there
 from replicator.downstream.rows.target_columns import TargetColumn
@@ -95,7 +97,7 @@ async def holder_of(
     try:
         structure = await read_table(upstream, member.name)
         if structure is None:
-            raise NotYetError(f"{member} is not there, which is not applied yet")
+            raise NotYetError(await _why_missing(upstream, member))
         fingerprint = await anyio.to_thread.run_sync(
             _fingerprint, setup.address, member.name.quoted.encode()
         )
@@ -111,6 +113,18 @@ async def holder_of(
     except (ExpressionError, PlanError, ChangedTooMuchError) as error:
         raise NotYetError(str(error)) from error
     return KeyHolder(copy, setup.address, server, applied, key)
+
+
+async def _why_missing(upstream: Connection, member: Member) -> str:
+    """Why a shard is not listed. Raises DatabaseUnavailableError or the server's error."""
+    unread = await why_unread(upstream, member.name, await account_of(upstream))
+    if unread is None:
+        return f"{member} is not there, which is not applied yet"
+    remedy = f": {unread.grant}" if unread.grant else ""
+    return (
+        f"{member} can't be read ({unread.reason}), so nobody can say which keys it has; they stay"
+        f" recorded until it can be read{remedy}"
+    )
 
 
 def _fingerprint(address: DatabaseAddress, name: bytes) -> str:

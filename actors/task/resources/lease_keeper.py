@@ -13,6 +13,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError, Recovery
 from actors.refusals import refusal
 from actors.task.resources.leftovers import refuse_incomplete
+from replicator.checks.target.cluster_settings import unwritable_cluster
 from replicator.downstream.meta.all_tables import create_tables
 from replicator.downstream.meta.lease import (
     LEASE_SECONDS,
@@ -59,6 +60,7 @@ class LeaseKeeper:
         not whole.
         """
         try:
+            await self._refuse_cluster()
             return await self._take(stop, forgetting=forgetting)
         except MySQLError as error:
             raise refusal(self._connection.address, error, source=None) from error
@@ -89,6 +91,18 @@ class LeaseKeeper:
             if error_code(error) in NO_SUCH_TABLE:
                 return None
             raise refusal(self._connection.address, error, source=None) from error
+
+    async def _refuse_cluster(self) -> None:
+        """Raise FatalError if the target's cluster would not get what the task writes."""
+        found = await unwritable_cluster(self._connection)
+        if not found:
+            return
+        raise FatalError(
+            "server.refused",
+            "the task writes nothing to the target: " + "; ".join(f.finding for f in found),
+            *(f"{way}; then `replicator run`" for result in found for way in result.remedies),
+            where=f"target {self._connection.address}",
+        )
 
     async def _begin(self, *, forgetting: bool) -> None:
         """Begin a run; the tables are made only where that needs them.

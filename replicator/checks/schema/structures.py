@@ -21,6 +21,7 @@ from replicator.checks.schema.agreement import (
     check_joinable,
     members_listed,
 )
+from replicator.checks.schema.required_keys import check_required_key
 from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
 from replicator.checks.schema.tied_tables import Ties, ties_of
 from replicator.checks.source.copying import check_locking, needs_locks
@@ -168,6 +169,7 @@ async def _check_target(
         available = await available_collations(connection)
         pattern = _pattern(shards) if task.joins_structures else shards[0]
         results += check_missing(name, pattern, available, copies=copies)
+        results += await check_required_key(connection, name, pattern, shards, copies=copies)
         return results
     pending = [s for s in shards if s.member.source in followed]
     alter = with_available(_widening(task, shards, table), await available_collations(connection))

@@ -21,6 +21,7 @@ from replicator.checks.source.replication import (
     check_server_id_free,
     check_start,
 )
+from replicator.checks.source.source_cluster import check_source_cluster
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.storage import merged_tables
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
@@ -79,6 +80,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     results += settings
     if settings[0].state == "failed":
         return
+    results += await check_source_cluster(place, connection)
     results += await check_replication(source, connection)
     results += await check_binlog_databases(source, connection, replicated)
     results += await check_server_id_free(source, connection, int(variables.get("server_id", 0)))
@@ -354,6 +356,7 @@ _OTHERWISE = (
     " first, empty",
     "If the task is to start without it: ignore-checking-items: [hidden_tables]",
 )
+_OF_MANAGED = "rdsadmin, tmp, innodb"
 _REVOKED = re.compile(r"REVOKE .* ON `((?:[^`]|``)+)`\.\* FROM")
 """A partial revoke (MySQL manual, "Privilege Restriction Using Partial Revokes")."""
 
@@ -396,11 +399,12 @@ async def check_hidden_tables(
             continue
         part = [name for name in tables if name.schema == schema]
         finding, way_out = _finding(schema, wanted, part), account.grant("SELECT", schema)
+        left_out = () if part else (_left_out(schema),)
         if (part or schema in plain) and _copies_anew(source):
             further = () if part else _OTHERWISE
-            results.append(place.failed("hidden_tables", finding, way_out, *further))
+            results.append(place.failed("hidden_tables", finding, way_out, *left_out, *further))
         else:
-            results.append(place.warning("hidden_tables", finding, way_out))
+            results.append(place.warning("hidden_tables", finding, way_out, *left_out))
     for pattern in sorted({schema for schema, _ in patterns if not is_plain(schema)}):
         example = example_of(pattern)
         if example is None or example in seen:
@@ -413,6 +417,9 @@ async def check_hidden_tables(
                     f"the pattern {pattern!r} of routes or block-allow-list may match schemas that"
                     " the user can't see: those would be left out, rows and all",
                     account.grant_pattern(pattern),
+                    "Or name the schemas to replicate under `do-dbs:` of the source's"
+                    " block-allow-list: this leaves out the schemas of the server itself"
+                    f" ({_OF_MANAGED} of managed servers)",
                     "If the schemas that it is to match are all seen (SHOW DATABASES), there is"
                     " nothing to do",
                 )
@@ -420,6 +427,13 @@ async def check_hidden_tables(
     return results or [
         place.passed("hidden_tables", "all tables that the routes may take can be seen")
     ]
+
+
+def _left_out(schema: str) -> str:
+    return (
+        f"Or leave it out, as a schema of the server itself ({_OF_MANAGED} of managed servers):"
+        f" add {schema} to `ignore-dbs:` in the source's block-allow-list"
+    )
 
 
 def _absent(place: CheckedPart, schema: str) -> CheckResult:

@@ -50,6 +50,15 @@ async def check_cluster_settings(connection: Connection) -> list[CheckResult]:
     return results + size_results(values)
 
 
+async def unwritable_cluster(connection: Connection) -> list[CheckResult]:
+    """Return why nothing may be written over this connection, whatever checks the task ignores.
+
+    Raises DatabaseUnavailableError, the server's error.
+    """
+    found = cluster_results(await _session_variables(connection))
+    return [result for result in found if result.state == "failed"]
+
+
 async def _session_variables(connection: Connection) -> dict[str, str]:
     places = ", ".join(["%s"] * len(_NAMES))
     rows = await connection.fetch(
@@ -146,7 +155,7 @@ def size_results(values: Mapping[str, str]) -> list[CheckResult]:
                 _PLACE.failed(
                     "transaction_size",
                     "wsrep_load_data_splitting is ON: the server commits a load every 10,000 rows,"
-                    " so a failed one would leave rows without their watermark",
+                    " so a failed one would leave rows without their watermark. Nothing was tried",
                     f"SET GLOBAL wsrep_load_data_splitting = OFF; {_EVERY_NODE}",
                 )
             )

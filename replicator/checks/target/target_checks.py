@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pymysql.err
 
-from replicator.checks.check_items import TARGET_CLUSTER
+from replicator.checks.check_items import TARGET_CLUSTER, TRANSACTION_SIZE
 from replicator.checks.checked_task import TargetToCheck
 from replicator.checks.connecting import check_login, ended_early
 from replicator.checks.result import CheckedPart, CheckResult
@@ -32,8 +32,9 @@ _UNTRIED = _PLACE.warning(
 
 
 def may_not_write(results: Iterable[CheckResult]) -> bool:
-    """Whether a server behind the target could refuse what a check writes."""
-    return any(result.name == TARGET_CLUSTER and result.state == "failed" for result in results)
+    """Whether the settings of the target forbid to write anything there, even to try it."""
+    forbidding = {TARGET_CLUSTER, TRANSACTION_SIZE}
+    return any(result.name in forbidding and result.state == "failed" for result in results)
 
 
 async def check_target(target: TargetToCheck) -> list[CheckResult]:

@@ -6,15 +6,12 @@ Columns" of MariaDB's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from replicator.ddl.parser.alter_actions import defined_columns, outside_brackets
+from replicator.ddl.model.actions import AddColumn, Redefine
+from replicator.ddl.model.table import DefaultKind
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
-from replicator.ddl.parser.tokens import Token
-
-_KEYS = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT"})
-_NO_COLUMN = _KEYS | {"CHECK", "FOREIGN", "PARTITION", "PERIOD", "SYSTEM"}
-_FORMULA = frozenset({"AS", "DEFAULT"})
 
 
 def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
@@ -22,44 +19,23 @@ def computed_columns(statement: ParsedStatement) -> tuple[str, ...]:
 
     Without those that it adds: no shard has values that would go into them.
     """
-    found = []
-    for action, name, definition in defined_columns(statement):
-        if name.keyword in _NO_COLUMN:
-            continue
-        if action[0].keyword != "ADD" and any(
-            token.keyword == "AS" for token in outside_brackets(definition)
-        ):
-            found.append(name.name)
-            if action[0].keyword == "CHANGE":
-                rest = [token for token in action[1:4] if token.keyword not in ("COLUMN", "IF")]
-                found.append(rest[0].name)
+    found: list[str] = []
+    for action in typed_actions(statement):
+        if isinstance(action, Redefine) and action.column.generated is not None:
+            found += dict.fromkeys((action.column.name, action.former))
     return tuple(found)
 
 
-def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, Sequence[Token]]]:
-    """The name, the kind (AS, DEFAULT) and the expression of each column that an ALTER TABLE adds
-    with a default in brackets, or makes a generated one."""
-    for action, name, definition in defined_columns(statement):
-        if name.keyword in _NO_COLUMN:
+def formulas(statement: ParsedStatement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The columns that an ALTER TABLE adds with an expression as their default, or makes generated
+    ones: the name, the kind (AS, DEFAULT), and the names in the expression."""
+    for action in typed_actions(statement):
+        if not isinstance(action, AddColumn | Redefine):
             continue
-        for place, token in enumerate(definition):
-            behind = definition[place + 1 : place + 2]
-            if token.keyword not in _FORMULA or not behind:
-                continue
-            # MariaDB takes functions as defaults without brackets.
-            called = definition[place + 2 : place + 3]
-            if behind[0].text != "(" and not (called and called[0].text == "("):
-                continue
-            if token.keyword == "AS" or action[0].keyword == "ADD":
-                yield name.name, token.keyword, _bracketed(definition[place + 1 :])
-            break
-
-
-def _bracketed(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Up to the end of the first brackets."""
-    depth = 0
-    for end, token in enumerate(tokens):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.text == ")" and not depth:
-            return tokens[: end + 1]
-    return tokens
+        column, default = action.column, action.column.default
+        if column.generated is not None:
+            yield column.name, "AS", column.generated.names
+        elif isinstance(action, Redefine) or default is None:
+            continue
+        elif default.kind is DefaultKind.EXPRESSION:
+            yield column.name, "DEFAULT", default.names

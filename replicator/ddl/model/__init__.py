@@ -1,1 +1,1 @@
-"""Tables as data: what a definition in SQL says, without its text."""
+"""Tables and statements as data: what they say, without the ways of writing it."""

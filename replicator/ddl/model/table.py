@@ -23,10 +23,11 @@ class DefaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefault:
-    """A DEFAULT clause: its kind, and the text after the word."""
+    """A DEFAULT clause: its kind, the text after the word, and the names and words in that."""
 
     kind: DefaultKind
     text: str
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,12 @@ class GeneratedAs:
     Attributes:
         text: the expression with its brackets; ``ROW START`` or ``ROW END`` for a period's column.
         storage: VIRTUAL, STORED or PERSISTENT; empty if not written.
+        names: the names and words in the expression, without their quotes.
     """
 
     text: str
     storage: str
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

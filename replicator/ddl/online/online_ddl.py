@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicator.ddl.analysis.side_effects import changed_tables, concerns
-from replicator.ddl.parser.alter_actions import alter_actions, only_counts
+from replicator.ddl.parser.actions_text import only_counts
+from replicator.ddl.parser.alter_actions import alter_actions
 from replicator.ddl.parser.statement import (
     ParsedStatement,
     StatementKind,

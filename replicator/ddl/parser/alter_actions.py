@@ -18,14 +18,6 @@ def alter_actions(statement: ParsedStatement) -> tuple[tuple[Token, ...], ...]:
     return split_at_commas([t for t in statement.tokens if t.start >= subject.span.end])
 
 
-def only_counts(statement: ParsedStatement) -> bool:
-    """Whether a statement only says where a table's counter goes on."""
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return False
-    actions = alter_actions(statement)
-    return all(action[0].keyword == "AUTO_INCREMENT" and len(action) <= 3 for action in actions)
-
-
 def split_at_commas(tokens: Iterable[Token]) -> tuple[tuple[Token, ...], ...]:
     """The tokens, cut at the commas outside of brackets; none of the pieces is empty."""
     found: list[list[Token]] = [[]]

@@ -82,6 +82,11 @@ class DefinitionReader:
         """Return the text of some tokens."""
         return text_of(self._sql, tokens)
 
+    def used_since(self, start: int) -> tuple[str, ...]:
+        """Return the names and words among the tokens read since an index."""
+        read = self.cursor.tokens[start : self.cursor.index]
+        return tuple(token.name for token in read if token.is_name)
+
     def rest(self) -> str:
         """Return the words that were not understood, with those that are left; read all of them."""
         words = [*self._unknown, self.text(self.cursor.index)]
@@ -184,7 +189,7 @@ def _with_clause(reader: DefinitionReader, column: ColumnDefinition) -> ColumnDe
     if cursor.accept("NULL"):
         return replace(column, nullable=True)
     if cursor.accept("DEFAULT"):
-        return replace(column, default=default_of(reader.value()))
+        return replace(column, default=default_of(reader))
     if cursor.accept("ON", "UPDATE"):
         return replace(column, on_update=reader.value())
     if cursor.accept("AUTO_INCREMENT"):
@@ -204,17 +209,23 @@ def _with_clause(reader: DefinitionReader, column: ColumnDefinition) -> ColumnDe
     return column
 
 
-def default_of(text: str) -> ColumnDefault:
-    """Return the default with this text after the word DEFAULT."""
+def default_of(reader: DefinitionReader) -> ColumnDefault:
+    """Read what comes after the word DEFAULT."""
+    start = reader.cursor.index
+    text = reader.value()
+    return ColumnDefault(_kind_of(text), text, reader.used_since(start))
+
+
+def _kind_of(text: str) -> DefaultKind:
     word = text.upper()
     if word == "NULL":
-        return ColumnDefault(DefaultKind.NULL, text)
+        return DefaultKind.NULL
     if word.partition("(")[0] in _MOMENTS:
-        return ColumnDefault(DefaultKind.NOW, text)
+        return DefaultKind.NOW
     literal = word[:1] in "'\"" or word[:1].isdigit() or word.startswith(("-", "+", ".", "_"))
     if literal or word in ("TRUE", "FALSE") or re.match("[BXN]'", word):
-        return ColumnDefault(DefaultKind.LITERAL, text)
-    return ColumnDefault(DefaultKind.EXPRESSION, text)
+        return DefaultKind.LITERAL
+    return DefaultKind.EXPRESSION
 
 
 def _generated(reader: DefinitionReader) -> GeneratedAs | None:
@@ -223,8 +234,10 @@ def _generated(reader: DefinitionReader) -> GeneratedAs | None:
         return None
     if cursor.accept("ROW"):
         return GeneratedAs(f"ROW {reader.word().upper()}", "")
+    start = cursor.index
     text = reader.bracketed()
-    return GeneratedAs(text, cursor.accept_any(*_STORAGES))
+    used = reader.used_since(start)
+    return GeneratedAs(text, cursor.accept_any(*_STORAGES), used)
 
 
 def _attribute(reader: DefinitionReader) -> str:
@@ -243,12 +256,28 @@ def _attribute(reader: DefinitionReader) -> str:
         reader.bracketed()
     elif cursor.keyword() in ("WITH", "WITHOUT") and cursor.keyword(1) == "SYSTEM":
         cursor.index += 3
+    elif cursor.accept("SERIAL", "DEFAULT", "VALUE") or cursor.accept("UNIQUE"):
+        cursor.accept("KEY")
+    elif cursor.accept("REFERENCES"):
+        _parent(reader)  # MariaDB makes a foreign key of it
+    elif cursor.accept("PRIMARY", "KEY") or cursor.accept("KEY"):
+        cursor.accept_any("CLUSTERED", "NONCLUSTERED")
     elif not cursor.accept("NOT", "SECONDARY"):
         # MariaDB shows the attributes of engines and plugins as `NAME`=value.
         if cursor.at_end or cursor.text(1) != "=" or not cursor.tokens[start].is_name:
             return ""
         cursor.index += 3
     return reader.text(start, cursor.index)
+
+
+def _parent(reader: DefinitionReader) -> None:
+    """Read the parent of a foreign key in a column's definition, and what the key does."""
+    cursor = reader.cursor
+    reader.value()
+    if cursor.accept("MATCH"):
+        reader.word()
+    while _action(reader, "DELETE") or _action(reader, "UPDATE"):
+        pass
 
 
 def _check(reader: DefinitionReader) -> CheckDefinition | None:
@@ -280,6 +309,8 @@ def item_of(sql: str, tokens: Tokens) -> Item | str:
     if first == "CONSTRAINT" and words[1] in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         named = 1
     kind = tokens[named].keyword if named else first
+    if kind == "VECTOR" and words[1:2] not in (["INDEX"], ["KEY"]):
+        kind = ""  # a column of this name
     if kind == "CHECK":
         reader = DefinitionReader(sql, tokens)
         check = _check(reader)

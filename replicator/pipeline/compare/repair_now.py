@@ -17,6 +17,7 @@ that the task has saved are read again after the row.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,7 @@ from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import (
     CompareServers,
     Sessions,
+    lines_of,
     row_groups,
     rows_with_keys,
 )
@@ -56,6 +58,9 @@ COUNTED_AT_ONCE = 50
 
 LOCK_SECONDS = 10
 """Seconds that a server lets a statement wait for rows that another session has locked."""
+
+_BEGUN = b"repair_begun"
+_SETTINGS = {**REPAIR_SETTINGS, "autocommit": "0"}
 
 ATTEMPTS = 5
 """How often a transaction is tried without the rows that the server stored otherwise."""
@@ -99,12 +104,17 @@ class Repaired:
 
 
 class _RepairSession(SourceStream):
-    """A connection to the target that writes rows and reads them as row lines."""
+    """A connection to the target that writes rows and reads them as row lines.
+
+    A server may undo the whole transaction although the session looks as if it were still in one
+    (`replicator.downstream.rows.write_session.Session`). Without autocommit no later statement is
+    committed alone, and `commit` proves by a savepoint that the transaction is the one it began.
+    """
 
     def __init__(self, address: DatabaseAddress) -> None:
         self._max_packet = 1 << 20
         own = {name: setting_sql(value) for name, value in address.session}
-        super().__init__(address, settings=set_session(own | REPAIR_SETTINGS) + MARIADB_SETTINGS)
+        super().__init__(address, settings=set_session(own | _SETTINGS) + MARIADB_SETTINGS)
 
     def _prepare(self) -> None:
         # With its gaps: a bucket that is made meanwhile has to wait, too.
@@ -121,6 +131,16 @@ class _RepairSession(SourceStream):
                 f" ({self._max_packet})",
             )
         return super().run(sql)
+
+    def begin(self) -> None:
+        """Begin the transaction. Raises the driver's error."""
+        self.run(b"BEGIN")
+        self.run(b"SAVEPOINT " + _BEGUN)
+
+    def commit(self) -> None:
+        """Commit. Raises the driver's error, also if the server has undone the transaction."""
+        self.run(b"RELEASE SAVEPOINT " + _BEGUN)
+        self.run(b"COMMIT")
 
 
 @dataclass(slots=True)
@@ -170,7 +190,7 @@ def _repaired(
         contextlib.closing(_RepairSession(servers.target)) as session,
         contextlib.closing(Sessions(servers)) as sessions,
     ):
-        session.run(b"BEGIN")
+        session.begin()
         try:
             lock_all_buckets(session, scope.watermarks, comparison.target.name, sources)
         except MySQLError as error:
@@ -187,7 +207,8 @@ def _repaired(
         changed = [found for found in wrong.rows if any(repair_statements(comparison, [found]))]
         wrong.rows = changed
         otherwise = (_unlike if comparison.key else _uncounted)(comparison, wrong, session, servers)
-        session.run(b"ROLLBACK" if otherwise else b"COMMIT")
+        if not otherwise:
+            session.commit()
         return Repaired(sum(found.times for found in wrong.rows), otherwise)
 
 
@@ -284,36 +305,61 @@ def _by_counts(
 ) -> _Wrong:
     """The rows of which the target still has as many as were seen; each query reads all of it."""
     # Over a connection of its own, since TiDB shows a transaction what was there at its start.
-    counts = _counts(comparison, differences, sessions.to(""))
+    counts = _counts(comparison, differences, sessions)
     pairs = zip(differences, counts, strict=True)
     found = [difference for difference, count in pairs if count == difference.seen]
     return _Wrong(_without_kept(comparison, found))
 
 
 def _uncounted(
-    comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, _: CompareServers
+    comparison: ComparisonPlan, wrong: _Wrong, session: _RepairSession, servers: CompareServers
 ) -> frozenset[bytes]:
     """The keys of the rows of which the target has another number than it should have."""
-    counts = _counts(comparison, wrong.rows, session)
+    counts = _counts(comparison, wrong.rows, Sessions(servers, {"": session}))
     unlike = set()
     for found, count in zip(wrong.rows, counts, strict=True):
         expected = found.seen + (found.times if found.on_target is None else -found.times)
-        # The server may write a value in another form than the shard does.
-        if count != expected and not (comparison.forms and found.on_target is None):
+        if count != expected:
             unlike.add(found.key)
     return frozenset(unlike)
 
 
 def _counts(
-    comparison: ComparisonPlan, differences: Sequence[RowDifference], stream: SourceStream
+    comparison: ComparisonPlan, differences: Sequence[RowDifference], sessions: Sessions
 ) -> list[int]:
     """How many rows of the target are equal to each of these."""
+    of_some = _normal_counts if comparison.forms else _exact_counts
     counted: list[int] = []
     for start in range(0, len(differences), COUNTED_AT_ONCE):
         some = differences[start : start + COUNTED_AT_ONCE]
-        conditions = [equal_to(comparison, d.on_target or d.in_shard or b"") for d in some]
-        sums = b",".join(b"COALESCE(SUM(%s),0)" % condition for condition in conditions)
-        query = b"SELECT %s FROM %s" % (sums, comparison.target.name.quoted.encode())
-        ((*counts,),) = stream.rows(query)
-        counted += map(int, counts)
+        lines = [found.on_target or found.in_shard or b"" for found in some]
+        counted += of_some(comparison, lines, sessions)
     return counted
+
+
+def _exact_counts(
+    comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
+) -> Iterable[int]:
+    """The server counts: it writes equal values in one way."""
+    conditions = [equal_to(comparison, line) for line in lines]
+    sums = b",".join(b"COALESCE(SUM(%s),0)" % condition for condition in conditions)
+    query = b"SELECT %s FROM %s" % (sums, comparison.target.name.quoted.encode())
+    ((*counts,),) = sessions.to("").rows(query)
+    return map(int, counts)
+
+
+def _normal_counts(
+    comparison: ComparisonPlan, lines: Sequence[bytes], sessions: Sessions
+) -> Iterable[int]:
+    """Rows that the server may write in several ways are read and counted here."""
+    forms = frozenset(place for place, _ in comparison.forms)
+    conditions = dict.fromkeys(equal_to(comparison, line, but=forms) for line in lines)
+    query = b"SELECT %s FROM %s WHERE %s" % (
+        b",".join(comparison.target.selected),
+        comparison.target.name.quoted.encode(),
+        b" OR ".join(b"(%s)" % condition for condition in conditions),
+    )
+    there: Counter[bytes] = Counter()
+    for some, _ in lines_of(comparison.target, query, sessions):
+        there.update(map(comparison.normal, some))
+    return [there[comparison.normal(line)] for line in lines]

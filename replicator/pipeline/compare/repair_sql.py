@@ -6,7 +6,7 @@ changed since: what the task has mended by then is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from replicator.downstream.rows.literals import (
     NULL_FIELD,
@@ -137,10 +137,12 @@ def _where(comparison: ComparisonPlan, line: bytes) -> bytes:
     return b" AND ".join([*found, equal_to(comparison, line)])
 
 
-def equal_to(comparison: ComparisonPlan, line: bytes) -> bytes:
-    """What is true of the target's rows that are written as this one is."""
-    fields = line.split(b"\t")
-    return b" AND ".join(map(row_predicate, comparison.columns, fields))
+def equal_to(comparison: ComparisonPlan, line: bytes, *, but: Set[int] = frozenset()) -> bytes:
+    """What is true of the target's rows that are written as this one is, ``but`` for the columns
+    with these indexes."""
+    pairs = zip(comparison.columns, line.split(b"\t"), strict=True)
+    found = [row_predicate(*pair) for at, pair in enumerate(pairs) if at not in but]
+    return b" AND ".join(found) or b"TRUE"
 
 
 def literal(comparison: ComparisonPlan, at: int, field: bytes) -> bytes:

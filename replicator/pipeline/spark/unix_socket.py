@@ -13,9 +13,6 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-PATH_BYTES = 107
-"""The longest path that a Unix socket can be bound to."""
-
 _CREDENTIALS = struct.Struct("3i")
 
 

@@ -7,55 +7,39 @@ each of its shards would be rebuilt as often.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.model.actions import Action, Execution, Repartition, SetOption
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
-from replicator.ddl.parser.tokens import Token
-from replicator.ddl.rewrite.storage import REPLACED, TRANSACTIONAL, engine_name
+from replicator.ddl.rewrite.storage import REPLACED, TRANSACTIONAL
 
-_COUNTS = frozenset(
+_OPTIONS = frozenset(
     {
         *("AUTO_INCREMENT", "AVG_ROW_LENGTH", "STATS_AUTO_RECALC", "STATS_PERSISTENT"),
         *("STATS_SAMPLE_PAGES", "MAX_ROWS", "MIN_ROWS"),
     }
 )
-"""Options with a value that says nothing about structure or rows."""
+"""Options that say nothing about structure or rows."""
 
-_OF_PARTITIONS = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
+_REBUILDS = frozenset(
+    f"{verb} PARTITION" for verb in ("ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR")
+)
 
 
 def is_idle(statement: ParsedStatement) -> bool:
     """Whether a statement is an ALTER TABLE that leaves structure and rows as they are."""
-    if statement.kind is not StatementKind.ALTER_TABLE or statement.renames:
+    if statement.kind is not StatementKind.ALTER_TABLE:
         return False
-    omitted = statement.omitted
-    actions = [
-        [token for token in action if not any(s.start <= token.start < s.end for s in omitted)]
-        for action in alter_actions(statement)
-    ]
-    words = [token.keyword for token in actions[0]] if actions else []
-    if words[1:2] == ["PARTITION"]:
-        # It is alone in its statement; the names of partitions follow.
-        return words[0] in _OF_PARTITIONS
-    return all(map(_is_idle, actions))
+    return all(map(_is_idle, typed_actions(statement)))
 
 
-def _is_idle(action: Sequence[Token]) -> bool:
-    """Whether an action, which may be several options without commas, is idle."""
-    words = [token.keyword for token in action]
-    if words in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"], ["FORCE"]):
-        return True
-    left = list(action)
-    while left:
-        option = left.pop(0).keyword
-        if left and left[0].text == "=":
-            del left[0]
-        if not left:
-            return False
-        value = left.pop(0)
-        if option == "ENGINE" and engine_name(value) in TRANSACTIONAL | REPLACED:
-            continue
-        if option not in _COUNTS:
-            return False
-    return True
+def _is_idle(action: Action) -> bool:
+    match action:
+        case Execution():
+            return True
+        case Repartition():
+            return action.verb in _REBUILDS
+        case SetOption() if action.option.name == "ENGINE":
+            return action.option.value.strip("'\"`").upper() in TRANSACTIONAL | REPLACED
+        case SetOption():
+            return action.option.name in _OPTIONS
+    return False

@@ -72,6 +72,7 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
     [warned] = await found(server, one_schema)
     assert (warned.state, "'shop_*'" in warned.finding) == ("warning", True)
     assert r"ON `shop\_%`.* TO 'some'@'%';" in warned.remedies[0]
+    assert "`do-dbs:`" in warned.remedies[1]
     assert states(await found(server, one_schema, routes=(("shop_1", "t*"),))) == ["passed"]
     # Named, and perhaps not there at all.
     both = (("shop_1", "t*"), ("shop_2", "t*"))
@@ -79,6 +80,7 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
     assert failed.state == "failed"
     assert failed.finding.startswith("shop_2 is named")
     assert failed.remedies[0] == r"GRANT SELECT ON `shop\_2`.* TO 'some'@'%';"
+    assert "add shop_2 to `ignore-dbs:`" in failed.remedies[1]
     assert "ignore-checking-items: [hidden_tables]" in failed.remedies[-1]
     [warned] = await found(server, one_schema, routes=both, copies=False)
     assert warned.state == "warning"

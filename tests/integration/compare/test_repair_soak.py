@@ -78,9 +78,7 @@ class RepairSoak:
         for _ in range(chance.randrange(3)):
             history.happen()
         if chance.random() < 0.3:
-            self.stop(kill=chance.random() < 0.5)
-            history.happen(restarting=True)
-            self.start()
+            self._restart()
         history.write(5)
         self.until_applied()
         self._alarm("before the comparison", history.damage())
@@ -101,6 +99,17 @@ class RepairSoak:
         self.counts["repaired"] += sum(not history.is_left(s) for s in history.spoiled)
         history.unspoil()
         self._alarm("after the repair by hand", history.damage())
+
+    def _restart(self) -> None:
+        """Start the process again, perhaps with other sources."""
+        others = self.history.chance.random() < 0.6
+        if others:
+            # A source that leaves has to be applied: nobody applies its rows later.
+            self.until_applied()
+        self.stop(kill=self.history.chance.random() < 0.5)
+        if others:
+            self.history.happen(restarting=True)
+        self.start()
 
     def _compare(self, meanwhile: str, *, file: bool) -> list[TargetComparison]:
         history, chance = self.history, self.history.chance
@@ -191,6 +200,8 @@ def test_no_good_row_is_changed_by_a_repair_whatever_becomes_of_the_shards(
     until = time.monotonic() + SECONDS
     try:
         soak.start()
+        # What becomes unreadable while it is copied blocks its target.
+        soak.until_applied()
         for number in range(10**6):
             if soak.alarms or (number >= ROUNDS and time.monotonic() >= until):
                 break

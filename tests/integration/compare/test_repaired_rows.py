@@ -121,3 +121,138 @@ async def test_a_row_that_the_server_stores_otherwise_is_not_repaired(
     assert (result.different, result.repaired) == (2, 1), result
     assert any("trigger" in remark for remark in result.remarks)
     assert estate.target.execute(f"SELECT v FROM {name} ORDER BY id") == ((1,), (9,), (3,))
+
+
+TARGETS = ["mariadb_target", "mariadb11_target", "mysql_target", "tidb_target"]
+SHARD = (
+    "id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT, seen TIMESTAMP NOT NULL,"
+    " day DATE, d DOUBLE, j LONGTEXT"
+)
+SHARD_ROWS = [
+    "(1,1,'2001-01-01 01:02:03','2001-01-01',1e100,'a')",
+    "(2,2,'2002-01-01 01:02:03',NULL,-0e0,'b')",
+    "(3,3,'2003-01-01 01:02:03','2003-01-01',0.1,NULL)",
+]
+OF_KIND = {
+    "mariadb": (
+        "seen TIMESTAMP NOT NULL, w INT AS (v*2) VIRTUAL, s INT AS (v*3) STORED,"
+        " mine INT INVISIBLE DEFAULT 7, hit INT NOT NULL DEFAULT 0",
+        " WITH SYSTEM VERSIONING",
+    ),
+    "mysql": (
+        "seen TIMESTAMP NOT NULL, w INT AS (v*2) VIRTUAL, s INT AS (v*3) STORED,"
+        " mine INT DEFAULT 7 INVISIBLE, hit INT NOT NULL DEFAULT 0",
+        "",
+    ),
+    "tidb": (
+        "seen TIMESTAMP NOT NULL, w INT AS (v*2) VIRTUAL, s INT AS (v*3) STORED,"
+        " mine INT DEFAULT 7, hit INT NOT NULL DEFAULT 0",
+        "",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+async def test_columns_of_each_kind(
+    request: pytest.FixtureRequest,
+    mariadb_source: DatabaseServer,
+    database_name: str,
+    spark: SparkContext,
+    target: str,
+) -> None:
+    """Generated, invisible and versioned columns, a trigger, 0 as a key, a bare TIMESTAMP."""
+    server: DatabaseServer = request.getfixturevalue(target)
+    kind = target.removesuffix("_target").removesuffix("11")
+    more, options = OF_KIND[kind]
+    estate = Estate(database_name, server, mariadb_source)
+    try:
+        estate.shard("a", "t1", SHARD, *SHARD_ROWS)
+        zero = "SET sql_mode='NO_AUTO_VALUE_ON_ZERO'"
+        names = "(id, v, seen, day, d, j)"
+        row = "(0,9,'2009-01-01 01:02:03',NULL,NULL,'z')"
+        estate.sources["a"].execute(zero, f"INSERT INTO {estate.db}.t1 VALUES {row}")
+        name = f"{estate.db}_all.t"
+        server.execute(
+            zero,
+            f"CREATE TABLE {name} (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT, {more},"
+            f" day DATE, d DOUBLE, j LONGTEXT){options}",
+            f"INSERT INTO {name} {names} VALUES {SHARD_ROWS[0]},{SHARD_ROWS[1]},{row}",
+            f"UPDATE {name} SET mine=8, hit=1, seen=seen",
+            f"UPDATE {name} SET v=77, seen='2000-02-03' WHERE id=1",
+            f"UPDATE {name} SET day='1999-09-09', seen=seen WHERE id=2",
+            f"UPDATE {name} SET j='y', seen=seen WHERE id=0",
+        )
+        if kind != "tidb":
+            server.execute(
+                f"CREATE TRIGGER {estate.db}_all.hits BEFORE UPDATE ON {name} FOR EACH ROW"
+                " SET NEW.hit = NEW.hit + 1"
+            )
+        result = await compared(estate, spark, CompareOptions(repair_now=True))
+        assert (result.failure, result.missing, result.different) == ("", 1, 3), result
+        assert result.repaired == 4, result
+        again = await compared(estate, spark, CompareOptions())
+        assert (again.failure, again.differing, again.rows) == ("", 0, 4), again
+        found = server.execute(f"SELECT id, v, w, s, mine, seen FROM {name} ORDER BY id")
+        assert [tuple(map(str, one)) for one in found] == [
+            ("0", "9", "18", "27", "8", "2009-01-01 01:02:03"),
+            ("1", "1", "2", "3", "8", "2001-01-01 01:02:03"),
+            ("2", "2", "4", "6", "8", "2002-01-01 01:02:03"),
+            ("3", "3", "6", "9", "7", "2003-01-01 01:02:03"),
+        ]
+    finally:
+        estate.drop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["mariadb_target", "mysql_target", "tidb_target"])
+async def test_rows_without_a_key_whose_values_are_written_in_several_ways(
+    request: pytest.FixtureRequest,
+    mariadb_source: DatabaseServer,
+    database_name: str,
+    spark: SparkContext,
+    target: str,
+) -> None:
+    """The rows are counted by their values: -0 is 0, and a JSON may be written otherwise."""
+    server: DatabaseServer = request.getfixturevalue(target)
+    estate = Estate(database_name, server, mariadb_source)
+    try:
+        estate.shard(
+            "a",
+            "t1",
+            "id INT, d DOUBLE, f FLOAT, n DECIMAL(10,2)",
+            "(1,-0e0,0.1,1.50)",
+            "(1,0e0,0.1,1.5)",
+            "(1,0e0,0.1,1.5)",
+            "(2,1e300,3e38,2)",
+            "(3,1,2,NULL)",
+        )
+        name = f"{estate.db}_all.t"
+        server.execute(
+            f"CREATE TABLE {name} (id BIGINT, d DOUBLE, f FLOAT, n DECIMAL(12,4))",
+            f"INSERT INTO {name} VALUES (1,0e0,0.1,1.5),(3,1,2,NULL),(3,1,2,NULL),(4,1,0.1,1.5)",
+        )
+        result = await compared(estate, spark, CompareOptions(repair_now=True))
+        assert (result.failure, result.missing, result.extra) == ("", 3, 2), result
+        assert result.repaired == 5, result
+        again = await compared(estate, spark, CompareOptions())
+        assert (again.failure, again.differing, again.rows) == ("", 0, 5), again
+    finally:
+        estate.drop()
+
+
+async def test_a_row_without_a_key_that_the_server_stores_otherwise_is_not_repaired(
+    estate: Estate, spark: SparkContext
+) -> None:
+    columns = "id INT, d DOUBLE"
+    estate.shard("a", "t1", columns, "(1,0.1)", "(2,0.2)")
+    estate.into(columns)
+    name = f"{estate.db}_all.t"
+    estate.target.execute(
+        f"CREATE TRIGGER {estate.db}_all.bad BEFORE INSERT ON {name} FOR EACH ROW"
+        " SET NEW.d = IF(NEW.id = 2, -1, NEW.d)",
+    )
+    result = await compared(estate, spark, CompareOptions(repair_now=True))
+    assert (result.missing, result.repaired) == (2, 1), result
+    assert any("trigger" in remark for remark in result.remarks)
+    assert estate.target.execute(f"SELECT id FROM {name}") == ((1,),)

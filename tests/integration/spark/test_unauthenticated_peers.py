@@ -240,15 +240,19 @@ def test_python_listens_at_no_port(context: SparkContext) -> None:
     assert ports_of([process for process in descendants(java) if process != java]) == []
 
 
-@pytest.mark.parametrize("length", [1, 200])
+@pytest.mark.parametrize("length", [59, 60, 61, 62, 64, 66, 200])
 def test_java_and_python_talk_in_the_folder_of_the_session_whatever_it_is_called(
-    tmp_path: Path, length: int
+    tmp_path_factory: pytest.TempPathFactory, length: int
 ) -> None:
-    folder = tmp_path / ("x" * length)
+    above = tmp_path_factory.mktemp("s")
+    folder = above / ("x" * (length - len(str(above)) - 1))
     folder.mkdir()
+    assert len(str(folder)) == length
     settings = _python_sockets(str(folder))
     assert settings["spark.python.unix.domain.socket.enabled"] == "true"
     place = Path(settings["spark.python.unix.domain.socket.dir"], f".{uuid.uuid4()}.sock")
+    # Spark refuses longer ones.
+    assert len(str(place.parent)) < 61
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(place))
     assert (folder / place.name).is_socket()

@@ -259,6 +259,56 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
+(51,'row',51),
+(52,'row',52),
+(53,'row',53),
+(54,'row',54),
+(55,'row',55),
+(56,'row',56),
+(57,'row',57),
+(58,'row',58),
+(59,'row',59),
+(60,'row',60),
+(61,'row',61),
+(62,'row',62),
+(63,'row',63),
+(64,'row',64),
+(65,'row',65),
+(66,'row',66),
+(67,'row',67),
+(68,'row',68),
+(69,'row',69),
+(70,'row',70),
+(71,'row',71),
+(72,'row',72),
+(73,'row',73),
+(74,'row',74),
+(75,'row',75),
+(76,'row',76),
+(77,'row',77),
+(78,'row',78),
+(79,'row',79),
+(80,'row',80),
+(81,'row',81),
+(82,'row',82),
+(83,'row',83),
+(84,'row',84),
+(85,'row',85),
+(86,'row',86),
+(87,'row',87),
+(88,'row',88),
+(89,'row',89),
+(90,'row',90),
+(91,'row',91),
+(92,'row',92),
+(93,'row',93),
+(94,'row',94),
+(95,'row',95),
+(96,'row',96),
+(97,'row',97),
+(98,'row',98),
+(99,'row',99),
+(100,'row',100),
 (1000001,'row',1),
 (1000002,'row',2),
 (1000003,'row',3),
@@ -458,7 +508,57 @@ INSERT INTO `orders` VALUES
 (2000147,'row',147),
 (2000148,'row',148),
 (2000149,'row',149),
-(2000150,'row',150);
+(2000150,'row',150),
+(2000151,'row',151),
+(2000152,'row',152),
+(2000153,'row',153),
+(2000154,'row',154),
+(2000155,'row',155),
+(2000156,'row',156),
+(2000157,'row',157),
+(2000158,'row',158),
+(2000159,'row',159),
+(2000160,'row',160),
+(2000161,'row',161),
+(2000162,'row',162),
+(2000163,'row',163),
+(2000164,'row',164),
+(2000165,'row',165),
+(2000166,'row',166),
+(2000167,'row',167),
+(2000168,'row',168),
+(2000169,'row',169),
+(2000170,'row',170),
+(2000171,'row',171),
+(2000172,'row',172),
+(2000173,'row',173),
+(2000174,'row',174),
+(2000175,'row',175),
+(2000176,'row',176),
+(2000177,'row',177),
+(2000178,'row',178),
+(2000179,'row',179),
+(2000180,'row',180),
+(2000181,'row',181),
+(2000182,'row',182),
+(2000183,'row',183),
+(2000184,'row',184),
+(2000185,'row',185),
+(2000186,'row',186),
+(2000187,'row',187),
+(2000188,'row',188),
+(2000189,'row',189),
+(2000190,'row',190),
+(2000191,'row',191),
+(2000192,'row',192),
+(2000193,'row',193),
+(2000194,'row',194),
+(2000195,'row',195),
+(2000196,'row',196),
+(2000197,'row',197),
+(2000198,'row',198),
+(2000199,'row',199),
+(2000200,'row',200);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -508,8 +608,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795852292,3491275222,'',4,'pessimistic',0,'','2026-11-28 07:52:00'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795852293,2339035280,'',4,'pessimistic',0,'','2026-11-28 07:52:00');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795856248,3890714167,'',4,'pessimistic',0,'','2026-11-28 08:58:44'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795856249,3163942769,'',4,'pessimistic',0,'','2026-11-28 08:58:44');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -537,16 +637,18 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,7533982956461917086),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,7533982956461917086),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,7533982956461917086),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,7533982956461917086),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,7533982956461917086),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,7533982956461917086),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,7533982956461917086),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,7533982956461917086),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',0,0,0,0,0,0,0,7533982956461917086),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,7533982956461917086);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,4015265785026643679),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',1,50,950,0,1099511698147,1099511698147,50,4015265785026643679),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,4015265785026643679),
+('a','c','orders_1',3,'[\"313530\"]','[\"323030\"]',0,0,0,0,0,0,0,4015265785026643679),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,4015265785026643679),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,4015265785026643679),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,4015265785026643679),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,4015265785026643679);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -743,7 +845,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,7533982956461917086,20,'vm',4280,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','552226','2026-11-28 07:51:59.530114','2026-11-28 07:52:03.931210');
+(1,4015265785026643679,22,'vm',4777,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','951697','2026-11-28 08:58:42.711155','2026-11-28 08:58:48.867204');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -958,8 +1060,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795852292,1022782125,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 07:51:47'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795852293,928994764,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 07:51:47');
+('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795856248,228074843,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 08:58:08'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795856249,559602728,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 08:58:08');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -987,21 +1089,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,9171614705103637723),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,9171614705103637723),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,9171614705103637723),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,9171614705103637723),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,9171614705103637723),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,9171614705103637723),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,9171614705103637723),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,9171614705103637723),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,9171614705103637723),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,9171614705103637723);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,3314177545903858843),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,3314177545903858843),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,3314177545903858843),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3314177545903858843),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,3314177545903858843),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,3314177545903858843),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3314177545903858843);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1063,7 +1165,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795852301,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 07:51:45');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795856274,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 08:58:04');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1199,7 +1301,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,9171614705103637723,48,'vm',2567,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','549977','2026-11-28 07:51:40.128721','2026-11-28 07:51:48.182910');
+(1,3314177545903858843,51,'vm',3708,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','945690','2026-11-28 08:57:47.549035','2026-11-28 08:58:10.167310');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1251,8 +1353,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795852305,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795852305,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795856284,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795856284,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1410,15 +1512,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,9171614705103637723,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,9171614705103637723,'0-4101-17','5339:1795852292:3475266792:binlog.000001'),
-('a','ml','orders',2,0,0,0,9171614705103637723,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,9171614705103637723,'0-4101-17','5339:1795852292:3475266792:binlog.000001'),
+('a','ml','orders',0,0,0,0,3314177545903858843,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,3314177545903858843,'0-4101-17','5339:1795856248:3954647238:binlog.000001'),
+('a','ml','orders',2,0,0,0,3314177545903858843,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,3314177545903858843,'0-4101-17','5339:1795856248:3954647238:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,9171614705103637723,NULL,NULL),
-('b','ml','orders',1,0,0,0,9171614705103637723,NULL,NULL),
-('b','ml','orders',2,0,0,0,9171614705103637723,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,9171614705103637723,'0-4102-7','2152:1795852293:928994764:binlog.000001');
+('b','ml','orders',0,0,0,0,3314177545903858843,NULL,NULL),
+('b','ml','orders',1,0,0,0,3314177545903858843,NULL,NULL),
+('b','ml','orders',2,0,0,0,3314177545903858843,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,3314177545903858843,'0-4102-7','2152:1795856249:559602728:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1449,8 +1551,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795852292,3214847860,'',4,'',0,'binlog.000001:7551','2026-11-28 07:51:54'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795852293,1206232656,'',4,'',0,'binlog.000001:3542','2026-11-28 07:51:54');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795856248,1166533071,'',4,'',0,'binlog.000001:7551','2026-11-28 08:58:28'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795856249,2406096161,'',4,'',0,'binlog.000001:3542','2026-11-28 08:58:28');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1535,9 +1637,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column id\",\"column n\",\"column name\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 07:51:54'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 07:51:54'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-28 07:51:54');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column name\",\"column id\",\"column n\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 08:58:27'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 08:58:27'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-28 08:58:27');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1669,7 +1771,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,4280638460819058773,24,'vm',3737,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','551454','2026-11-28 07:51:52.308602','2026-11-28 07:51:55.848497');
+(1,6527857254649385025,25,'vm',4556,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','949704','2026-11-28 08:58:23.253421','2026-11-28 08:58:29.961596');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1869,15 +1971,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,4280638460819058773,'0-4101-27','7316:1795852292:3214847860:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,4280638460819058773,'0-4101-25','6899:1795852292:1454358462:binlog.000001'),
-('a','mu','orders',2,0,0,0,4280638460819058773,NULL,NULL),
-('a','mu','orders',3,0,0,0,4280638460819058773,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,6527857254649385025,'0-4101-27','7316:1795856248:1166533071:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,6527857254649385025,'0-4101-25','6899:1795856248:2847702864:binlog.000001'),
+('a','mu','orders',2,0,0,0,6527857254649385025,NULL,NULL),
+('a','mu','orders',3,0,0,0,6527857254649385025,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,4280638460819058773,'0-4102-12','3137:1795852293:226635827:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,4280638460819058773,'0-4102-13','3292:1795852293:1206232656:binlog.000001'),
-('b','mu','orders',2,0,0,0,4280638460819058773,NULL,NULL),
-('b','mu','orders',3,0,0,0,4280638460819058773,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,6527857254649385025,'0-4102-12','3137:1795856249:349131086:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,6527857254649385025,'0-4102-13','3292:1795856249:2406096161:binlog.000001'),
+('b','mu','orders',2,0,0,0,6527857254649385025,NULL,NULL),
+('b','mu','orders',3,0,0,0,6527857254649385025,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

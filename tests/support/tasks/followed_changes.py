@@ -15,6 +15,7 @@ from actors.sharding.uncoordinated.change_entries import (
     plain_entry,
 )
 from replicator.ddl.parser.classify import classify
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, effects_of
@@ -115,7 +116,8 @@ class Followed:
         if instead is not None:
             effect = replace(effect, instead=(instead,) if instead else ())
         change = MemberChange(table(before), table(after))
-        entry, verdict = altered_entry(member, effect, change, self._context(member), "")
+        session = StatementContext()
+        entry, verdict = altered_entry(member, effect, change, self._context(member), session)
         if verdict is not None and verdict.reading is Reading.UNCLEAR:
             return verdict.reading
         self._save(entry)

@@ -44,7 +44,12 @@ def test_a_name_means_the_number_that_it_means_to_the_driver(code: ErrorCode) ->
         (pymysql.err.OperationalError(1290, "… the --secure-file-priv option …"), False, False),
         (pymysql.err.OperationalError(1836, "Running in read-only mode"), True, False),
         (pymysql.err.OperationalError(1792, "… in a READ ONLY transaction"), True, False),
-        (pymysql.err.OperationalError(3100, "Error on observer …"), True, False),
+        (
+            pymysql.err.OperationalError(3100, "… hook 'after_begin'."),
+            True,
+            False,
+        ),
+        (pymysql.err.OperationalError(3100, "… hook 'before_commit'."), False, False),
         (pymysql.err.OperationalError(1021, "Disk full (…)"), True, False),
         (pymysql.err.OperationalError(1114, "The table 't' is full"), True, False),
         (pymysql.err.OperationalError(3675, "Create table … disk is full"), True, False),

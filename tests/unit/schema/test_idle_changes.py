@@ -18,6 +18,7 @@ IDLE = [
     "STATS_AUTO_RECALC = DEFAULT",
     "REBUILD PARTITION p0, p1",
     "OPTIMIZE PARTITION ALL",
+    "ORDER BY c, d DESC",
 ]
 OTHERS = [
     "ADD c INT",
@@ -34,7 +35,6 @@ OTHERS = [
     "ALTER c SET DEFAULT 5",
     "RENAME TO u",
     "ENGINE=FEDERATED",
-    "ORDER BY c",
 ]
 
 
