@@ -28,7 +28,10 @@ from tests.workload.scripts import Script, adds_rows
 
 NAME = "history"
 TARGET = "merged"
-TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = '{}' AND table_type = 'BASE TABLE'"
+TABLES = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema = '{}' AND table_type = 'BASE TABLE'"
+)
 QUIET_SECONDS = 15.0
 """A task that changes nothing of its status for so long has no more to do."""
 PAUSE_SECONDS = 2.0
