@@ -11,7 +11,7 @@ from attrs import define, field
 
 from actors.faults import of_target
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
-from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
+from actors.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
