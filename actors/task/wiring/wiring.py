@@ -47,9 +47,9 @@ from actors.task_setup import (
     columns_of,
     marks_of,
 )
+from actors.validating.target_plans import ValidatedTask
 from actors.validating.validator import (
     RowValidator,
-    ValidatedTask,
     validated_sources,
     validation_settings,
 )
