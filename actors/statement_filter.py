@@ -147,19 +147,15 @@ def unsupported(
     if segment.complete:
         where = f"at {statement.position}, before {segment.end}"
         start = f"`meta: {{binlog-name: {file}, binlog-pos: {offset}}}` of source {source}"
+        by_hand = f"start after the statement: {start_after(start)}"
     else:
-        # Inside a transaction: its end is not known yet.
+        # A start after the transaction would leave out its rows that come after the statement.
         where = f"at {statement.position}, in the transaction that begins at {segment.end}"
-        start = (
-            f"`meta:` of source {source} (binlog-name, binlog-pos) at the end of its transaction"
-            f" (the End_log_pos of its Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT"
-            " 100)"
-        )
+        by_hand = "let the task skip the statement: it applies all other rows of the transaction"
     return FatalError(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
-        "make the statement's change by hand on the target, and start after the statement:"
-        f" {start_after(start)}",
+        f"make the statement's change by hand on the target, and {by_hand}",
         COPY_AGAIN,
         where=f"source {source}, {where}",
         scope=scope,
