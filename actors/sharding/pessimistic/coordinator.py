@@ -23,11 +23,13 @@ from actors.sharding.pessimistic.tied_groups import (
     untied_state,
 )
 from actors.sharding.uncoordinated.mode import Uncoordinated
+from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
+from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
@@ -35,6 +37,9 @@ from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
 """The coordinator has no row lane: all of its messages are control."""
+
+HELD_PART_OF_A_BATCH = 4
+"""The rows that a task holds in memory take at most a batch divided by this."""
 
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
@@ -78,6 +83,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             TargetVersions(target, histories),
             # Each change makes a new event.
             lambda: self._resolved.wait(),
+            tools.writer.counts,
         )
         self._registry = tools.registry
         self._writer = tools.writer
@@ -91,6 +97,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
+        self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The places up to which groups of former runs had read.
         self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
@@ -123,6 +130,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 default=None,
             ),
         )
+        group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
+        if len(family) > 1:
+            # Rows of several targets are decided together, in the order of their transactions.
+            group.buffer.drop_from(0)
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
@@ -198,10 +209,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         for target, lock in self.locks.items():
             if (group := self._groups.pop((unit.source, target), None)) is not None:
                 self._had_read[unit.source, target] = group.group.seen
+                self._budget.remove(group.group.buffer)
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
         """The positions of a source's open items: its saved position stays before all of them."""
+        passed = self._writer.tracker(source).passed
+        for (of, _), group in self._groups.items():
+            if of == source:
+                group.held_rows.settle(passed)
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
@@ -269,6 +285,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self.locks[target]
         if lock.target in self._blocked:
             return
+        for unit in self._units.values():
+            self._update(unit, target)
         if sources := lock.leave_out_truncations():
             for source in sorted(sources):
                 self._units[source].restart()
@@ -363,12 +381,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     def _update(self, unit: Unit, target: int) -> None:
         """Make a source use the target's new version."""
-        group = self._groups.get((unit.source, target))
-        if group is None or unit.restarting:
+        actor = self._groups.get((unit.source, target))
+        if actor is None or unit.restarting or actor.group.known == self.locks[target].version:
             return
-        if group.group.known < self.locks[target].version and group.group.can_adopt:
-            group.group.adopt()
-        elif group.group.known < self.locks[target].version:
+        group = actor.group
+        if group.can_adopt:
+            group.adopt()
+        elif not actor.held_rows.asked and group.can_release:
+            actor.held_rows.asked = True
+            unit.release(target, group.buffer.size_of(group.known + 1))
+        elif not actor.held_rows.asked:
             unit.restart()
 
     def _resumes(self) -> dict[str, Place]:
@@ -434,7 +456,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def _reads_again(self) -> bool:
         """Whether a source is about to read statements that it has read before."""
         return any(unit.restarting for unit in self._units.values()) or any(
-            group.group.seen < self._had_read.get(of, group.group.seen)
+            group.held_rows.asked or group.group.seen < self._had_read.get(of, group.group.seen)
             for of, group in self._groups.items()
             if self.locks[of[1]].target not in self._blocked
         )

@@ -88,10 +88,10 @@ from replicator.watermark import Place, Watermark
 class SourceUnit:
     """Starts a source's actors and, on request, restarts them from its saved position.
 
-    A restart is how a source reads again what it held: the reader stops between two segments, the
-    groups hand over what they have, the writer applies and saves it, and a new reader with new
-    groups starts from what is saved. ``coordination`` makes the groups of a run, ``make_reader``
-    its reader.
+    A restart is how a source reads again what it could not keep in memory: the reader stops between
+    two segments, the groups hand over what they have, the writer applies and saves it, and a new
+    reader with new groups starts from what is saved. ``coordination`` makes the groups of a run,
+    ``make_reader`` its reader.
     """
 
     def __init__(
@@ -135,6 +135,12 @@ class SourceUnit:
     def restart(self) -> None:
         """Restart the source from its saved position; returns at once."""
         self._restart.set()
+
+    def release(self, target: int, size: int) -> None:
+        """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows;
+        returns at once. A restart may come before it, which makes it needless."""
+        if self._tasks is not None:
+            self._tasks.start_soon(self.reader.release, target, size)
 
     @property
     def running(self) -> bool:
