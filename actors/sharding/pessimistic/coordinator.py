@@ -433,10 +433,11 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError.
 
-        A source that has restarted finds the statements of a lock again, so this waits for it.
+        The lock may be the next one of a target whose lock is being resolved, and a source that has
+        restarted finds the statements of a lock again: so this waits for them.
         """
         with anyio.move_on_after(READ_AGAIN_SECONDS):
-            while self._reads_again:
+            while self._may_open(lock):
                 # Rows alone do not change a lock, so nothing says that they were read again.
                 with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
                     await self._resolved.wait()
@@ -452,9 +453,23 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if answers[0] is not None:
             raise answers[0]
 
+    def _may_open(self, lock: str) -> bool:
+        """Whether a lock may still open that is not open now."""
+        if self._reads_again:
+            return True
+        resolving = (
+            name
+            for other in self.locks.values()
+            if other.pending is not None and other.target not in self._blocked
+            for name in self._tied.family(other.target)
+        )
+        its_target = any(lock.startswith(f"{name}:") for name in resolving)
+        return its_target and all(lock != other.id for other in self.open_locks())
+
     @property
     def _reads_again(self) -> bool:
-        """Whether a source is about to read statements that it has read before."""
+        """Whether a source is about to read statements that it has read before, or a group to use
+        its target's version."""
         return any(unit.restarting for unit in self._units.values()) or any(
             group.held_rows.asked or group.group.seen < self._had_read.get(of, group.group.seen)
             for of, group in self._groups.items()
