@@ -13,14 +13,14 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.statement_filter import (
+from actors.reading.tied_shards import NONE_TIED, TiedShards
+from actors.reading.uncopied_members import uncopied_members
+from actors.statement_filter import (
     ForbiddenStatementError,
     StatementFilter,
     forbidden,
     unsupported,
 )
-from actors.reading.tied_shards import NONE_TIED, TiedShards
-from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.ddl.analysis.side_effects import acts_on_rows

@@ -58,7 +58,7 @@ from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
 OTHERS_SECONDS = 5.0
-"""Seconds for which a created table with an unknown structure waits for other shards."""
+"""Seconds that a created table with an unknown structure waits until other shards are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,9 @@ class PessimisticGroup(GroupActor):
         """Process an effect; returns the statement to execute at once, if any."""
         name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
+        if effect.undecided:
+            self._add_unrecorded(effect, at)
+            effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
