@@ -176,7 +176,7 @@ async def test_held_rows_are_released_between_two_transactions(
         (2, 90),
     ]
     assert isinstance(ends[2], SegmentEnd)
-    assert (ends[2].targets, ends[2].complete, ends[2].bytes) == ({5}, True, 70)
+    assert (ends[2].targets, ends[2].complete, ends[2].bytes) == (frozenset({5}), True, 70)
 
 
 async def test_the_same_statement_in_another_transaction_is_dealt_out(

@@ -237,7 +237,7 @@ async def test_held_rows_are_forwarded_from_memory_and_stay_open_until_they_are_
     actor.held_rows.settle(passed)
     assert group.open_items == (Place(3, 0),)
     actor.held_rows.settle(passed)
-    assert group.open_items == ()
+    assert not group.open_items
     assert asked == [(0, 2)] * 2
 
 
