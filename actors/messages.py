@@ -147,11 +147,13 @@ GroupMessage = TargetSegment | Drain
 class Passed:
     """Coordinator to writer: set ``done`` when all rows up to these segments are applied and saved.
 
-    ``after``: by source, the incarnation and the segment.
+    ``after``: by source, the incarnation and the segment. ``positions``: the positions of the
+    sources are to be saved, too, and not only the low watermarks.
     """
 
     after: Mapping[str, tuple[int, int]]
     done: anyio.Event
+    positions: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,13 +371,13 @@ class BatchedWriter(Actor[WriterMessage]):
         self._running = []
         self._batch_targets = set()
 
-    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+    async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool = True) -> None:
         """Wait until all rows up to these segments (by source: run, segment) are applied.
 
-        The low watermarks are then saved, too.
+        The low watermarks are then saved, too, and the positions if they are wanted.
         """
         done = anyio.Event()
-        self.mailbox.tell(Passed(after, done))
+        self.mailbox.tell(Passed(after, done, positions))
         await done.wait()
 
     def forget(self, target: int) -> None:
@@ -397,7 +397,9 @@ class BatchedWriter(Actor[WriterMessage]):
         if passed:
             # After a DDL, older rows could not even be planned: the low watermarks must cover all
             # of them.
-            await self.save()
+            positions = any(barrier.positions for barrier in passed)
+            if positions or not self.checkpoints.has_low_watermarks():
+                await self.save()
             self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
             for barrier in passed:
                 barrier.done.set()

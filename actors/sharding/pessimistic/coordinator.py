@@ -374,7 +374,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 source: (self._units[source].epoch, group.cutover_segment())
                 for source, group in self._groups_of(target).items()
             }
-            await self._writer.passed(after)
+            await self._writer.passed(after, positions=False)
             if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
                 return lock.may_execute
         return False

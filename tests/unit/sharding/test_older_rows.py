@@ -45,7 +45,8 @@ class Writer:
         self.asked: list[Mapping[str, tuple[int, int]]] = []
         self.go = anyio.Event()
 
-    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+    async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool) -> None:
+        assert not positions
         self.asked.append(after)
         await self.go.wait()
 
