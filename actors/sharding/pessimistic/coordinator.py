@@ -79,7 +79,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.writer.mailbox,
             self.mailbox,
             tools.tracker,
-            target,
             TargetVersions(target, histories),
             # Each change makes a new event.
             lambda: self._resolved.wait(),

@@ -31,7 +31,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
@@ -50,7 +49,6 @@ from replicator.schema.effects.touched_parts import (
 )
 from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
-from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
@@ -70,7 +68,6 @@ class GroupTools:
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
-    target: Connection
     versions: TargetVersions
     next_change: Callable[[], Awaitable[None]]
     counts: TaskCounts = field(default_factory=TaskCounts)
@@ -415,7 +412,7 @@ class PessimisticGroup(GroupActor):
                 raise self._not_taken(effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await read_table(self._tools.target, effect.target) is None
+            missing = await self._tools.versions.present(effect.target) is None
             item = DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
             return item if missing else None
         if self.tied_as:

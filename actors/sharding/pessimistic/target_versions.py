@@ -33,6 +33,13 @@ class TargetVersions:
             for version, text in history.structures.items()
         }
 
+    async def present(self, name: TableName) -> Table | None:
+        """Read the target's structure now; None if there is no table.
+
+        Raises DatabaseUnavailableError.
+        """
+        return await read_table(self._target, name)
+
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
 

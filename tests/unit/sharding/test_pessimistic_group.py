@@ -51,7 +51,6 @@ def tools_of(registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> GroupT
         writer,
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),
-        cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
         anyio.Event().wait,
     )
@@ -73,7 +72,6 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         writer,
         coordinator,
         cast(SchemaTracker, tracker),
-        cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
         anyio.Event().wait,
     )
