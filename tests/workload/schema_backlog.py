@@ -180,7 +180,13 @@ def run(given: argparse.Namespace, mode: str, pace: str, folder: Path) -> Outcom
             instance["route-rules"] = list(values["routes"])
         file = write_task(folder, values)
         with task_process(file, folder) as task:
+            task.until_logged("task.running")
+            for shard in shards:
+                for number in range(given.tables):
+                    write(shard, number, 0, 1)
             until_applied(task, SCHEMA, sources)
+            task.cli("stop", SCHEMA)
+            task.process.wait()
         changes = list(statements(given.changes, given.tables))
         if not given.lockstep:
             make_changes(shards, changes, pace, given.rows)

@@ -42,6 +42,11 @@ def test_a_backlog_is_read_once(
     path = write_task(tmp_path, estate.task)
     with task_process(path, tmp_path) as task:
         task.until_logged("task.running")
+        for shard in SHARDS:
+            estate.insert(shard, str(estate.key()))
+        task.until_applied(estate.db, estate.sources)
+        task.cli("stop", estate.db)
+        task.process.wait()
     steps = [(shard, action) for action in ACTIONS for shard in SHARDS]
     for shard, action in sorted(steps, key=lambda step: step[0]) if apart else steps:
         estate.ddl(shard, action)
@@ -62,7 +67,9 @@ async def test_a_backlog_without_room_in_memory_is_read_again(
     estate = mariadb_estate
     estate.create(*SHARDS)
     async with estate.merging():
-        await estate.caught_up()
+        for shard in SHARDS:
+            estate.insert(shard, str(estate.key()))
+        await estate.settled()
     for action in ACTIONS[:3]:
         for shard in SHARDS:
             estate.ddl(shard, action)
