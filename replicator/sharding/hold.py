@@ -18,8 +18,8 @@ Part = TypeVar("Part")
 class HoldBudget:
     """The bytes that all buffers of a task may have.
 
-    Above it, the largest buffer gives up its newest version: what is released next stays, and a
-    lock that is open for long takes no memory from those that are not.
+    Above it, the largest buffer gives up its newest version: the version that is released next
+    stays, and a lock that is open for long takes no memory from short ones.
     """
 
     def __init__(self, limit: int = sys.maxsize) -> None:
@@ -103,12 +103,12 @@ class HoldBuffer(Generic[Part]):
         return [part.rows for part in parts]
 
     def drop(self) -> None:
-        """Give up all versions of which there are rows."""
+        """Give up all versions with rows."""
         if self._parts:
             self.drop_from(min(self._parts))
 
     def give_up_newest(self) -> None:
-        """Give up the newest version of which there are rows."""
+        """Give up the newest version with rows."""
         self.drop_from(max(self._parts))
 
     def drop_from(self, version: int) -> None:

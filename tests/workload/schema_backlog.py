@@ -127,7 +127,7 @@ def floor_of(target: DatabaseServer, changes: Sequence[tuple[int, str]], tables:
 
 
 def until_applied(task: TaskProcess, name: str, sources: Mapping[str, DatabaseServer]) -> None:
-    """Wait until all that the sources have logged is on the target."""
+    """Wait until everything that the sources have logged is on the target."""
     ends = {source: end_of(server).key for source, server in sources.items()}
 
     def applied() -> bool:

@@ -25,7 +25,7 @@ ACTIONS = (
 
 
 def write(estate: ShardedEstate, shard: str) -> None:
-    """Rows that come and go: each only in its order is what it is in the end."""
+    """Insert, change and delete rows: another order of the changes gives other rows."""
     key = estate.key()
     estate.run(shard, f"INSERT INTO {{t}} (id) VALUES ({key}), ({key + 100000})")
     estate.run(shard, f"UPDATE {{t}} SET id = id + 200000 WHERE id = {key}")
