@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.binlog_ends import end_of
@@ -149,6 +150,27 @@ def until_applied(task: TaskProcess, name: str, sources: Mapping[str, DatabaseSe
         time.sleep(LOOK_SECONDS)
 
 
+def task_values(
+    sources: dict[str, DatabaseServer], target: DatabaseServer, mode: str, tables: int
+) -> dict[str, Any]:
+    """Return the task file: each target has a shard in each schema."""
+    values = task_dict(
+        SCHEMA, sources, target, schema=SCHEMA, target_schema=TARGET, **{"shard-mode": mode}
+    )
+    values["routes"] = {
+        f"r{number}": {
+            "schema-pattern": SCHEMA,
+            "table-pattern": f"t{number}_*",
+            "target-schema": TARGET,
+            "target-table": f"t{number}",
+        }
+        for number in range(tables)
+    }
+    for instance in values["mysql-instances"]:
+        instance["route-rules"] = list(values["routes"])
+    return values
+
+
 def run(given: argparse.Namespace, mode: str, pace: str, folder: Path) -> Outcome:
     """Make a backlog, and measure a task that works it off."""
     with contextlib.ExitStack() as servers:
@@ -164,20 +186,7 @@ def run(given: argparse.Namespace, mode: str, pace: str, folder: Path) -> Outcom
                 )
         for number in range(given.tables):
             target.execute(f"CREATE TABLE {TARGET}.t{number} (id BIGINT PRIMARY KEY, a INT)")
-        values = task_dict(
-            SCHEMA, sources, target, schema=SCHEMA, target_schema=TARGET, **{"shard-mode": mode}
-        )
-        values["routes"] = {
-            f"r{number}": {
-                "schema-pattern": SCHEMA,
-                "table-pattern": f"t{number}_*",
-                "target-schema": TARGET,
-                "target-table": f"t{number}",
-            }
-            for number in range(given.tables)
-        }
-        for instance in values["mysql-instances"]:
-            instance["route-rules"] = list(values["routes"])
+        values = task_values(sources, target, mode, given.tables)
         file = write_task(folder, values)
         with task_process(file, folder) as task:
             task.until_logged("task.running")
