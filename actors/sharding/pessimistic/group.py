@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
 from actors.actor import Mailbox
+from actors.counts import TaskCounts
 from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
@@ -16,7 +17,12 @@ from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
-from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
+from actors.sharding.pessimistic.target_versions import (
+    TargetVersions,
+    UnknownVersionError,
+    other_than,
+)
 from actors.sharding.pessimistic.tie_faults import not_taken, untied
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.task_setup import ColumnsOf
@@ -26,7 +32,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
@@ -44,14 +49,9 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import (
-    GONE,
-    KnownStructure,
-    SchemaRegistry,
-)
+from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
-from replicator.schema.structure.inspection import read_table
-from replicator.schema.structure.structure import Table, differences
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -70,16 +70,16 @@ class GroupTools:
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
-    target: Connection
     versions: TargetVersions
     next_change: Callable[[], Awaitable[None]]
+    counts: TaskCounts = field(default_factory=TaskCounts)
 
 
 class PessimisticGroup(GroupActor):
     """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
-    Rows of the target's version go to the writer. Rows of a later version are held, which means
-    dropped: the source will read them again.
+    Rows of the target's version go to the writer. Rows of a later version are held: in memory as
+    far as there is room, until the version is released; otherwise the source reads them again.
 
     Where foreign keys tie the target to others, these share ``group`` and ``numbers`` (the numbers
     of all its members), and ``tied_as`` is the target's name there, else empty.
@@ -98,6 +98,7 @@ class PessimisticGroup(GroupActor):
         self.group = group
         self._lock = lock
         self.tied_as = ""
+        self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -125,6 +126,11 @@ class PessimisticGroup(GroupActor):
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
+        if message.release:
+            rows = self.held_rows.release(self._lock.version, message.epoch, message.segment)
+            self.cutover_segment()
+            self.tell_changed()
+            return replace(message, rows=rows, version=self.version, release=False)
         [part] = await decide_together({self.target: self}, [message])
         return part
 
@@ -221,13 +227,15 @@ class PessimisticGroup(GroupActor):
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
-        self.log.info(
-            "lock.item",
-            member=str(name),
-            version=recorded.version,
-            statement=statement.sql[:2000],
-            awaited=recorded.awaited,
-        )
+        counts = self._tools.counts.sources[self.source]
+        if counts.is_new(effect.target, name, recorded.version):
+            self.log.info(
+                "lock.item",
+                member=str(name),
+                version=recorded.version,
+                statement=statement.sql[:2000],
+                awaited=recorded.awaited,
+            )
 
     async def _changes_nothing(
         self, effect: Effect, statement: Statement, before: Table | None
@@ -380,7 +388,7 @@ class PessimisticGroup(GroupActor):
                 raise not_taken(self.source, effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await read_table(self._tools.target, effect.target) is None
+            missing = await self._tools.versions.present(effect.target) is None
             return self.unrecorded(effect, statement) if missing else None
         if self.tied_as:
             reason = f"its structure is another one: {'; '.join(found)}"
@@ -432,7 +440,7 @@ class PessimisticGroup(GroupActor):
                 state = template.version, like.awaited
                 if state in states:
                     continue
-                unlike = _unlike(self._structure(template.member, at), held)
+                unlike = other_than(self._structure(template.member, at), held)
                 if not unlike:
                     states.add(state)
             else:
@@ -456,7 +464,7 @@ class PessimisticGroup(GroupActor):
         rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
-        return _unlike(alike, held)
+        return other_than(alike, held)
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
@@ -527,7 +535,7 @@ async def decide_together(
     for part in parts:
         if part.rows:
             groups[part.target].add_unknown(part.rows)
-    tables = decide_rows(group, head.numbers, [part.rows for part in parts])
+    tables = decide_rows(group, head.numbers, [part.rows for part in parts], head.held_rows)
     rows = [
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
@@ -562,12 +570,3 @@ async def decide_together(
         )
         for part, left in zip(parts, rows, strict=True)
     ]
-
-
-def _unlike(template: Table | None, held: KnownStructure) -> list[str]:
-    """The differences of a created table from a template, or why they are uncertain."""
-    if held.certain is None:
-        return [f"its structure is not known for certain: {held.doubt}"]
-    if template is None:
-        return ["the structure of the shard that it was compared with is not known for certain"]
-    return differences(template, held.certain)
