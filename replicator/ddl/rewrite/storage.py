@@ -47,7 +47,7 @@ PHYSICAL = frozenset(
 """Options that say how a server stores a table, and nothing about its structure or rows."""
 
 STATISTICS = frozenset({"STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES"})
-"""Options about what the server knows of the table; no target needs them of its shards."""
+"""Options about what the server knows of the table; an existing target does not get them."""
 
 _DEFINING = (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE)
 _QUERIES = frozenset({"SELECT", "TABLE", "VALUES"})
@@ -147,16 +147,18 @@ def physical_edits(statement: ParsedStatement) -> list[Edit]:
 
 
 def physical_options(statement: ParsedStatement) -> tuple[TableOption, ...]:
-    """The `PHYSICAL` options that a CREATE or ALTER TABLE gives its table, and an engine that can
-    roll back and is not the usual one. Values are SQL. Those of an engine in `REPLACED` are left
-    out: they mean something else to another engine."""
+    """The `PHYSICAL` options that a CREATE or ALTER TABLE gives its table, of CREATE also those of
+    `STATISTICS`, and an engine that can roll back and is not the usual one. Values are SQL. Those
+    of an engine in `REPLACED` are left out: they mean something else to another engine."""
     if any(engine_name(token) in REPLACED for token in engines(statement)):
         return ()
+    creates = statement.kind is StatementKind.CREATE_TABLE
+    names = PHYSICAL | STATISTICS if creates else PHYSICAL
     found: dict[str, str] = {}
     for tokens, place in _options(statement):
         name = tokens[place].keyword
         engine = name == "ENGINE" and _engine_length(tokens, place)
-        if _depth(tokens, place) or not (engine or name in PHYSICAL):
+        if _depth(tokens, place) or not (engine or name in names):
             continue
         for token in _values(tokens, place + 1)[:1]:
             text = token.text.strip("'\"`")

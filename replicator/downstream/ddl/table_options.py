@@ -31,6 +31,9 @@ PATIENCE = 7 * 24 * 3600.0
 _USUAL = frozenset({"DEFAULT", "0", "", "N", "NO", "NONE"})
 """Values that SHOW CREATE TABLE leaves out."""
 
+_SWITCHES = frozenset({"PACK_KEYS", "STATS_AUTO_RECALC", "STATS_PERSISTENT"})
+"""Options whose 0 is another value than their default."""
+
 _SECURITY = frozenset({"ENCRYPTED", "ENCRYPTION"})
 
 
@@ -77,8 +80,7 @@ def _lacks(table: Table, option: TableOption) -> bool:
     wanted = _plain(option.value)
     if shown == wanted:
         return False
-    # PACK_KEYS=0 is another value than its default.
-    return bool(shown) or wanted not in _USUAL or (option.name, wanted) == ("PACK_KEYS", "0")
+    return bool(shown) or wanted not in _USUAL or (wanted == "0" and option.name in _SWITCHES)
 
 
 def _plain(value: str) -> str:
