@@ -137,7 +137,8 @@ def until_applied(task: TaskProcess, name: str, sources: Mapping[str, DatabaseSe
             return False
         assert status.error is None or status.error.event == "task.restart", status.error
         assert not status.blocked, status.blocked
-        places = {s.source: s.applied_position for s in status.sources}
+        # Unlike the position applied, it is before all held rows.
+        places = {s.source: s.saved_position for s in status.sources}
         return not status.locks and all(
             places.get(source) and place_of(places[source]).key >= end
             for source, end in ends.items()
