@@ -53,6 +53,8 @@ class TargetShards:
     saved: SavedOwners = field(default_factory=SavedOwners)
     undeleted: tuple[Member, ...] = ()
     """Those whose filters leave out deletions: the target keeps rows that they have deleted."""
+    loaded: bool = False
+    """The task has made no full copy, so the target had rows before the task knew its shards."""
 
     @property
     def unread(self) -> str:
@@ -80,7 +82,7 @@ class TargetShards:
         """What becomes of rows that only the target has."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
         found = rows_alone(target, self._marks(), others)
-        found = replace(found, stays=bool(self.undeleted))
+        found = replace(found, stays=bool(self.undeleted) or self.loaded)
         if not found.kept and self.roster.unseen:
             return replace(found, kept="unowned")
         return found
@@ -112,9 +114,14 @@ class TargetShards:
         if result.extra and alone.stays:
             shards = _listed([str(member) for member in self.undeleted])
             result.remarks.append(
-                f"No repair deletes the {result.extra:,} rows that only the target has: filters of"
-                f" the task file leave out deletions of {shards}, so the target keeps rows that"
-                " these shards have deleted"
+                f"No repair deletes the {result.extra:,} rows that only the target has: "
+                + (
+                    f"filters of the task file leave out deletions of {shards}, so the target keeps"
+                    " rows that these shards have deleted"
+                    if shards
+                    else "the task has made no full copy, so they may be those of a shard that was"
+                    " gone before the task started. If there was none, delete them yourself"
+                )
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -164,6 +171,7 @@ async def shards_of_targets(
                 for shard in roster.shards
                 if _leaves_out_deletions(sources[shard.member.source], shard.member.name)
             ),
+            loaded=saved is not None and saved.copy is None,
         )
         for target, roster in rosters.items()
     }
