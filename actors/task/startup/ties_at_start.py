@@ -13,7 +13,7 @@ from actors.task.resources.resources import Resources
 from actors.task.startup.check_scope import task_to_check
 from actors.task.startup.source_start import SourceStart
 from actors.task_setup import address_of
-from replicator.checks.schema.agreement import Shard
+from replicator.checks.schema.agreement import Obstacle, Shard
 from replicator.checks.schema.structures import read_shards
 from replicator.checks.schema.tied_tables import (
     TargetKeys,
@@ -37,7 +37,7 @@ class TiesAtStart:
     connect; ``keys``: those of these targets."""
 
     referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
-    obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
+    obstacles: Mapping[TableName, Obstacle] = field(default_factory=dict)
     logging: frozenset[str] = frozenset()
     unlogged: frozenset[str] = frozenset()
     tied: TiedTargets = field(default_factory=TiedTargets)
@@ -89,13 +89,13 @@ class TiesAtStart:
                     continue
                 shard = registry.member(member)
                 if name in self.obstacles:
-                    raise _not_tied(name, f"{shard}", *self.obstacles[name])
+                    raise _not_tied(name, f"{shard}", self.obstacles[name])
                 if shard.source in self.unlogged:
-                    raise _not_tied(name, f"{shard}", *_gone(shard))
+                    raise _not_tied(name, f"{shard}", _gone(shard))
 
 
-def _gone(shard: Member) -> tuple[str, str]:
-    return (
+def _gone(shard: Member) -> Obstacle:
+    return Obstacle(
         f"{shard} had these foreign keys where the task stopped reading, and the server has none of"
         " them now, so rows may have changed by keys that the task can no longer compare",
         COPY_AGAIN,
@@ -113,14 +113,22 @@ def _unconnected(member: Member, family: Iterable[TableName]) -> FatalError:
     )
 
 
-def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> FatalError:
+def _not_tied(name: TableName, member: str, obstacle: Obstacle) -> FatalError:
+    way_out = obstacle.way_out
+    if way_out != COPY_AGAIN:
+        way_out = way_out.rstrip(";") + (
+            "; `replicator stop`, then `replicator run`"
+            if obstacle.in_task_file
+            else "; then `replicator resume`"
+        )
     return FatalError(
         "target.keys-differ",
         f"foreign keys change rows of {member} without writing that to the binlog, and the target"
-        f" can't make the same changes to the rows of {name}: {obstacle}",
-        way_out if way_out == COPY_AGAIN else f"{way_out}; then `replicator resume`",
+        f" can't make the same changes to the rows of {name}: {obstacle.what}",
+        way_out,
         "if the application changes the child's rows itself, before those of the parent:"
-        " ignore-checking-items: [foreign_keys] in the task file",
+        " ignore-checking-items: [foreign_keys] in the task file; `replicator stop`, then"
+        " `replicator run`",
         where=f"{member}, target {name}",
         scope=of_target(name),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from replicator.checks.result import CheckedPart, CheckResult
 from replicator.checks.schema.table_fit import colliding_keys
@@ -34,6 +35,15 @@ class Shard:
     collations: Mapping[str, str] = field(default_factory=dict)
     logs_cascades: bool = False
     rules: MemberColumns = AS_THEY_ARE
+
+
+class Obstacle(NamedTuple):
+    """What keeps targets from being tied, and what to do about it; ``in_task_file``: there, so that
+    the task must start again."""
+
+    what: str
+    way_out: str
+    in_task_file: bool = False
 
 
 def check_agreement(
@@ -188,7 +198,7 @@ def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> li
 
 
 def check_cascades(
-    shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None = None
+    shards: Sequence[Shard], name: TableName, obstacle: Obstacle | None = None
 ) -> list[CheckResult]:
     """Whether rows of members change with those of a parent, of which no binlog tells.
 
@@ -207,12 +217,14 @@ def check_cascades(
             f"foreign keys of {members_listed(acting)} change or delete rows when their parent "
             f"changes (ON DELETE, ON UPDATE): the server does not write this to its binlog, so "
             f"{name} would keep the old rows"
-            + (f". The target can't make these changes itself: {obstacle[0]}" if obstacle else ""),
+            + (
+                f". The target can't make these changes itself: {obstacle.what}" if obstacle else ""
+            ),
             "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
             "and change the rows of the child itself, before those of the parent",
             "If it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
             "changes all the same are lost then",
-            *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
+            *([f"Let the target change them likewise: {obstacle.way_out}"] if obstacle else ()),
         )
     ]
 

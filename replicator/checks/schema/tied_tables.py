@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
-from replicator.checks.schema.agreement import Shard
+from replicator.checks.schema.agreement import Obstacle, Shard
 from replicator.checks.server_versions import parse_version
 from replicator.ddl.analysis.foreign_keys import ForeignKey
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -36,14 +36,17 @@ SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRA
 WHERE DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
 """
 _Node = TypeVar("_Node")
-_HELD_APART = (
-    "shard-mode optimistic holds rows of one table while those of another go on",
-    'shard-mode: pessimistic, or "", in the task file',
-)
 _NO_ACTION = ("RESTRICT", "NO ACTION")
 
 _TIDB_ENFORCES = (6, 6, 0)
 """The first TiDB that acts by foreign keys."""
+
+
+_HELD_APART = Obstacle(
+    "shard-mode optimistic holds rows of one table while those of another go on",
+    'shard-mode: pessimistic, or "", in the task file',
+    in_task_file=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Ties:
     """
 
     referenced: dict[TableName, frozenset[str]] = field(default_factory=dict)
-    obstacles: dict[TableName, tuple[str, str]] = field(default_factory=dict)
+    obstacles: dict[TableName, Obstacle] = field(default_factory=dict)
     families: tuple[frozenset[TableName], ...] = ()
     connected: dict[Member, str] = field(default_factory=dict)
     keys: dict[TableName, TargetKeys] = field(default_factory=dict)
@@ -189,24 +192,26 @@ def _connected(
 
 def _uneven(
     tables: Mapping[Member, TableName], family: Iterable[TableName], *, complete: bool
-) -> tuple[str, str] | None:
+) -> Obstacle | None:
     """What keeps shards that keys connect from taking part in the schema changes of a family."""
     way_out = 'shard-mode: "" in the task file'
     for name in sorted(family):
         having = [member for member, target in tables.items() if target == name]
         if len(having) > 1:
-            return (
+            return Obstacle(
                 f"foreign keys connect {having[0]} with {having[1]}: with shard-mode pessimistic,"
                 f" connected tables bring their schema changes as one, and only one of them may be"
                 f" a shard of {name}",
                 way_out,
+                in_task_file=True,
             )
         if complete and not having:
-            return (
+            return Obstacle(
                 f"foreign keys connect {min(tables)} with no shard of {name}, but others: with"
                 " shard-mode pessimistic, connected tables bring their schema changes as one, and"
                 f" those of {name} would never come",
                 way_out,
+                in_task_file=True,
             )
     return None
 
@@ -216,32 +221,36 @@ def _obstacle(
     shards: Sequence[KeyedShard],
     members: Mapping[Member, KeyedShard],
     target: TargetKeys | None,
-) -> tuple[str, str] | None:
+) -> Obstacle | None:
     silent = [shard for shard in shards if not shard.logs]
     for shard in silent:
         if outside := [key for key, parent in shard.keys if parent is None]:
-            return (
+            return Obstacle(
                 f"{shard.member} refers to {outside[0].parent}, which is not replicated",
                 "let the block-allow-list and the routes take the parent, too",
+                in_task_file=True,
             )
         if not shard.has_key:
-            return f"{shard.member} has no primary key", "give it a primary key"
+            return Obstacle(f"{shard.member} has no primary key", "give it a primary key")
         if shard.filtered:
-            return (
+            return Obstacle(
                 f"rules of the task file leave out rows of {shard.member}",
                 "take the filter out of the task file",
+                in_task_file=True,
             )
         if unlike := _mapped_otherwise(shard, members):
-            return unlike, "map both columns of the key alike in the task file, or neither"
+            way_out = "map both columns of the key alike in the task file, or neither"
+            return Obstacle(unlike, way_out, in_task_file=True)
     wanted = {_routed(shard) for shard in silent}
     if len(wanted) > 1:
         other = next(shard for shard in silent if _routed(shard) != _routed(silent[0]))
-        return (
+        return Obstacle(
             f"{other.member} and {silent[0].member} have other foreign keys",
             "give all shards the same foreign keys",
         )
     if target is None:
-        return f"{name} does not exist yet", f"create {name} with the shards' foreign keys"
+        way_out = f"create {name} with the shards' foreign keys"
+        return Obstacle(f"{name} does not exist yet", way_out)
     keys = next(iter(wanted), target.foreign)
     alike = [_without_extracted(target.foreign, shard, members) for shard in silent]
     there = next((of for of in alike if of != keys), keys)
@@ -249,11 +258,11 @@ def _obstacle(
         lacking, more = keys - there, there - keys
         if lacking:
             key = min(lacking, key=str)
-            return (
+            return Obstacle(
                 f"{name} lacks the {key} of its shards",
                 f"ALTER TABLE {name.quoted} ADD {key};",
             )
-        return (
+        return Obstacle(
             f"{name} has a foreign key that its shards lack: {min(more, key=str)}",
             "drop it on the target",
         )
@@ -272,7 +281,7 @@ def obstacle_of_new(
     """
     members = {keyed.member: keyed for keyed in (*parents, shard)}
     if found := _obstacle(name, [shard], members, targets[name]):
-        return found[0]
+        return found.what
     for key in (key for target in targets.values() for key in target.foreign):
         columns = frozenset(key.parent_columns)
         unique = any(one <= columns for one in targets[name].unique)
@@ -343,7 +352,7 @@ def meeting_values(
     shards: Mapping[TableName, Sequence[KeyedShard]],
     *,
     keeps_duplicates: bool,
-) -> dict[TableName, tuple[str, str]]:
+) -> dict[TableName, Obstacle]:
     """Parents in which two shards could have the same value unnoticed, by the child.
 
     Where no unique key of the target tells them apart, the row of one shard would take along the
@@ -358,16 +367,17 @@ def meeting_values(
                 continue
             meaning = "a change in one shard could reach rows of another"
             if not any(unique <= columns for unique in targets[key.parent].unique):
-                found[name] = (
+                found[name] = Obstacle(
                     f"the {key} refers to columns that are no unique key of {key.parent}, so"
                     f" shards may have the same values, and {meaning}",
                     "let the key refer to a unique key",
                 )
             elif keeps_duplicates:
-                found[name] = (
+                found[name] = Obstacle(
                     f"shards of {key.parent} may have the same keys, which the full copy takes for"
                     f" one row, so {meaning}",
                     "on-duplicate-logical: error in the loader of each source",
+                    in_task_file=True,
                 )
     return found
 
@@ -450,7 +460,7 @@ async def ties_of(
     return ties
 
 
-async def _not_enforced(target: Connection) -> tuple[str, str] | None:
+async def _not_enforced(target: Connection) -> Obstacle | None:
     """What keeps a TiDB from acting by its foreign keys, and what to do; None where it acts.
 
     Before version 6.6 TiDB takes foreign keys and ignores them (its page "FOREIGN KEY
@@ -461,17 +471,17 @@ async def _not_enforced(target: Connection) -> tuple[str, str] | None:
     if version is None or version.flavour != "TiDB":
         return None
     if version.number < _TIDB_ENFORCES:
-        return (
+        return Obstacle(
             f"the target is {version}, which does not enforce foreign keys",
-            "Upgrade the target to TiDB 8.5 or newer, or drop the foreign keys of the shards.",
+            "Upgrade the target to TiDB 8.5 or newer, or drop the foreign keys of the shards",
         )
     settings = await target.fetch("SHOW GLOBAL VARIABLES LIKE 'tidb_enable_foreign_key'")
     if [str(value).upper() for _, value in settings] == ["ON"]:
         return None
-    return (
+    return Obstacle(
         "the target does not enforce foreign keys: its tidb_enable_foreign_key is OFF",
-        "Run SET GLOBAL tidb_enable_foreign_key = ON on the target, create the foreign keys of"
-        " its tables again, and start the task again.",
+        "Run SET GLOBAL tidb_enable_foreign_key = ON on the target, and create the foreign keys of"
+        " its tables again",
     )
 
 

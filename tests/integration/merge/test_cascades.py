@@ -453,12 +453,21 @@ async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) ->
     assert any("SET GLOBAL tidb_enable_foreign_key = ON" in way for way in fault.remedies)
 
 
+@pytest.mark.remedy("target.keys-differ", "run")
 async def test_keys_that_act_are_refused_with_shard_mode_optimistic(merging: Merging) -> None:
     merging.more["shard-mode"] = "optimistic"
     family(merging)
     found = await merging.fault()
     assert found.event == "target.keys-differ"
     assert found.remedies[0].startswith('shard-mode: pessimistic, or "", in the task file')
+    # The process reads the task file only when it starts.
+    assert all("`replicator run" in way for way in found.remedies)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.changed(mode=merging.mode)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
+        merging.do("DELETE FROM p_1")
+        await merging.check(generation)
 
 
 @pytest.mark.parametrize("mode", ["", "pessimistic"])

@@ -113,9 +113,10 @@ def test_shards_or_a_target_with_other_keys() -> None:
     unlike = {**SHARDS, C: [shard("c_1", P), shard("c_2", P, action="SET NULL")]}
     assert "other foreign keys" in find_ties(unlike, TARGETS, holds_rows=False).obstacles[C][0]
     lacking = {**TARGETS, C: TargetKeys(frozenset(), ID)}
-    obstacle, way_out = find_ties(SHARDS, lacking, holds_rows=False).obstacles[C]
+    obstacle, way_out, in_task_file = find_ties(SHARDS, lacking, holds_rows=False).obstacles[C]
     assert "lacks" in obstacle
     assert way_out.startswith("ALTER TABLE `m`.`c` ADD FOREIGN KEY (`p`) REFERENCES `m`.`p`")
+    assert not in_task_file
     more = {**TARGETS, P: TargetKeys(frozenset({key(X)}), ID)}
     assert "its shards lack" in find_ties(SHARDS, more, holds_rows=False).obstacles[P][0]
     missing = {P: TARGETS[P]}
@@ -156,8 +157,9 @@ def test_keys_that_are_mapped_alike_are_apart() -> None:
     same = {**shards, P: [one, replace(two, rules=one.rules)]}
     assert C in meeting_values(ties, TARGETS, same, keeps_duplicates=True)
     otherwise = {**shards, C: [mapped(shard("c_1", P), "p", 2 << 51)]}
-    obstacle, _ = find_ties(otherwise, TARGETS, holds_rows=False).obstacles[C]
+    obstacle, _, in_task_file = find_ties(otherwise, TARGETS, holds_rows=False).obstacles[C]
     assert "maps p of a: s.c_1 otherwise than the id of a: s.p_1" in obstacle
+    assert in_task_file
 
 
 def test_extracted_columns_in_a_key_of_the_target_keep_shards_apart() -> None:
