@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.counts import TaskCounts
+from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -16,7 +17,13 @@ from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
-from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
+from actors.sharding.pessimistic.target_versions import (
+    TargetVersions,
+    UnknownVersionError,
+    other_than,
+)
+from actors.sharding.pessimistic.tie_faults import not_taken, untied
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
@@ -25,13 +32,13 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
@@ -42,14 +49,9 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import (
-    GONE,
-    KnownStructure,
-    SchemaRegistry,
-)
+from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
-from replicator.schema.structure.inspection import read_table
-from replicator.schema.structure.structure import Table, differences
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -68,16 +70,16 @@ class GroupTools:
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
-    target: Connection
     versions: TargetVersions
     next_change: Callable[[], Awaitable[None]]
+    counts: TaskCounts = field(default_factory=TaskCounts)
 
 
 class PessimisticGroup(GroupActor):
     """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
-    Rows of the target's version go to the writer. Rows of a later version are held, which means
-    dropped: the source will read them again.
+    Rows of the target's version go to the writer. Rows of a later version are held: in memory as
+    far as there is room, until the version is released; otherwise the source reads them again.
 
     Where foreign keys tie the target to others, these share ``group`` and ``numbers`` (the numbers
     of all its members), and ``tied_as`` is the target's name there, else empty.
@@ -96,6 +98,7 @@ class PessimisticGroup(GroupActor):
         self.group = group
         self._lock = lock
         self.tied_as = ""
+        self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -123,6 +126,11 @@ class PessimisticGroup(GroupActor):
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
+        if message.release:
+            rows = self.held_rows.release(self._lock.version, message.epoch, message.segment)
+            self.cutover_segment()
+            self.tell_changed()
+            return replace(message, rows=rows, version=self.version, release=False)
         [part] = await decide_together({self.target: self}, [message])
         return part
 
@@ -134,7 +142,7 @@ class PessimisticGroup(GroupActor):
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
         name = self.registry.member(member).name
         if self.tied_as:
-            raise self._untied(name)
+            raise untied(self.source, name, self.registry.target_name(self.target))
         self.log.warning("member.unknown", member=str(name))
         # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
@@ -147,12 +155,13 @@ class PessimisticGroup(GroupActor):
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
-        name, at = effect.table, Place(statement.transaction, 0)
-        group = self.group
+        name, at, group = effect.table, Place(statement.transaction, 0), self.group
         if effect.undecided:
             self._add_unrecorded(effect, at)
             effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
+            case EffectKind.STORAGE:
+                return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
                 await self._tools.learner.learn(self.source, effect, statement)
@@ -166,7 +175,7 @@ class PessimisticGroup(GroupActor):
                     self.log_not_executed(effect, statement, reason)
                 return None
             case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
-                raise self._not_taken(effect, statement, "it had another name before")
+                raise not_taken(self.source, effect, statement, "it had another name before")
             case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
                 return None
             case EffectKind.CREATE:
@@ -177,18 +186,7 @@ class PessimisticGroup(GroupActor):
             case EffectKind.MOVE_IN if effect.skipped:
                 return await self._join(effect, statement, at)
             case EffectKind.MOVE_IN:
-                where, ways = self._details(statement)
-                raise FatalError(
-                    "ddl.move-in",
-                    f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
-                    f" target {effect.target}, and the rows that it holds are on its former"
-                    " target",
-                    MOVED_ROWS,
-                    *ways,
-                    where=where,
-                    scope=of_target(self.registry.target_name(self.target)),
-                    about=self._event(statement, OverrideAction.SKIP),
-                )
+                raise self.moved_in(effect, statement)
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
         self.log_not_executed(effect, statement)
@@ -204,6 +202,10 @@ class PessimisticGroup(GroupActor):
             text = text.replace("<table>", self.tied_as, 1)
         event = ShardStatement(statement, effect.instead)
         item = Item(text, (effect.sql,), name, at, event, effect.discards_rows, self.tied_as)
+        if await self._changes_nothing(effect, statement, before):
+            self.group.idle(name, text, at)
+            self.log.info("ddl.idle", statement=statement.sql[:200])
+            return
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
@@ -225,13 +227,26 @@ class PessimisticGroup(GroupActor):
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
-        self.log.info(
-            "lock.item",
-            member=str(name),
-            version=recorded.version,
-            statement=statement.sql[:2000],
-            awaited=recorded.awaited,
-        )
+        counts = self._tools.counts.sources[self.source]
+        if counts.is_new(effect.target, name, recorded.version):
+            self.log.info(
+                "lock.item",
+                member=str(name),
+                version=recorded.version,
+                statement=statement.sql[:2000],
+                awaited=recorded.awaited,
+            )
+
+    async def _changes_nothing(
+        self, effect: Effect, statement: Statement, before: Table | None
+    ) -> bool:
+        """Whether a statement has changed nothing on its shard, and is none that it still owes."""
+        state = self.group.members[effect.table]
+        owes = state.awaited or state.optional or self.tied_as
+        if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
+            return False
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        return effect.instead is None and before == after.certain
 
     def _add_unrecorded(self, effect: Effect, at: Place) -> None:
         """Add the table of a statement that the task did not find when it began."""
@@ -239,7 +254,7 @@ class PessimisticGroup(GroupActor):
         if name in self.group.members:
             return
         if self.tied_as:
-            raise self._untied(name)
+            raise untied(self.source, name, self.registry.target_name(self.target))
         number = self.registry.join(Member(self.source, name), effect.target)
         self.group.join(name, at, None)
         self.numbers[name] = number
@@ -347,37 +362,6 @@ class PessimisticGroup(GroupActor):
             effect.table, self.tied_as, parents, lambda name: str(Member(self.source, name))
         )
 
-    def _not_taken(self, effect: Effect, statement: Statement, reason: str) -> FatalError:
-        """The fault of a table that can't become a shard of a tied target."""
-        where, _ = self._details(statement)
-        target = self.registry.target_name(self.target)
-        return FatalError(
-            "ddl.not-supported",
-            f"{effect.table} comes as a shard of {target}, which foreign keys tie to other targets,"
-            f" and the task can't take it: {reason}",
-            "if other shards change to this structure by statements that the task has still to"
-            " read: `replicator resume`",
-            "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
-            " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
-            " of the other shards",
-            COPY_AGAIN,
-            where=where,
-            scope=of_target(target),
-            about=self._event(statement, OverrideAction.SKIP),
-        )
-
-    def _untied(self, name: TableName) -> FatalError:
-        target = self.registry.target_name(self.target)
-        return FatalError(
-            "target.keys-differ",
-            f"{name} changes, which was dropped before the task first read the tables of its"
-            f" source: foreign keys tie its target {target} to others, and the task does not know"
-            " which tables they connected it with",
-            COPY_AGAIN,
-            where=f"source {self.source}, {name}, target {target}",
-            scope=of_target(target),
-        )
-
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
         number = self.numbers.pop(name)
@@ -401,14 +385,14 @@ class PessimisticGroup(GroupActor):
             try:
                 state = self.group.join(name, at, chosen, fitting, self._tie(effect))
             except TieError as error:
-                raise self._not_taken(effect, statement, str(error)) from error
+                raise not_taken(self.source, effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await read_table(self._tools.target, effect.target) is None
-            return self._creation(effect, statement) if missing else None
+            missing = await self._tools.versions.present(effect.target) is None
+            return self.unrecorded(effect, statement) if missing else None
         if self.tied_as:
             reason = f"its structure is another one: {'; '.join(found)}"
-            raise self._not_taken(effect, statement, reason)
+            raise not_taken(self.source, effect, statement, reason)
         if await self._others_lead():
             self.group.join_ahead(name, at)
             self.numbers[name] = number
@@ -456,7 +440,7 @@ class PessimisticGroup(GroupActor):
                 state = template.version, like.awaited
                 if state in states:
                     continue
-                unlike = _unlike(self._structure(template.member, at), held)
+                unlike = other_than(self._structure(template.member, at), held)
                 if not unlike:
                     states.add(state)
             else:
@@ -480,10 +464,7 @@ class PessimisticGroup(GroupActor):
         rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
-        return _unlike(alike, held)
-
-    def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
-        return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
+        return other_than(alike, held)
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
@@ -554,7 +535,7 @@ async def decide_together(
     for part in parts:
         if part.rows:
             groups[part.target].add_unknown(part.rows)
-    tables = decide_rows(group, head.numbers, [part.rows for part in parts])
+    tables = decide_rows(group, head.numbers, [part.rows for part in parts], head.held_rows)
     rows = [
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
@@ -589,12 +570,3 @@ async def decide_together(
         )
         for part, left in zip(parts, rows, strict=True)
     ]
-
-
-def _unlike(template: Table | None, held: KnownStructure) -> list[str]:
-    """The differences of a created table from a template, or why they are uncertain."""
-    if held.certain is None:
-        return [f"its structure is not known for certain: {held.doubt}"]
-    if template is None:
-        return ["the structure of the shard that it was compared with is not known for certain"]
-    return differences(template, held.certain)
