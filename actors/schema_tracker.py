@@ -28,6 +28,7 @@ from replicator.schema.registry.registry import (
     SchemaRegistry,
     guess,
 )
+from replicator.schema.registry.renamed_parents import follow_columns
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,
     LearnedStructures,
@@ -37,6 +38,7 @@ from replicator.schema.scratch.learned_structures import (
 )
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
+from replicator.schema.structure.foreign_keys import keys_after, with_keys
 from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
@@ -103,6 +105,8 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
+        if effect.kind is EffectKind.ALTER:
+            follow_columns(registry, Member(source, effect.table), at, effect.statement)
         if effect.kind is EffectKind.ALTER and registry.copying(number, at) is CopyState.COPIED:
             change = MemberChange(before.structure, after.structure)
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
@@ -114,7 +118,10 @@ class SchemaTracker:
             return await self._on_scratch_table(effect, None, statement.context)
         (template,) = effect.statement.named(TableRole.LIKE)
         pattern = TableName(template.schema, template.table)
-        return self._copy(source, pattern, effect.table, statement.transaction)
+        found = self._copy(source, pattern, effect.table, statement.transaction)
+        # CREATE TABLE … LIKE copies no foreign keys.
+        alone = with_keys(found.structure, ()) if found.structure is not None else None
+        return replace(found, structure=alone)
 
     def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> KnownStructure:
         number = self._registry.number(Member(source, pattern))
@@ -139,9 +146,10 @@ class SchemaTracker:
         if outcome is None:
             async with self._lock:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
+        keys = keys_after(before.definition.foreign_keys if before else (), effect.statement)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
             # The structure was read later, with the keys that the table had by then.
-            return KnownStructure(before, Provenance.LEARNED)
+            return KnownStructure(with_keys(before, keys), Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
                 None,
@@ -149,7 +157,7 @@ class SchemaTracker:
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
         after = named(outcome.structure, name_after(before, effect.statement))
-        return KnownStructure(after, Provenance.LEARNED)
+        return KnownStructure(with_keys(after, keys), Provenance.LEARNED)
 
     @property
     def _looks(self) -> bool:

@@ -16,6 +16,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
+from replicator.schema.registry.renamed_parents import follow_parent
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -82,6 +83,10 @@ class GroupActor(Actor[GroupMessage]):
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.inherit(new, at, old[effect.table])
+        for effect in renames:
+            assert effect.renamed_to is not None
+            parent = Member(self.source, effect.table)
+            follow_parent(registry, parent, at, effect.renamed_to, {})
 
     def remove_member(self, name: TableName, at: int) -> None:
         """Remove a member whose table is gone, if it is one."""
@@ -152,7 +157,7 @@ class GroupActor(Actor[GroupMessage]):
             # Every later row of it was written after its copy.
             del copied[member]
         if copied:
-            until = np.array([copied.get(member, 0) for member, _ in rows.kinds], np.int64)
+            until = np.array([copied.get(kind.member, 0) for kind in rows.kinds], np.int64)
             left = rows.where(rows.transaction >= until[rows.kind])
             if left is None:
                 return None
@@ -163,10 +168,12 @@ class GroupActor(Actor[GroupMessage]):
         """The rows except those of members that are still to be copied."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
-        for number, (member, _) in enumerate(rows.kinds):
+        for number, kind in enumerate(rows.kinds):
             places = np.flatnonzero(rows.kind == number)
             transactions, own = np.unique(rows.transaction[places], return_inverse=True)
-            copied = [copying(member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()]
+            copied = [
+                copying(kind.member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()
+            ]
             chosen[places] = np.array(copied, np.bool_)[own]
         return rows.where(chosen)
 

@@ -66,5 +66,5 @@ def _decide_run(
     # At the end: it passes a cutover at the last row, and all of the rows are before it.
     decisions[last] = group.row(names[last], end.last, counts[last])
     for rows, chosen in runs:
-        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
+        applied = [decisions.get(kind.member) is RowDecision.APPLY for kind in rows.kinds]
         chosen[:] = np.array(applied, np.bool_)[rows.kind]

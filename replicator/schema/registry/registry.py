@@ -138,6 +138,8 @@ class SchemaRegistry:
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
         self._lock = threading.Lock()
+        self.changes = 0
+        """How often a structure was noted."""
         self.owners = RowOwners()
         """The shards that targets may have rows of, as far as they are not saved."""
 
@@ -180,6 +182,7 @@ class SchemaRegistry:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
                 self._structures[number] = dict(self._declared.get(member, {}))
+                self.changes += 1
             self._withdraw(number)
             routed = self._target_of[number] = self._target(target)
             self._present.add(number)
@@ -219,6 +222,10 @@ class SchemaRegistry:
     def members_in(self, source: str) -> tuple[int, ...]:
         """The members that a source has now."""
         return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
+
+    def known_in(self, source: str) -> tuple[int, ...]:
+        """The members that a source has or had."""
+        return tuple(n for n, m in enumerate(tuple(self._members)) if m.source == source)
 
     def member(self, number: int) -> Member:
         """The member with this number."""
@@ -288,6 +295,7 @@ class SchemaRegistry:
             self._copying[member][since] = CopyState.COPIED
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = held
+            self.changes += 1
 
     def declare(self, member: Member, since: int, structure: Table) -> None:
         """Note the structure that the operator gives a table from a place on.
@@ -314,6 +322,7 @@ class SchemaRegistry:
             self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
         if not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+            self.changes += 1
 
     def _is_first_hand(self, member: int, since: int) -> bool:
         noted = self._structures.get(member, {}).get(since)

@@ -19,7 +19,6 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.sharding.coordination import TiedTargets
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
@@ -99,7 +98,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
             cast(StatementGtidStore, None),
         ),
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
-        HeldTargets(registry, frozenset(), TiedTargets(), drops_databases=True),
+        HeldTargets(registry, frozenset(), drops_databases=True),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):
