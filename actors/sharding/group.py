@@ -103,6 +103,8 @@ class GroupActor(Actor[GroupMessage]):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
+            parent = Member(self.source, effect.renamed_to)
+            follow_parent(self.registry, parent, at, effect.table, {})
             if not effect.skipped:
                 former = self.registry.target_name(self.registry.target_of(origin))
                 self.registry.owners.moved(self.registry.member(origin), former, effect.target)

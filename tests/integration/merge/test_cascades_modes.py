@@ -111,14 +111,24 @@ async def test_new_tables_and_new_keys_in_a_running_task(merging: Merging) -> No
                 "DELETE FROM p_{n} WHERE id = {c}",
             )
         await merging.check(generation)
-        for shard in (1, 2):
-            on(
-                merging,
-                shard,
-                "ALTER TABLE c_{n} DROP FOREIGN KEY k_{n}",
-                "DELETE FROM p_{n} WHERE id = {a}",
-            )
+
+
+async def test_a_key_that_goes(merging: Merging) -> None:
+    for table in "pc":
+        merging.shards(table, 1)
+    merging.create("x", "(id INT PRIMARY KEY)")
+    async with merging.running() as generation:
+        on(merging, 1, PARENT, CHILD, *ROWS, "DELETE FROM p_{n} WHERE id = {a}")
         await merging.check(generation)
+        on(
+            merging,
+            1,
+            "ALTER TABLE c_{n} DROP FOREIGN KEY k_{n}",
+            "DELETE FROM p_{n} WHERE id = {b}",
+        )
+        await merging.check(generation)
+        assert keys_of(merging, "c") == []
+        assert merging.on(merging.target, "SELECT COUNT(*) FROM c") == ((2,),)
 
 
 async def test_shards_that_are_out_of_step(merging: Merging) -> None:
