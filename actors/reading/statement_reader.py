@@ -14,13 +14,13 @@ from actors.reading.foreign_keys import refuse_unrepeatable
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.statement_filter import (
+from actors.reading.uncopied_members import uncopied_members
+from actors.statement_filter import (
     ForbiddenStatementError,
     StatementFilter,
     forbidden,
     unsupported,
 )
-from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.checks.schema.cascading_keys import SourceRules

@@ -98,16 +98,18 @@ class DdlRunner:
 
         async def attempt() -> None:
             change = await self._change(item)
+            effect = self._learner.decided(item.source, item.effect, item.statement, change)
+            known = replace(item, effect=effect)
             try:
-                await self._execute(item, change)
+                await self._execute(known, change)
             except FatalError as error:
                 refusal = error.__cause__
                 if not isinstance(refusal, DdlRefusedError):
                     raise
-                if not await self.rules.refused(item, refusal):
+                if not await self.rules.refused(known, refusal):
                     raise
-                await self._execute(item, change)
-            await self.rules.executed(item)
+                await self._execute(known, change)
+            await self.rules.executed(known)
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 

@@ -378,6 +378,7 @@ async def refuse_uncopied(
             {name: strangers[name] for name in lost},
             "a table was never copied" if copied else "a table was not followed before",
             f"source {setup.source}, saved at {read_from}",
+            unread=True,
         )
 
 

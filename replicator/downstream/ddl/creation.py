@@ -15,6 +15,7 @@ from replicator.ddl.rewrite.target_table import (
     no_parents,
     target_table,
 )
+from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.inspection import (
@@ -132,6 +133,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     statements, made = await creation_statements(target, name, pattern)
     refused = ""
     try:
+        await reach_all_nodes(target)
         for statement in statements[:-1]:
             await _run(target, name, statement)
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))

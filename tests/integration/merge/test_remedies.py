@@ -219,6 +219,33 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
         assert merging.differences() == {}
 
 
+@pytest.mark.remedy("source.unreadable", "copy anew")
+async def test_a_transaction_that_is_applied_in_part_is_not_made_by_hand(
+    merging_from: MakeMerging, mysql_source: DatabaseServer
+) -> None:
+    """Its rows would be there twice."""
+    merging = merging_from(mysql_source)
+    merging.create("bag", "(n INT, v MEDIUMTEXT)")
+    merging.create("doc", "(id INT PRIMARY KEY, c JSON)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO doc_1 VALUES (1, JSON_OBJECT('a', REPEAT('x', 200), 'b', 1))")
+        await merging.check(generation)
+    merging.do(
+        "SET binlog_row_value_options = PARTIAL_JSON",
+        "BEGIN",
+        "INSERT INTO bag_1 SELECT 1, REPEAT('x', 60000) FROM information_schema.collations"
+        " LIMIT 150",
+        "UPDATE doc_1 SET c = JSON_SET(c, '$.b', 2)",
+        "COMMIT",
+    )
+    found = await merging.fault()
+    assert found.event == "source.unreadable"
+    assert merging.on(merging.target, "SELECT COUNT(*) > 0 FROM bag") == ((1,),)
+    assert "are on the targets already" in found.message
+    assert not [way for way in found.remedies if "--remove-meta" in way]
+    await copy_all_anew(merging, "bag", "doc")
+
+
 @pytest.mark.remedy("rows.no-plan", "resume")
 async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, s SET('a','b'))", shards=2)
