@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from replicator.ddl.model.actions import RenameColumn
-from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.statement import ParsedStatement
-from replicator.mysql.names import Member, TableName, folded
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.foreign_keys import parent_of, with_parent_changed
+from replicator.schema.structure.foreign_keys import parent_of, renamed_columns, with_parent_changed
 
 
 def follow_columns(
     registry: SchemaRegistry, parent: Member, at: int, statement: ParsedStatement
 ) -> None:
     """Note the new names of the parent's columns that a statement renames."""
-    actions = [a for a in typed_actions(statement) if isinstance(a, RenameColumn)]
-    if renamed := {folded(action.former): action.name for action in actions}:
+    if renamed := renamed_columns(statement):
         follow_parent(registry, parent, at, parent.name, renamed)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from replicator.ddl.model.actions import AddConstraint, DropConstraint, RenameColumn
+from replicator.ddl.model.actions import AddConstraint, DropConstraint, Redefine, RenameColumn
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.alter_actions import split_at_commas
@@ -49,11 +49,25 @@ def keys_after(before: Iterable[ForeignKeyDefinition], statement: ParsedStatemen
                     added.append(key)
             case DropConstraint(kind="FOREIGN KEY" | "CONSTRAINT"):
                 keys = [key for key in keys if not _has_name(key, action.name, table)]
-            case RenameColumn():
-                keys = [_renamed(key, action, table) for key in keys]
             case _:
                 pass
+    if columns := renamed_columns(statement):
+        keys = [_renamed(key, columns, table) for key in keys]
     return _named(added, keys, table)
+
+
+def renamed_columns(statement: ParsedStatement) -> dict[str, str]:
+    """Return the new names of the columns that a statement renames, by their folded old names."""
+    found: dict[str, str] = {}
+    for action in typed_actions(statement):
+        match action:
+            case RenameColumn(former=former, name=name):
+                found[folded(former)] = name
+            case Redefine(former=former, column=column) if former:
+                found[folded(former)] = column.name
+            case _:
+                pass
+    return {former: name for former, name in found.items() if folded(name) != former}
 
 
 def declared_keys(statement: ParsedStatement) -> Keys:
@@ -115,8 +129,9 @@ def _has_name(key: ForeignKeyDefinition, name: str, table: str) -> bool:
     return folded(key.name) == folded(name)
 
 
-def _renamed(key: ForeignKeyDefinition, action: RenameColumn, table: str) -> ForeignKeyDefinition:
-    renamed = {folded(action.former): action.name}
+def _renamed(
+    key: ForeignKeyDefinition, renamed: Mapping[str, str], table: str
+) -> ForeignKeyDefinition:
     refers_to_itself = not key.parent_schema and folded(key.parent) == folded(table)
     parent_columns = _names(key.parent_columns, renamed) if refers_to_itself else key.parent_columns
     return replace(key, columns=_names(key.columns, renamed), parent_columns=parent_columns)
