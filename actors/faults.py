@@ -48,7 +48,9 @@ def start_after(meta: str) -> str:
         " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
         " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
         " (`replicator show-ddl-locks`), a target is blocked, or a copy has not finished: the task"
-        " holds rows then, and they would be missing or duplicated"
+        " holds rows then, and they would be missing or duplicated. Nor while two shards have a row"
+        " with the same key (`moved.shared` in the log names such keys): the task would forget it,"
+        " and a DELETE of one row would remove the other one from the target"
     )
 
 

@@ -188,13 +188,14 @@ def other_names(source: str, message: str, where: str) -> FatalError:
         " change and in the new way after it, so the task could take one table for another",
         f"set lower_case_table_names of source {source} back to the former value, then"
         " `replicator resume`",
-        "to keep the new value: set the former value once more. While nothing writes to the shards"
-        " of any source, let the task read to the end of the binlogs (`replicator status`: lag 0),"
-        " and `replicator stop`; no schema change may be open (`replicator show-ddl-locks`), no"
-        " part blocked, and no copy unfinished. Then change the value, set `task-mode: incremental`"
-        " and meta: of all instances to the present ends of their binlogs (SHOW MASTER STATUS, or"
-        " SHOW BINARY LOG STATUS on MySQL 8.4 and newer), and `replicator run --remove-meta`. Only"
-        " then let the applications write again",
+        "to keep the new value: set the former value once more. While nothing writes to the"
+        " shards of any source, let the task read to the end of the binlogs (`replicator"
+        " status`: lag 0), and `replicator stop`. No schema change may be open (`replicator"
+        " show-ddl-locks`), no part blocked, no copy unfinished, and no key in two shards"
+        " (`moved.shared` in the log). Then change the value, set `task-mode: incremental` and"
+        " meta: of all instances to the present ends of their binlogs (SHOW MASTER STATUS, or"
+        " SHOW BINARY LOG STATUS on MySQL 8.4 and newer), and `replicator run --remove-meta`."
+        " Only then let the applications write again",
         where=where,
         scope=of_source(source),
     )

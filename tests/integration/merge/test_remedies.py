@@ -365,7 +365,7 @@ async def test_all_is_copied_anew_when_two_shards_had_a_row(merging: Merging) ->
     await copy_all_anew(merging, "x", "y")
 
 
-@pytest.mark.remedy("source.missed-ddl", "copy anew")
+@pytest.mark.remedy("source.missed-ddl", "run", "copy anew")
 async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
     second = await two_sources(merging)
@@ -385,6 +385,13 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
     found = await merging.fault()
     assert found.event == "source.missed-ddl"
     assert COPY_AGAIN in found.remedies
+    del merging.sources["b"]
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (2, 'a', 2)")
+        await merging.caught_up(generation)
+    assert merging.on(merging.target, "SELECT id FROM x") == ((1,), (2,))
+    merging.sources["b"] = second
     await copy_all_anew(merging, "x", "y", dropped=True)
 
 
