@@ -6,7 +6,6 @@ How far the reader of a source is.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -379,11 +378,8 @@ class SourceReader(Actor[Never]):
         )
         self._next_segment += 1
         await self._writer.put(end)
-        groups = [(target, self._group_of(target)) for target in sorted(end.targets)]
-        left = Counter(id(group) for _, group in groups)
-        for target, group in groups:
-            left[id(group)] -= 1
-            await group.mailbox.put(
+        for target in sorted(end.targets):
+            await self._group_of(target).mailbox.put(
                 TargetSegment(
                     source=end.source,
                     epoch=end.epoch,
@@ -392,7 +388,6 @@ class SourceReader(Actor[Never]):
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,
-                    more=left[id(group)] > 0,
                 )
             )
 
