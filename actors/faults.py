@@ -19,6 +19,13 @@ COPY_AGAIN = (
 )
 """The remedy where nothing else brings the rows to the target."""
 
+START_OVER = (
+    "`replicator stop`, `replicator remove TASK.yaml`, empty all targets of the task, then"
+    " `replicator run TASK.yaml` with `task-mode: all` or `full` (`incremental` would leave the"
+    " older rows out)"
+)
+"""How the operator begins a task again whose saved state is of no use."""
+
 TAKE_THE_ROW = (
     "change the target's table so that it takes the row: give the column that the error names the"
     " type and the attributes that it has in the shard, or drop the trigger, the check or the"

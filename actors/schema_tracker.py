@@ -111,7 +111,10 @@ class SchemaTracker:
         registry.learn(number, at, after)
         if effect.kind is EffectKind.ALTER:
             follow_columns(registry, Member(source, effect.table), at, effect.statement)
-        if effect.kind is EffectKind.ALTER and registry.copying(number, at) is CopyState.COPIED:
+        # Of a deferred shard, too, rows may be on the target that were filtered before; those that
+        # were copied after the statement were filtered by their new values.
+        copied = registry.copying(number, at) in (CopyState.COPIED, CopyState.DEFERRED)
+        if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
             change = MemberChange(before.structure, after.structure)
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after

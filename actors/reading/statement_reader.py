@@ -471,7 +471,7 @@ class StatementReader:
 
     def _refuse_uncopied(self, effect: Effect, statement: Statement) -> None:
         """Raise FatalError where a table that was never copied is changed, or renamed."""
-        changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME)
+        changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME) and not effect.created
         if effect.filtered or not changed or self.is_copied(effect.table):
             return
         raise uncopied_members(
@@ -487,7 +487,7 @@ class StatementReader:
         gone = (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME)
         self.members -= {effect.table for effect in effects if effect.kind in gone}
         for effect in effects:
-            if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+            if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN) or effect.created:
                 self.members.add(effect.table)
             elif effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 self.members.add(effect.renamed_to)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, Parts, of_target
+from actors.faults import START_OVER, FatalError, Parts, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -63,8 +63,7 @@ def uncopied_members(
         " it, or the routes or the block-allow-list were different then. The rows that it had"
         " then are not on the target",
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
-        " check` shows what it can't see); then `replicator stop`, `replicator remove`"
-        " TASK.yaml, empty the targets, `replicator run`",
+        f" check` shows what it can't see); then {START_OVER}",
         "to copy it alone, if its target has a key: let the account see it, `replicator pause"
         f" TASK`, {declared}, `replicator resume TASK`: the task follows it from here on. Then"
         f" `replicator compare TASK.yaml {compared} --repair-now` adds the rows that it had"

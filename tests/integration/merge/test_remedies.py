@@ -409,13 +409,17 @@ async def test_a_source_gets_its_start_in_the_task_file(merging: Merging) -> Non
         await merging.check(generation)
 
 
+@pytest.mark.parametrize("mode", ["all", pytest.param("incremental", marks=pytest.mark.slow)])
 @pytest.mark.remedy("ddl.create-differs", "replace")
 async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwise(
-    merging: Merging,
+    merging: Merging, mode: str
 ) -> None:
+    merging.mode = mode
     merging.more["shard-mode"] = "pessimistic"
     merging.create("x", X, shards=2)
     async with merging.running() as generation:
+        if mode == "all":
+            await merging.copied(generation)
         await merging.caught_up(generation)
     merging.shards("x", 3)
     second = list(merging.sources.values())[1]
