@@ -31,7 +31,6 @@ from replicator.schema.registry.registry import (
     SchemaRegistry,
     guess,
 )
-from replicator.schema.registry.renamed_parents import follow_columns
 from replicator.schema.scratch.learned_structures import (
     LearnedOutcome,
     LearnedStructures,
@@ -41,7 +40,12 @@ from replicator.schema.scratch.learned_structures import (
 )
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
-from replicator.schema.structure.foreign_keys import keys_after, with_keys
+from replicator.schema.structure.foreign_keys import (
+    ParentChange,
+    keys_after,
+    renamed_columns,
+    with_keys,
+)
 from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
@@ -109,14 +113,14 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
-        if effect.kind is EffectKind.ALTER:
-            follow_columns(registry, Member(source, effect.table), at, effect.statement)
+        if effect.kind is EffectKind.ALTER and (columns := renamed_columns(effect.statement)):
+            registry.rename_parent(source, at, ParentChange(effect.table, effect.table, columns))
         # Of a deferred shard, too, rows may be on the target that were filtered before; those that
         # were copied after the statement were filtered by their new values.
         copied = registry.copying(number, at) in (CopyState.COPIED, CopyState.DEFERRED)
         if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
-            change = MemberChange(before.structure, after.structure)
-            self._filtered.refuse(effect, statement, Member(source, effect.table), change)
+            made = MemberChange(before.structure, after.structure)
+            self._filtered.refuse(effect, statement, Member(source, effect.table), made)
         return after
 
     async def filtered(self, source: str, effect: Effect, statement: Statement) -> Effect:

@@ -16,7 +16,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
-from replicator.schema.registry.renamed_parents import follow_parent
+from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -85,8 +85,8 @@ class GroupActor(Actor[GroupMessage]):
             registry.inherit(new, at, old[effect.table])
         for effect in renames:
             assert effect.renamed_to is not None
-            parent = Member(self.source, effect.table)
-            follow_parent(registry, parent, at, effect.renamed_to, {})
+            change = ParentChange(effect.table, effect.renamed_to, {})
+            registry.rename_parent(self.source, at, change)
 
     def remove_member(self, name: TableName, at: int) -> None:
         """Remove a member whose table is gone, if it is one."""
@@ -103,8 +103,8 @@ class GroupActor(Actor[GroupMessage]):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
-            parent = Member(self.source, effect.renamed_to)
-            follow_parent(self.registry, parent, at, effect.table, {})
+            change = ParentChange(effect.renamed_to, effect.table, {})
+            self.registry.rename_parent(self.source, at, change)
             if not effect.skipped:
                 former = self.registry.target_name(self.registry.target_of(origin))
                 self.registry.owners.moved(self.registry.member(origin), former, effect.target)

@@ -107,8 +107,9 @@ class BatchPlanner:
         collector = PlanCollector()
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
         await self._know_targets(parts)
-        planned = (self._events(collector, part, part.rows) for part in parts if part.rows)
-        tables = tuple(events for events in planned if events is not None)
+        planned = [(part, self._events(collector, part, part.rows)) for part in parts if part.rows]
+        tables = tuple(events for _, events in planned if events is not None)
+        parts = [part for part, events in planned if events is not None]
         plans = collector.collected()
         names = {part.target: self._registry.target_name(part.target) for part in parts}
         keys = buckets_of(

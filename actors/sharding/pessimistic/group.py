@@ -42,8 +42,8 @@ from replicator.schema.effects.touched_parts import (
     touched_parts,
 )
 from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
-from replicator.schema.registry.renamed_parents import follow_parent
 from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
@@ -466,7 +466,7 @@ class PessimisticGroup(GroupActor):
         place = statement.transaction
         self.registry.inherit(number, place, self.numbers[old])
         self.registry.learn(self.numbers[old], place, GONE)
-        follow_parent(self.registry, Member(self.source, old), place, new, {})
+        self.registry.rename_parent(self.source, place, ParentChange(old, new, {}))
         self.group.rename(old, new, at)
         former = self.numbers.pop(old)
         self.registry.leave(former)

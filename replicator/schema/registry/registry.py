@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.registry.row_owners import RowOwners
+from replicator.schema.structure.foreign_keys import ParentChange, with_parents_changed
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
@@ -137,6 +138,7 @@ class SchemaRegistry:
         self._declared: dict[Member, dict[int, KnownStructure]] = {}
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
+        self._parents: dict[str, dict[int, dict[TableName, ParentChange]]] = {}
         self._lock = threading.Lock()
         self.changes = 0
         """How often a structure was noted."""
@@ -340,7 +342,29 @@ class SchemaRegistry:
         """
         since = self.since(member, at)
         found = UNSEEN if since is None else self._structures[member][since]
-        return self.held(found.member, found.at) if isinstance(found, _Inherited) else found
+        if isinstance(found, _Inherited):
+            found = self.held(found.member, found.at)
+        source = self._members[member].source
+        if since is None or found.structure is None or source not in self._parents:
+            return found
+        return self._with_parents(found, source, since, at)
+
+    def rename_parent(self, source: str, at: int, change: ParentChange) -> None:
+        """Note that a statement gives a table or its columns other names: its server changes the
+        foreign keys that refer to it."""
+        self._parents.setdefault(source, {}).setdefault(at, {})[change.parent] = change
+        self.changes += 1
+
+    def _with_parents(
+        self, held: KnownStructure, source: str, since: int, at: int
+    ) -> KnownStructure:
+        """A structure with the names that its parents have at a position."""
+        structure = held.structure
+        assert structure is not None
+        for changed_at, changes in sorted(self._parents[source].items()):
+            if since < changed_at <= at and structure.definition.foreign_keys:
+                structure = with_parents_changed(structure, changes)
+        return held if structure is held.structure else replace(held, structure=structure)
 
     def record(self, member: int, version: int, at: int) -> MemberRecord:
         """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""

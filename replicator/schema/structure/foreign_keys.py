@@ -8,8 +8,8 @@ statement itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from replicator.ddl.model.actions import AddConstraint, DropConstraint, Redefine, RenameColumn
 from replicator.ddl.model.table import ForeignKeyDefinition
@@ -141,31 +141,39 @@ def _names(columns: Iterable[str], renamed: Mapping[str, str]) -> tuple[str, ...
     return tuple(renamed.get(folded(name), name) for name in columns)
 
 
-def with_parent_changed(
-    table: Table,
-    is_parent: Callable[[TableName], bool],
-    name: TableName,
-    columns: Mapping[str, str],
-) -> Table:
-    """Return a child as its server shows it after a statement that renames its parent.
+@dataclass(frozen=True, slots=True)
+class ParentChange:
+    """Other names that a statement gives a table and its columns.
 
-    Args:
-        is_parent: whether a table is the parent.
-        name: the parent's name after the statement.
-        columns: new names of the parent's columns, by their folded former names.
+    Attributes:
+        parent: the table's name before the statement.
+        name: its name after the statement.
+        columns: new names of columns, by their folded former names.
     """
-    keys = tuple(
-        replace(
-            key,
-            parent_schema="" if name.schema == table.schema else name.schema,
-            parent=name.table,
-            parent_columns=_names(key.parent_columns, columns),
-        )
-        if is_parent(parent_of(key, table.schema))
-        else key
-        for key in table.definition.foreign_keys
-    )
-    return with_keys(table, keys)
+
+    parent: TableName
+    name: TableName
+    columns: Mapping[str, str]
+
+
+def with_parents_changed(table: Table, changes: Mapping[TableName, ParentChange]) -> Table:
+    """Return a child as its server shows it after parents, by their former names, have got others.
+
+    All of them change at one moment: some may take the names of others.
+    """
+    keys = []
+    for key in table.definition.foreign_keys:
+        change = changes.get(parent_of(key, table.schema))
+        if change is not None:
+            name = change.name
+            key = replace(
+                key,
+                parent_schema="" if name.schema == table.schema else name.schema,
+                parent=name.table,
+                parent_columns=_names(key.parent_columns, change.columns),
+            )
+        keys.append(key)
+    return with_keys(table, tuple(keys))
 
 
 def with_keys(table: Table, keys: Keys) -> Table:

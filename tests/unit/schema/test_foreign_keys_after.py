@@ -8,11 +8,12 @@ from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 from replicator.schema.structure.foreign_keys import (
     Keys,
+    ParentChange,
     hidden_parents,
     keys_after,
     parent_of,
     with_keys,
-    with_parent_changed,
+    with_parents_changed,
 )
 from replicator.schema.structure.structure import Table
 
@@ -89,7 +90,9 @@ def test_the_text_gets_the_keys_of_the_shard() -> None:
 def test_a_parent_that_gets_another_name() -> None:
     keys = keys_after((), classify(CREATE, default_schema="s"))
     table = with_keys(Table("s", "c_1", (), (), SHOWN), keys)
-    changed = with_parent_changed(table, P.__eq__, TableName("z", "p_2"), {"id": "pid"})
+    changed = with_parents_changed(
+        table, {P: ParentChange(P, TableName("z", "p_2"), {"id": "pid"})}
+    )
     first, second = changed.definition.foreign_keys
     assert (parent_of(first, "s"), first.parent_columns) == (TableName("z", "p_2"), ("pid",))
     assert second == keys[1]
