@@ -47,7 +47,8 @@ class CascadeRoutes:
         self._registry = registry
         self._members = members
         self._children: dict[TableName, set[TableName]] = {}
-        for number in registry.members_in(source):
+        # Also those with other names since: the binlog is read again from an earlier position.
+        for number in registry.known_in(source):
             name = registry.member(number).name
             for at in registry.places(number):
                 if (table := registry.held(number, at).structure) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
+NEW_KEYS = count(1000)
 MODES = ("", "pessimistic", "optimistic")
 CASCADES = "ON DELETE CASCADE ON UPDATE CASCADE"
 
@@ -28,9 +30,21 @@ def merging(
 
 
 def on(merging: Merging, shard: int, *statements: str) -> None:
-    """Run statements on a shard: {n} is its number, {a}, {b}, {c} keys that no other has."""
+    """Run statements on a shard: {n} is its number, {a}, {b}, {c} are its keys, {k} is a new one."""
     keys = {name: 10 * shard + place for place, name in enumerate("abc")}
-    merging.do(*(statement.format(n=shard, **keys) for statement in statements))
+    merging.do(*(s.format(n=shard, k=next(NEW_KEYS), **keys) for s in statements))
+
+
+async def equal(merging: Merging, generation: Generation) -> None:
+    """Wait until all locks are resolved, and the targets equal the shards."""
+    await merging.copied(generation)
+    with anyio.fail_after(PATIENCE):
+        while True:
+            await merging.caught_up(generation)
+            assert generation.running is not None
+            if not generation.running.coordination.open_locks() and not merging.differences():
+                return
+            await anyio.sleep(LOOK_SECONDS)
 
 
 PARENT = "CREATE TABLE p_{n} (id INT PRIMARY KEY, v INT)"
@@ -67,11 +81,6 @@ def keys_of(merging: Merging, table: str) -> list[tuple[object, ...]]:
     )
 
 
-async def equal(merging: Merging, generation: Generation) -> None:
-    await merging.copied(generation)
-    await merging.check(generation)
-
-
 async def test_a_copy_creates_the_keys(merging: Merging) -> None:
     merging.mode = "all"
     target = merging.target
@@ -91,7 +100,7 @@ async def test_a_copy_creates_the_keys(merging: Merging) -> None:
         assert keys_of(merging, "c") == [("p", "CASCADE", "CASCADE")]
         for shard in (1, 2):
             on(merging, shard, *CHANGES)
-        await merging.check(generation)
+        await equal(merging, generation)
 
 
 async def test_new_tables_and_new_keys_in_a_running_task(merging: Merging) -> None:
@@ -101,7 +110,7 @@ async def test_new_tables_and_new_keys_in_a_running_task(merging: Merging) -> No
     async with merging.running() as generation:
         for shard in (1, 2):
             on(merging, shard, PARENT, CHILD, GRANDCHILD, *ROWS, MORE_ROWS, *CHANGES)
-        await merging.check(generation)
+        await equal(merging, generation)
         assert keys_of(merging, "c") == [("p", "CASCADE", "CASCADE")]
         add = "ALTER TABLE x_{n} ADD p INT, ADD FOREIGN KEY (p) REFERENCES p_{n} (id)"
         for shard in (1, 2):
@@ -112,7 +121,7 @@ async def test_new_tables_and_new_keys_in_a_running_task(merging: Merging) -> No
                 "INSERT INTO x_{n} VALUES ({a}, {c}), ({b}, NULL)",
                 "DELETE FROM p_{n} WHERE id = {c}",
             )
-        await merging.check(generation)
+        await equal(merging, generation)
 
 
 async def test_a_key_that_goes(merging: Merging) -> None:
@@ -121,14 +130,14 @@ async def test_a_key_that_goes(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY)")
     async with merging.running() as generation:
         on(merging, 1, PARENT, CHILD, *ROWS, "DELETE FROM p_{n} WHERE id = {a}")
-        await merging.check(generation)
+        await equal(merging, generation)
         on(
             merging,
             1,
             "ALTER TABLE c_{n} DROP FOREIGN KEY k_{n}",
             "DELETE FROM p_{n} WHERE id = {b}",
         )
-        await merging.check(generation)
+        await equal(merging, generation)
         assert keys_of(merging, "c") == []
         assert merging.on(merging.target, "SELECT COUNT(*) FROM c") == ((2,),)
 
@@ -141,14 +150,14 @@ async def test_shards_that_are_out_of_step(merging: Merging) -> None:
     async with merging.running() as generation:
         for shard in (1, 2):
             on(merging, shard, PARENT, CHILD, GRANDCHILD, *ROWS, MORE_ROWS)
-        await merging.check(generation)
+        await equal(merging, generation)
         for number, table in enumerate("pcg"):
             change = f"ALTER TABLE {table}_{{n}} ADD n{number} INT DEFAULT {number}"
             again = (
                 "DELETE FROM p_{n} WHERE id = {a}",
                 "INSERT INTO p_{n} (id, v) VALUES ({a}, 2)",
                 "INSERT INTO c_{n} (id, p) VALUES ({a}, {a})",
-                "INSERT INTO g_{n} (id, c) VALUES ({a}, {a})",
+                "INSERT INTO g_{n} (id, c) VALUES ({k}, {a})",
                 "UPDATE p_{n} SET id = id + 100 WHERE id = {b}",
                 "UPDATE p_{n} SET id = id - 100 WHERE id = {b} + 100",
                 "DELETE FROM c_{n} WHERE id = {c}",
@@ -157,9 +166,7 @@ async def test_shards_that_are_out_of_step(merging: Merging) -> None:
             on(merging, 1, *again, change, *again)
             await merging.caught_up(generation)
             on(merging, 2, *again, change, *again)
-            with anyio.fail_after(PATIENCE):
-                while merging.differences():
-                    await anyio.sleep(LOOK_SECONDS)
+            await equal(merging, generation)
 
 
 async def test_a_parent_that_gets_other_names(merging: Merging) -> None:
@@ -168,7 +175,7 @@ async def test_a_parent_that_gets_other_names(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY)")
     async with merging.running() as generation:
         on(merging, 1, PARENT, CHILD, *ROWS)
-        await merging.check(generation)
+        await equal(merging, generation)
         on(
             merging,
             1,
@@ -179,5 +186,5 @@ async def test_a_parent_that_gets_other_names(merging: Merging) -> None:
             "RENAME TABLE p_2 TO p_1",
             "DELETE FROM p_1 WHERE pid = {c}",
         )
-        await merging.check(generation)
+        await equal(merging, generation)
         assert merging.on(merging.target, "SELECT COUNT(*) FROM c") == ((0,),)
