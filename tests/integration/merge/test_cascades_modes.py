@@ -30,7 +30,7 @@ def merging(
 
 
 def on(merging: Merging, shard: int, *statements: str) -> None:
-    """Run statements on a shard: {n} is its number, {a}, {b}, {c} are its keys, {k} is a new one."""
+    """Run statements on a shard: {n} is its number, {a}, {b}, {c} are its keys, {k} is new."""
     keys = {name: 10 * shard + place for place, name in enumerate("abc")}
     merging.do(*(s.format(n=shard, k=next(NEW_KEYS), **keys) for s in statements))
 
