@@ -343,7 +343,8 @@ class SchemaRegistry:
         since = self.since(member, at)
         found = UNSEEN if since is None else self._structures[member][since]
         if isinstance(found, _Inherited):
-            found = self.held(found.member, found.at)
+            # The statement may rename its parents, too.
+            since, found = found.at, self.held(found.member, found.at)
         source = self._members[member].source
         if since is None or found.structure is None or source not in self._parents:
             return found

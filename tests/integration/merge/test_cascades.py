@@ -116,6 +116,7 @@ async def test_children_lose_their_parent(merging: Merging, action: str) -> None
         await merging.check(generation)
 
 
+@pytest.mark.also_tidb
 async def test_chains_and_a_table_that_refers_to_itself(merging: Merging) -> None:
     family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     create(merging, "g", "c", "ON DELETE CASCADE ON UPDATE CASCADE")
