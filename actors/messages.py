@@ -80,8 +80,9 @@ class TargetSegment:
     the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
     None where the group is as it was before the segment. ``renamed``: a member got another name, so
     rows before and behind do not belong into one batch, which tells rows apart by the names of
-    their members. ``paths``: by
-    the number of a member, `MemberColumns.path` of its rows, if it is not empty.
+    their members. ``paths``: by the number of a member, `MemberColumns.path` of its rows, if it is
+    not empty. ``release``: the group is to give the rows of the next version, which it has held in
+    memory.
     """
 
     source: str
@@ -96,6 +97,7 @@ class TargetSegment:
     saved: GroupSaved | None = None
     renamed: bool = False
     paths: Mapping[int, ColumnPath] = field(default_factory=dict)
+    release: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +146,13 @@ GroupMessage = TargetSegment | Drain
 class Passed:
     """Coordinator to writer: set ``done`` when all rows up to these segments are applied and saved.
 
-    ``after``: by source, the incarnation and the segment.
+    ``after``: by source, the incarnation and the segment. ``positions``: the positions of the
+    sources are to be saved, too, and not only the low watermarks.
     """
 
     after: Mapping[str, tuple[int, int]]
     done: anyio.Event
+    positions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
