@@ -73,7 +73,7 @@ async def locks(merging: Merging, generation: Generation) -> list[OpenLock]:
 
 
 async def settled(merging: Merging, generation: Generation) -> None:
-    """Wait until no lock is open, and the targets are equal to the shards: rows that a group has held
+    """Wait until no lock is open, and the targets equal the shards: rows that a group has held
     in memory may still be on their way."""
     with anyio.fail_after(PATIENCE):
         while await locks(merging, generation) or merging.differences():
