@@ -29,7 +29,9 @@ from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import change_and_rename
+from replicator.ddl.rewrite.storage import physical_edits, physical_options
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
@@ -243,13 +245,14 @@ class StatementReader:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         parsed = self._written_out(statement, parsed)
         parsed = self.others.without(parsed, self.members, unseen.views)
-        parsed = self._bounded(statement, parsed)
+        whole = parsed = self._bounded(statement, parsed)
+        parsed = self._without_storage(statement, whole)
         if parsed.kind is StatementKind.SEQUENCE:
             self._tell(TableName(table.schema, table.table) for table in parsed.tables)
         override = self._overrides.find(self._source, statement)
         try:
             if override is None:
-                found = self._own(statement, self._dropped(parsed, unseen))
+                found = self._own(statement, self._dropped(parsed, unseen), whole)
             else:
                 found = self._overridden(statement, parsed, override)
         except DdlError as error:
@@ -324,19 +327,33 @@ class StatementReader:
         return replace(parsed, tables=tuple(dropped))
 
     def _own(
-        self, statement: Statement, parsed: ParsedStatement
+        self, statement: Statement, parsed: ParsedStatement, whole: ParsedStatement
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
-        """The statement with its effects, or those that it stands for."""
+        """The statement with its effects, or those that it stands for.
+
+        ``whole`` also says how the table is stored, which ``parsed`` does not.
+        """
         replayed = self.online.take(parsed, statement, self.parsed)
-        if replayed is None:
-            found = [(statement, self._effects(parsed, statement.schema))]
+        if replayed is None and (parts := change_and_rename(parsed)):
+            # The change first, under the former name.
+            texts = (self._written_out(statement, self.parsed(statement, sql)) for sql in parts)
+            found = [(statement, self._effects(one, statement.schema, one)) for one in texts]
+        elif replayed is None:
+            effects = self._effects(parsed, statement.schema, whole)
+            found = [(statement, wave) for wave in (effects, self._stored(parsed, effects, whole))]
         else:
             found = []
             for one in replayed:
-                written_out = self._written_out(one.statement, one.parsed)
-                effects = self._effects(written_out, one.statement.schema)
+                made = self._written_out(one.statement, one.parsed)
+                bare = self._without_storage(one.statement, made)
+                effects = self._effects(bare, one.statement.schema, made)
                 _refuse_absent(effects, self.members)
-                found.append((one.statement, self._exchanged(one, effects)))
+                found += [
+                    (one.statement, self._exchanged(one, effects)),
+                    (one.statement, self._stored(bare, effects, made)),
+                ]
+        # One of them has the effects; the others are steps without any.
+        found = [step for step in found if step[1]] or found[:1]
         for processed, effects in found:
             _refuse_unread(processed, effects)
         return found
@@ -418,16 +435,41 @@ class StatementReader:
             made.add(new)
         return True
 
-    def _effects(self, parsed: ParsedStatement, schema: str) -> tuple[Effect, ...]:
-        """What the filters let pass. Raises DdlError, ForbiddenStatementError."""
+    def _without_storage(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
+        """A statement that does not say how the table is stored, unless it says nothing else."""
+        edits = physical_edits(parsed)
+        if not edits or is_idle(parsed):
+            return parsed
+        return self.parsed(statement, splice(parsed.sql, edits))
+
+    def _stored(
+        self, parsed: ParsedStatement, effects: tuple[Effect, ...], whole: ParsedStatement
+    ) -> tuple[Effect, ...]:
+        """What a statement with these effects, or an idle one, says about how tables are stored."""
+        options = physical_options(whole)
+        if not options:
+            return ()
+        if is_idle(parsed):
+            effects = self._filter.apply(whole, effects_of(parsed, self.target, self.members))
+        return tuple(
+            Effect(EffectKind.STORAGE, e.table, e.target, "", e.statement, options=options)
+            for e in effects
+            if e.kind in _DEFINING and e.instead is None
+        )
+
+    def _effects(
+        self, parsed: ParsedStatement, schema: str, whole: ParsedStatement
+    ) -> tuple[Effect, ...]:
+        """What the filters let pass of ``parsed``, by the text of the ``whole`` statement. Raises
+        DdlError, ForbiddenStatementError."""
         try:
             effects = effects_of(parsed, self.target, self.members)
         except DdlError:
             default = self.known_as(TableName(schema, "")).schema
-            if self._filter.leaves_out(parsed, default, self.target):
+            if self._filter.leaves_out(whole, default, self.target):
                 return ()
             raise
-        kept = self._filter.apply(parsed, effects)
+        kept = self._filter.apply(whole, effects)
         if kept and is_idle(parsed):
             self._log.info("ddl.idle", statement=parsed.sql[:200])
             return ()
@@ -456,6 +498,7 @@ class StatementReader:
     def _exchanged(self, replay: Replay, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         """The effects of a change that came with a ghost table; with its CREATE TABLE, if any."""
         made = self._written_out(replay.statement, replay.made) if replay.made else None
+        made = self._without_storage(replay.statement, made) if made else None
         return tuple(replace(effect, exchanged=True, made=made) for effect in effects)
 
     def parsed(self, statement: Statement, sql: str) -> ParsedStatement:

@@ -9,8 +9,23 @@ import numpy as np
 import structlog
 
 from actors.actor import Actor, Mailbox
-from actors.faults import COPY_AGAIN, REPLACE, DdlEvent, FatalError, of_target
-from actors.messages import Drain, GroupMessage, GroupSaved, TargetSegment, WriterMessage
+from actors.faults import (
+    COPY_AGAIN,
+    MOVED_ROWS,
+    REPLACE,
+    SKIP,
+    DdlEvent,
+    FatalError,
+    of_target,
+)
+from actors.messages import (
+    DdlItem,
+    Drain,
+    GroupMessage,
+    GroupSaved,
+    TargetSegment,
+    WriterMessage,
+)
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
@@ -117,6 +132,11 @@ class GroupActor(Actor[GroupMessage]):
         members = tuple((member, self.version) for member in own)
         return GroupSaved(members, GroupState(self.version, ()))
 
+    def unrecorded(self, effect: Effect, statement: Statement) -> DdlItem:
+        """A statement that is executed at its place, and may be executed again without harm."""
+        version = self.version
+        return DdlItem(self.source, self.target, version, effect, statement, recorded=False)
+
     def several_changes(self, statement: Statement) -> FatalError:
         """The fault that a statement changes the target in several ways at once."""
         target = self.registry.target_name(self.target)
@@ -127,6 +147,20 @@ class GroupActor(Actor[GroupMessage]):
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, REPLACE),
+        )
+
+    def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
+        """The fault that a shard comes to a target that others have rows of."""
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "ddl.move-in",
+            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
+            f" {effect.target}, and the rows that it holds are on its former target",
+            MOVED_ROWS,
+            COPY_AGAIN,
+            where=f"source {self.source}, target {target}, statement: {statement.sql[:2000]}",
+            scope=of_target(target),
+            about=DdlEvent(self.source, statement.position, SKIP),
         )
 
     def log_not_executed(

@@ -9,7 +9,7 @@ import anyio
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -36,6 +36,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
@@ -172,12 +173,13 @@ class PessimisticGroup(GroupActor):
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
-        name, at = effect.table, Place(statement.transaction, 0)
-        group = self.group
+        name, at, group = effect.table, Place(statement.transaction, 0), self.group
         if effect.undecided:
             self._add_unrecorded(effect, at)
             effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
+            case EffectKind.STORAGE:
+                return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
                 await self._tools.learner.learn(self.source, effect, statement)
@@ -198,18 +200,7 @@ class PessimisticGroup(GroupActor):
             case EffectKind.MOVE_IN if effect.skipped:
                 return await self._join(effect, statement, at)
             case EffectKind.MOVE_IN:
-                where, ways = self._details(statement)
-                raise FatalError(
-                    "ddl.move-in",
-                    f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
-                    f" target {effect.target}, and the rows that it holds are on its former"
-                    " target",
-                    MOVED_ROWS,
-                    *ways,
-                    where=where,
-                    scope=of_target(self.registry.target_name(self.target)),
-                    about=self._event(statement, OverrideAction.SKIP),
-                )
+                raise self.moved_in(effect, statement)
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
         self.log_not_executed(effect, statement)
@@ -222,6 +213,10 @@ class PessimisticGroup(GroupActor):
         text = compared_text(target_statement(effect, statement.context), before, statement.context)
         event = ShardStatement(statement, effect.instead)
         item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
+        if await self._changes_nothing(effect, statement, before):
+            self.group.idle(name, text, at)
+            self.log.info("ddl.idle", statement=statement.sql[:200])
+            return
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
@@ -252,6 +247,17 @@ class PessimisticGroup(GroupActor):
                 statement=statement.sql[:2000],
                 awaited=recorded.awaited,
             )
+
+    async def _changes_nothing(
+        self, effect: Effect, statement: Statement, before: Table | None
+    ) -> bool:
+        """Whether a statement has changed nothing on its shard, and is none that it still owes."""
+        state = self.group.members[effect.table]
+        owes = state.awaited or state.optional
+        if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
+            return False
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        return effect.instead is None and before == after.certain
 
     def _add_unrecorded(self, effect: Effect, at: Place) -> None:
         """Add the table of a statement that the task did not find when it began."""
@@ -377,8 +383,7 @@ class PessimisticGroup(GroupActor):
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = await self._tools.versions.present(effect.target) is None
-            item = DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
-            return item if missing else None
+            return self.unrecorded(effect, statement) if missing else None
         if await self._others_lead():
             self.group.join_ahead(name, at)
             self.numbers[name] = number

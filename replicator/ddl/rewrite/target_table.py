@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.definitions import foreign_key_of
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
@@ -19,13 +20,14 @@ from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation, renamed
 from replicator.ddl.rewrite.retarget import foreign_comments, splice
 from replicator.ddl.rewrite.storage import (
-    OF_THE_ENGINE,
-    REPLACEMENT,
     TRANSACTIONAL,
+    engine_edits,
     engine_name,
     engines,
     foreign_engine,
     foreign_rows,
+    physical_edits,
+    physical_options,
     place_edits,
 )
 from replicator.ddl.rewrite.table_sql import foreign_key_sql
@@ -49,7 +51,8 @@ class CreateTarget:
     has, with the names of the targets. ``auto_increment`` is the
     column that counts up, empty where none does: the attribute is kept, the counter is not.
     ``engine`` is the shard's storage engine where another one took its place, else empty.
-    ``collations`` are pairs of the shard's collation and the one that took its place.
+    ``collations`` are pairs of the shard's collation and the one that took its place. ``options``
+    say how the shard's server stores the table: the target gets those that it accepts, afterwards.
     """
 
     sql: str
@@ -58,6 +61,7 @@ class CreateTarget:
     auto_increment: str = ""
     engine: str = ""
     collations: tuple[tuple[str, str], ...] = ()
+    options: tuple[TableOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ def target_table(
     Each charset gets its collation written out; one that the target's server lacks is replaced by a
     binary one, which makes no two texts equal that differ for the shards. Left out are foreign keys
     without an action, and those whose ``parents`` have no target; the counter of AUTO_INCREMENT,
-    its tablespaces, places in its file system and other servers. A storage engine that can't roll
+    its tablespaces, places in its file system and other servers, and `physical_options`. A storage
+    engine that can't roll
     back is replaced, in the partitions, too: rows could not be written in one transaction with the
     record of them. All else stays as it was written. Raises `ValueError` for text that is no CREATE
     TABLE with a list of columns, for a `foreign_engine`, and for an impossible name.
@@ -129,10 +134,8 @@ def target_table(
     options = found.tokens[after:]
     pieces += texts.edits(_until_partitions(options), "=")
     engine = next((t.text for t in engines(found) if engine_name(t) not in TRANSACTIONAL), "")
-    pieces += place_edits(found, {"AUTO_INCREMENT"} | (OF_THE_ENGINE if engine else set()))
-    pieces += foreign_comments(found)
-    if engine:
-        pieces += [(Span(t.start, t.end), REPLACEMENT) for t in engines(found)]
+    pieces += place_edits(found, {"AUTO_INCREMENT"})
+    pieces += [*engine_edits(found), *physical_edits(found), *foreign_comments(found)]
     return CreateTarget(
         sql=splice(create_sql, pieces),
         foreign_keys=tuple(foreign_keys),
@@ -140,6 +143,7 @@ def target_table(
         auto_increment=next((item[0].name for item in items if _counts_up(item)), ""),
         engine=engine,
         collations=tuple(sorted(texts.replaced)),
+        options=physical_options(found),
     )
 
 

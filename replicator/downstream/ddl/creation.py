@@ -16,6 +16,7 @@ from replicator.ddl.rewrite.target_table import (
     target_table,
 )
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.table_options import set_options
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.inspection import (
@@ -148,6 +149,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
             _, made = await creation_statements(target, name, alone)
             await _run(target, name, made.sql)
         warnings = await target.fetch("SHOW WARNINGS")
+        await set_options(target, name, made.options, if_empty=True)
     finally:
         # A fresh session for whoever comes next: cheaper than putting sql_mode back.
         target.close()
