@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -10,10 +10,10 @@ from pymysql.constants import ER
 
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.foreign_keys import refuse_unrepeatable
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from actors.statement_filter import (
     ForbiddenStatementError,
@@ -23,6 +23,7 @@ from actors.statement_filter import (
 )
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
+from replicator.checks.schema.cascading_keys import SourceRules
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
@@ -76,7 +77,8 @@ class StatementSettings:
     ``target_collations`` are all that the target has; None where that is not known.
     ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
     takes care. ``copied``: the rows of all members were, those of any other table were not.
-    ``tied``: its shards that foreign keys tie. ``columns``: the task file's rules about them.
+    ``columns``: the task file's rules about columns; ``leaves_out_rows``: whether its filters leave
+    out rows of a table.
     ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
     """
 
@@ -88,7 +90,7 @@ class StatementSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     time_zone: str = ""
     copied: bool = False
-    tied: TiedShards = NONE_TIED
+    leaves_out_rows: Callable[[TableName], bool] = lambda _: False
 
 
 class StatementReader:
@@ -116,8 +118,13 @@ class StatementReader:
         self._told: set[TableName] = set()
         self._collations = DefaultCollations(settings.target_collations)
         self._accepts_cascades = settings.accepts_cascades
+        columns = settings.columns
+        self._rules = SourceRules(
+            lambda name: self.target(self.known_as(name)),
+            lambda name: columns.of(name.schema, name.table),
+            settings.leaves_out_rows,
+        )
         self._copied = settings.copied
-        self._tied = settings.tied
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
         self._source = settings.source
@@ -140,6 +147,12 @@ class StatementReader:
         present = {self.known_as(name) for name in defaults.sequences} - self.members
         self.others.know(present, map(self.known_as, defaults.views))
         self._tell(present)
+
+    @property
+    def cascades_unlogged(self) -> bool:
+        """Whether foreign keys change rows that the source does not log, and the task repeats."""
+        logs = self._defaults is not None and self._defaults.logs_cascades
+        return not (logs or self._accepts_cascades)
 
     def known_as(self, name: TableName) -> TableName:
         """The name of a table of the source as the task knows it."""
@@ -465,24 +478,14 @@ class StatementReader:
         return kept
 
     def _refuse_cascades(self, parsed: ParsedStatement, effects: tuple[Effect, ...]) -> None:
-        tied = self._tied.targets
-        changed = [
-            e.table
-            for e in effects
-            if e.kind is EffectKind.ALTER or (e.kind is EffectKind.CREATE and e.target not in tied)
-        ]
-        logged = self._defaults is not None and self._defaults.logs_cascades
-        if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
-            raise DdlError(
-                f"{changed[0]} gets a foreign key that deletes or changes its rows with those of"
-                " the parent (ON DELETE, ON UPDATE), and this server does not log these changes."
-                " If the application changes the rows of the child itself, before those of the"
-                " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
-            )
-        for effect in effects if not logged else ():
+        """Raise DdlError for a new foreign key whose changes of rows the task can't repeat."""
+        if not self.cascades_unlogged or not acts_on_rows(parsed.tokens):
+            return
+        for effect in effects:
             there = effect.statement.only_if_missing and effect.table in self.members
-            if effect.kind in _DEFINING and not there:
-                self._tied.refuse_other_keys(parsed, effect, self.target)
+            if effect.kind not in _DEFINING or there:
+                continue
+            refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
         """The same with the collation that it took from its server or database, if any."""

@@ -31,6 +31,7 @@ from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
+from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -97,6 +98,10 @@ class GroupActor(Actor[GroupMessage]):
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.inherit(new, at, old[effect.table])
+        for effect in renames:
+            assert effect.renamed_to is not None
+            change = ParentChange(effect.table, effect.renamed_to, {})
+            registry.rename_parent(self.source, at, change)
 
     def remove_member(self, name: TableName, at: int) -> None:
         """Remove a member whose table is gone, if it is one."""
@@ -113,6 +118,8 @@ class GroupActor(Actor[GroupMessage]):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
+            change = ParentChange(effect.renamed_to, effect.table, {})
+            self.registry.rename_parent(self.source, at, change)
             if not effect.skipped:
                 former = self.registry.target_name(self.registry.target_of(origin))
                 self.registry.owners.moved(self.registry.member(origin), former, effect.target)
@@ -186,7 +193,7 @@ class GroupActor(Actor[GroupMessage]):
             # Every later row of it was written after its copy.
             del copied[member]
         if copied:
-            until = np.array([copied.get(member, 0) for member, _ in rows.kinds], np.int64)
+            until = np.array([copied.get(kind.member, 0) for kind in rows.kinds], np.int64)
             left = rows.where(rows.transaction >= until[rows.kind])
             if left is None:
                 return None
@@ -197,10 +204,12 @@ class GroupActor(Actor[GroupMessage]):
         """The rows except those of members that are still to be copied."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
-        for number, (member, _) in enumerate(rows.kinds):
+        for number, kind in enumerate(rows.kinds):
             places = np.flatnonzero(rows.kind == number)
             transactions, own = np.unique(rows.transaction[places], return_inverse=True)
-            copied = [copying(member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()]
+            copied = [
+                copying(kind.member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()
+            ]
             chosen[places] = np.array(copied, np.bool_)[own]
         return rows.where(chosen)
 

@@ -82,8 +82,8 @@ class OptimisticGroup(GroupActor):
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
         """The rows of the present version: neither held, nor applied before it."""
         chosen = np.ones(len(rows), np.bool_)
-        for kind, (number, _) in enumerate(rows.kinds):
-            member = self.registry.member(number)
+        for kind, found in enumerate(rows.kinds):
+            member = self.registry.member(found.member)
             own = rows.kind == kind
             if member in self._held:
                 self.rows_held[member] += int(own.sum())
