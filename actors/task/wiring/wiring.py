@@ -153,11 +153,14 @@ async def wire(
         # The writer and the coordination need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
+    def is_held(source: str, target: int) -> bool:
+        return units[source].reader.held.holds(registry.target_name(target))
+
     settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     validator = _validator(resources, spark)
-    writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items)
+    writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items, is_held)
     if validator is not None:
         await validator.resume()
         jobs.applied, writer.checkpoints.also = validator.note, validator.save
@@ -320,6 +323,7 @@ async def _writer(
     rules: WriterRules,
     collations: Set[str],
     open_items: Callable[[str], Collection[Place]],
+    is_held: Callable[[str, int], bool],
 ) -> BatchedWriter:
     task, registry, meta = resources.task, resources.registry, resources.meta
     trackers = {
@@ -330,6 +334,7 @@ async def _writer(
             dict(start.low_watermarks),
             partial(open_items, source),
             start.high_watermarks,
+            partial(is_held, source),
         )
         for source, start in starts.items()
     }
