@@ -5,7 +5,7 @@ A row that only the target has is a difference only if every shard that can own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -41,6 +41,13 @@ _REMOVING = {
 }
 """The statements that remove rows from a table, by the names that filters have for them."""
 
+_DIFFERENT = {
+    "missing": "the target lacks",
+    "different": "are different",
+    "extra": "only the target has",
+}
+_LEFT_OUT = {"missing": "new rows", "different": "changes", "extra": "deletions"}
+
 SHOWN = 5
 """Shards that a sentence names before it says how many more there are."""
 
@@ -51,8 +58,8 @@ class TargetShards:
 
     roster: TargetRoster
     saved: SavedOwners = field(default_factory=SavedOwners)
-    undeleted: tuple[Member, ...] = ()
-    """Those whose filters leave out deletions: the target keeps rows that they have deleted."""
+    filtered: Mapping[str, tuple[Member, ...]] = field(default_factory=dict)
+    """By kind of difference, those whose filters leave out what would have prevented it."""
     loaded: bool = False
     """The task has made no full copy, so the target had rows before the task knew its shards."""
 
@@ -82,7 +89,8 @@ class TargetShards:
         """What becomes of rows that only the target has."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
         found = rows_alone(target, self._marks(), others)
-        found = replace(found, stays=bool(self.undeleted) or self.loaded)
+        kinds = {"extra"} if self.loaded else set[str]()
+        found = replace(found, untouched=frozenset(kinds | self.filtered.keys()))
         if not found.kept and self.roster.unseen:
             return replace(found, kept="unowned")
         return found
@@ -111,17 +119,18 @@ class TargetShards:
                 f" of a shard that it does not see: {_listed(self.roster.unseen)}. None of these"
                 " rows is changed"
             )
-        if result.extra and alone.stays:
-            shards = _listed([str(member) for member in self.undeleted])
-            result.remarks.append(
-                f"No repair deletes the {result.extra:,} rows that only the target has: "
-                + (
-                    f"filters of the task file leave out deletions of {shards}, so the target keeps"
-                    " rows that these shards have deleted"
-                    if shards
-                    else "the task has made no full copy, so they may be those of a shard that was"
-                    " gone before the task started. If there was none, delete them yourself"
+        for kind, members in self.filtered.items():
+            if number := getattr(result, kind):
+                shards = _listed([str(member) for member in members])
+                result.remarks.append(
+                    f"No repair changes the {number:,} rows that {_DIFFERENT[kind]}: filters of the"
+                    f" task file leave out {_LEFT_OUT[kind]} of {shards}"
                 )
+        if result.extra and self.loaded and "extra" not in self.filtered:
+            result.remarks.append(
+                f"No repair deletes the {result.extra:,} rows that only the target has: the task"
+                " has made no full copy, or nothing is saved of it, so they may be those of a shard"
+                " that is gone. If there was none, delete them yourself"
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -166,12 +175,8 @@ async def shards_of_targets(
         target: TargetShards(
             roster,
             (owners or {}).get(target, SavedOwners()),
-            tuple(
-                shard.member
-                for shard in roster.shards
-                if _leaves_out_deletions(sources[shard.member.source], shard.member.name)
-            ),
-            loaded=saved is not None and saved.copy is None,
+            _filtered(roster, sources),
+            loaded=saved is None or saved.copy is None,
         )
         for target, roster in rosters.items()
     }
@@ -204,15 +209,31 @@ async def _behind(source: SourceToCheck, saved: SavedSource) -> str:
     return ""
 
 
-def _leaves_out_deletions(source: SourceToCheck, name: TableName) -> bool:
-    """Whether filters leave out row events or statements that remove rows of a table."""
-    events = source.event_filter
-    if "delete" in events.rows_left_out(*name) or source.expression_filters.of_deletions(*name):
-        return True
-    return any(
+def _filtered(
+    roster: TargetRoster, sources: Mapping[str, SourceToCheck]
+) -> dict[str, tuple[Member, ...]]:
+    """By kind of difference, the shards whose filters leave out what would have prevented it."""
+    found: dict[str, list[Member]] = {}
+    for shard in roster.shards:
+        for kind in _left_out(sources[shard.member.source], shard.member.name):
+            found.setdefault(kind, []).append(shard.member)
+    return {kind: tuple(members) for kind, members in found.items()}
+
+
+def _left_out(source: SourceToCheck, name: TableName) -> Iterator[str]:
+    """Yield the kinds of differences that filters of a table make."""
+    events, expressions = source.event_filter, source.expression_filters
+    rows = events.rows_left_out(*name)
+    if "insert" in rows:
+        yield "missing"
+    if "update" in rows or expressions.of_updates(*name):
+        yield "different"
+    removing = (
         events.statement(name.schema, name.table, {kind}, sql).action is FilterAction.IGNORE
         for kind, sql in _REMOVING.items()
     )
+    if "delete" in rows or expressions.of_deletions(*name) or any(removing):
+        yield "extra"
 
 
 def _names(members: Iterable[Member]) -> frozenset[tuple[str, ...]]:

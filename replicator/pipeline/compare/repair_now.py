@@ -257,7 +257,7 @@ def _without_kept(
 ) -> list[RowDifference]:
     """The rows to change: no row of the target alone that has to stay, and none that needs its
     values of a unique key."""
-    if not (comparison.alone.kept or comparison.alone.stays):
+    if not (comparison.alone.kept or "extra" in comparison.alone.untouched):
         return list(found)
     stays = [d.on_target.split(b"\t") for d in found if d.kind == "extra" and d.on_target]
     taken = [

@@ -26,13 +26,13 @@ class RowsOnTargetAlone:
             true of these alone, as SQL.
         kept: why no other row counts as extra; empty if all of them do. ``retired``: shards that do
             not exist any more may own them; ``unowned``: a shard that nobody has named may.
-        stays: no other row is deleted, even if it counts as extra: filters leave out deletions, or
-            a shard that was gone before the task started may own it.
+        untouched: kinds of differences that no repair changes, although they count: filters leave
+            out events of shards, or it is not known which shards there were.
     """
 
     retired: tuple[bytes, ...] = ()
     kept: str = ""
-    stays: bool = False
+    untouched: frozenset[str] = frozenset()
 
 
 EXTRA = RowsOnTargetAlone()

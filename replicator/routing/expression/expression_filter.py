@@ -149,6 +149,10 @@ class ExpressionFilters:
         """Whether there is a rule for a table."""
         return bool(self._of(schema, table))
 
+    def of_updates(self, schema: str, table: str) -> bool:
+        """Whether a rule leaves out updates of a table."""
+        return any(r.rule.update_old or r.rule.update_new for r in self._of(schema, table))
+
     def of_deletions(self, schema: str, table: str) -> bool:
         """Whether a rule leaves out deletions of a table."""
         return any(read.rule.delete for read in self._of(schema, table))

@@ -305,6 +305,36 @@ async def test_rows_whose_deletion_a_filter_leaves_out_stay(
     assert "DELETE" not in (owners.folder / "repair.sql").read_text("ascii")
 
 
+async def test_older_values_that_a_filter_keeps_stay(owners: Owners) -> None:
+    words = ignored("update")
+    owners.more["filters"] = {"keep": {**words, "schema-pattern": f"{owners.db}_1"}}
+    owners.instance["filter-rules"] = ["keep"]
+    owners.schema(1, "(1,1),(2,1)")
+    async with owners.running() as generation:
+        await copied(generation)
+        owners.source.execute(f"UPDATE {owners.db}_1.t SET v = 99 WHERE id = 1")
+        owners.insert(1, "(3,3)")
+        await settles(lambda: owners.rows(), [1, 2, 3])
+    result = await owners.compared()
+    assert (result.failure, result.different, result.repaired) == ("", 1, 0), result
+    assert owners.target.execute(f"SELECT v FROM {owners.db}.t WHERE id = 1") == ((1,),)
+    assert any("filters of the task file leave out changes" in text for text in result.remarks)
+
+
+async def test_without_saved_state_no_repair_deletes_a_row(owners: Owners) -> None:
+    owners.place = {"user": owners.source.user, "password": owners.source.password}
+    owners.schema(1, "(1,1)")
+    owners.schema(2, "(11,1)")
+    async with owners.running() as generation:
+        await copied(generation)
+        await settles(lambda: owners.rows(), [1, 11])
+    owners.drop(2)
+    owners.target.execute(f"DROP DATABASE {owners.db}_meta")
+    result = await owners.compared()
+    assert (result.failure, result.extra, result.repaired) == ("", 1, 0), result
+    assert owners.rows() == [1, 11]
+
+
 @pytest.mark.slow
 async def test_rows_without_a_key_of_a_shard_that_is_gone(owners: Owners) -> None:
     owners.schema(1, "(1,1),(1,1),(2,2)", columns="(id INT, v INT)")
