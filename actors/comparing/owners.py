@@ -129,8 +129,8 @@ class TargetShards:
         if result.extra and self.loaded and "extra" not in self.filtered:
             result.remarks.append(
                 f"No repair deletes the {result.extra:,} rows that only the target has: the task"
-                " has made no full copy, or nothing is saved of it, so they may be those of a shard"
-                " that is gone. If there was none, delete them yourself"
+                " has made no full copy, so they may be those of a shard that was gone before the"
+                " task started. If there was none, delete them yourself"
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -176,7 +176,7 @@ async def shards_of_targets(
             roster,
             (owners or {}).get(target, SavedOwners()),
             _filtered(roster, sources),
-            loaded=saved is None or saved.copy is None,
+            loaded=saved is not None and saved.copy is None,
         )
         for target, roster in rosters.items()
     }

@@ -321,20 +321,6 @@ async def test_older_values_that_a_filter_keeps_stay(owners: Owners) -> None:
     assert any("filters of the task file leave out changes" in text for text in result.remarks)
 
 
-async def test_without_saved_state_no_repair_deletes_a_row(owners: Owners) -> None:
-    owners.place = {"user": owners.source.user, "password": owners.source.password}
-    owners.schema(1, "(1,1)")
-    owners.schema(2, "(11,1)")
-    async with owners.running() as generation:
-        await copied(generation)
-        await settles(lambda: owners.rows(), [1, 11])
-    owners.drop(2)
-    owners.target.execute(f"DROP DATABASE {owners.db}_meta")
-    result = await owners.compared()
-    assert (result.failure, result.extra, result.repaired) == ("", 1, 0), result
-    assert owners.rows() == [1, 11]
-
-
 @pytest.mark.slow
 async def test_rows_without_a_key_of_a_shard_that_is_gone(owners: Owners) -> None:
     owners.schema(1, "(1,1),(1,1),(2,2)", columns="(id INT, v INT)")
