@@ -8,6 +8,7 @@ from functools import partial
 
 import structlog
 from attrs import define, field
+from pymysql.constants import ER
 from pyspark import SparkContext
 
 from actors.faults import COPY_AGAIN, TAKE_THE_ROW, FatalError, copy_target_again, of_target
@@ -199,6 +200,15 @@ class JobRunner:
                     message,
                     f"grant {self._settings.address.user} what the error names (`replicator check`"
                     " shows all that it needs); then `replicator resume`",
+                )
+            case WriteOutcome.REFUSED if failed.code == ER.TABLE_DEF_CHANGED:
+                return row_fault(
+                    "rows.refused",
+                    message,
+                    "`replicator resume`: the task then writes the rows to the table as it is."
+                    " A unique key that the shards do not have, or a collation by which more values"
+                    " are equal than in the shards, can refuse rows of them: undo such a change"
+                    " before",
                 )
             case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
                 return row_fault(

@@ -246,18 +246,23 @@ class MetaStore:
         """The targets of which some buckets are ahead of others in rows of one of these sources."""
         return frozenset(target for source, target in await self._ahead() if source in sources)
 
-    async def _ahead(self) -> list[tuple[str, TableName]]:
-        """The sources and targets of which a bucket is ahead of the low watermark."""
+    async def spread(self) -> frozenset[TableName]:
+        """The targets of which a bucket other than the first is ahead of others."""
+        return frozenset(target for _, target in await self._ahead(since=1))
+
+    async def _ahead(self, since: int = 0) -> list[tuple[str, TableName]]:
+        """The sources and targets of which a bucket is ahead of the low watermark, ``since``: of
+        the buckets from this number on."""
         watermarks = self.table(WATERMARK_TABLE)
         found = await self.connection.fetch(
             "SELECT DISTINCT p.source, p.target_schema, p.target_table"
             f" FROM {watermarks} p LEFT JOIN {watermarks} f"
             " ON f.source = p.source AND f.target_schema = p.target_schema"
             " AND f.target_table = p.target_table AND f.bucket = %s"
-            " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
+            " WHERE p.bucket >= %s AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
             " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
             " > (f.version, f.transaction_key, f.ordinal))",
-            (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
+            (LOW_WATERMARK_BUCKET, since, *NOTHING_APPLIED),
         )
         return [(source, TableName(schema, table)) for source, schema, table in found]
 

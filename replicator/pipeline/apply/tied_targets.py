@@ -221,7 +221,9 @@ def _write_safe(session: Session, part: _Part, settings: ApplySettings, *, exact
         for group in changes:
             track_group(session, work.target, settings.tracked_table, group)
     load_data = settings.load_data and not exact
-    part.counts = write_changes(session, work.target, changes, load_data=load_data, exact=exact)
+    part.counts = write_changes(
+        session, work.target, changes, load_data=load_data, exact=exact, safe=True
+    )
     part.counts.missing = 0
     part.fresh = part.fresh.these(~safe)
 

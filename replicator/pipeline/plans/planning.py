@@ -20,6 +20,7 @@ from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
+from replicator.pipeline.plans.shard_keys import compares_bytes, held_keys
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
@@ -122,6 +123,8 @@ def plan_table(
             buckets=1 if colliding or not hashed else buckets,
             replace=only_key,
             filled=filled_columns(target, names),
+            held=held_keys(structure, target, rules),
+            key_rules=target.key_rules,
         ),
         member=member,
         rows=RowFormat(
@@ -134,7 +137,10 @@ def plan_table(
             constants=tuple(field for _, field in filled),
             hash_cut=LAST_DIGITS if hashed and _is_integer(pairs[hashed[-1]]) else 0,
         ),
-        target_columns=tuple(target_column(column) for column in pairs.values()),
+        target_columns=tuple(
+            target_column(column, *structure.columns[index : index + 1])
+            for index, column in pairs.items()
+        ),
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         restated=restated_columns(target, names),
     )
@@ -428,8 +434,11 @@ def charset_change(
     return None if source_codec == target_codec else (source_codec, target_codec)
 
 
-def target_column(column: Column) -> TargetColumn:
-    """A column of a table as statements that write or compare it need to know it."""
+def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
+    """A column of a table as statements that write or compare it need to know it.
+
+    ``shard``: the shard's column whose values it gets.
+    """
     literal = column.sql_type.literal
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
     labels = labels_of(column)
@@ -441,7 +450,8 @@ def target_column(column: Column) -> TargetColumn:
             unlabelled=encode_label(no_label(labels), charset),
             empty_label=labels.index("") + 1,
         )
-    return TargetColumn(column.name, literal, charset)
+    bytewise = shard is not None and compares_bytes(shard, column)
+    return TargetColumn(column.name, literal, charset, bytewise=bytewise)
 
 
 def no_label(labels: Sequence[str]) -> str:
@@ -508,6 +518,8 @@ class PlanCache:
                 for column in table.columns
                 if column.generated
             ),
+            held_keys(structure, target, rules),
+            target.key_rules,
             *(
                 found(target, written_columns(structure, target, rules))
                 for found in (restated_columns, filled_columns)

@@ -108,6 +108,11 @@ class Table:
         return fingerprint_of(self.create_sql)
 
     @property
+    def key_rules(self) -> str:
+        """A digest of the unique keys and the definitions of their columns."""
+        return key_rules_of(self.create_sql)
+
+    @property
     def transactional(self) -> bool:
         """Whether its storage engine can roll back, and show a state that has passed."""
         engine = self.definition.option("ENGINE")
@@ -123,6 +128,25 @@ def fingerprint_of(create_sql: str) -> str:
     """`Table.fingerprint`, from the text of SHOW CREATE TABLE."""
     text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
     text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+_UNIQUE_KEY = re.compile(r"  (?:PRIMARY KEY|UNIQUE)(?! \(`my_row_id`\))")
+"""But not the key that a MySQL gives a table itself: not every session is shown that one."""
+_NAME = re.compile(r"`(?:[^`]|``)*`")
+
+
+@lru_cache(maxsize=4096)
+def key_rules_of(create_sql: str) -> str:
+    """`Table.key_rules`, from the text of SHOW CREATE TABLE.
+
+    Sessions of different charsets may show the same: what is not ASCII does not count.
+    """
+    lines = [line.rstrip(",") for line in create_sql.split("\n")]
+    keys = [line for line in lines if _UNIQUE_KEY.match(line)]
+    names = {name for line in keys for name in _NAME.findall(line)}
+    columns = (line for line in lines if (name := _NAME.match(line, 2)) and name[0] in names)
+    text = re.sub(r"[^\x00-\x7f]+|\?+", "?", "\n".join([*columns, *keys]))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -1,0 +1,72 @@
+"""How far the unique keys of a target are those of a shard, so that its rows keep to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replicator.ddl.model.table import KeyDefinition, KeyKind
+from replicator.downstream.rows.target_columns import HeldKey
+from replicator.mysql.column_types import Literal
+from replicator.mysql.names import folded
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.structure.structure import Column, Table
+
+
+def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[HeldKey, ...]:
+    """The unique keys of a target, besides its row key, that a shard can't violate either.
+
+    The shard has such a key itself: of the same columns or fewer, and of prefixes that are not
+    longer. A key of an expression, or one ``WITHOUT OVERLAPS``, does not count.
+    """
+    path = dict(rules.path)
+    columns = {folded(path.get(folded(c.name), c.name)): c for c in structure.columns}
+    own = [
+        {folded(path.get(name, name)): length for name, length in key}
+        for key in map(_parts, _unique(structure))
+        if key
+    ]
+    row_key = target.row_key.name if target.row_key is not None else ""
+    found = []
+    for definition in _unique(target):
+        key = _parts(definition)
+        if (definition.name or "PRIMARY") == row_key or not key:
+            continue
+        compared = {
+            folded(name): length
+            for name, length in key
+            if not _is_finer(columns.get(folded(name)), target.column(name))
+        }
+        if any(_implies(compared, its) for its in own):
+            found.append(key)
+    return tuple(found)
+
+
+def compares_bytes(column: Column, target: Column) -> bool:
+    """Whether a shard tells values apart by their bytes that the target takes for equal."""
+    text = target.sql_type.literal is Literal.TEXT and bool(target.collation)
+    return text and _is_binary(column) and not _is_binary(target)
+
+
+def _is_finer(column: Column | None, target: Column | None) -> bool:
+    return column is None or target is None or compares_bytes(column, target)
+
+
+def _is_binary(column: Column) -> bool:
+    return not column.collation or column.collation.lower().endswith(("_bin", "binary"))
+
+
+def _unique(table: Table) -> Iterator[KeyDefinition]:
+    kinds = KeyKind.PRIMARY, KeyKind.UNIQUE
+    return (key for key in table.definition.keys if key.kind in kinds)
+
+
+def _parts(key: KeyDefinition) -> HeldKey:
+    """The columns of a key with their prefixes; empty if it does not only compare columns."""
+    if any(part.expression or not part.overlaps for part in key.parts):
+        return ()
+    return tuple((part.column, part.prefix) for part in key.parts)
+
+
+def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:
+    """Whether rows with equal values of a key have equal values of the shard's key, too."""
+    return all(name in key and (not key[name] or 0 < n <= key[name]) for name, n in shard.items())
