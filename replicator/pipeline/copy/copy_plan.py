@@ -200,16 +200,7 @@ def plan_copy(
         schema=structure.schema,
         table=structure.name,
         fingerprint=fingerprint,
-        target=TargetTable(
-            number=target_number,
-            schema=target.schema,
-            table=target.name,
-            buckets=1,
-            replace=only_row_key_collides(target, [column.name for column in columns]),
-            filled=filled_columns(target, [column.name for column in columns]),
-            held=held_keys(structure, target, rules),
-            key_rules=target.key_rules,
-        ),
+        target=_target_table(structure, target, target_number, rules, columns),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
         selected=tuple(selected) or (b"''",),
         columns=written,
@@ -226,6 +217,26 @@ def plan_copy(
         mapped=_mapped(rules, changed),
         typed=changed is None and not transcodes and _typed(structure, pairs, written),
         target_key=_key_columns(target) if keyed else (),
+    )
+
+
+def _target_table(
+    structure: Table,
+    target: Table,
+    number: int,
+    rules: MemberColumns,
+    written: Iterable[Column],
+) -> TargetTable:
+    names = [column.name for column in written]
+    return TargetTable(
+        number=number,
+        schema=target.schema,
+        table=target.name,
+        buckets=1,
+        replace=only_row_key_collides(target, names),
+        filled=filled_columns(target, names),
+        held=held_keys(structure, target, rules),
+        key_rules=target.key_rules,
     )
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from replicator.ddl.model.table import KeyDefinition, KeyKind
 from replicator.downstream.rows.target_columns import HeldKey
 from replicator.mysql.column_types import Literal
 from replicator.mysql.names import folded
 from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.structure.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table, unique_parts
 
 
 def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[HeldKey, ...]:
@@ -22,21 +19,17 @@ def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[He
     columns = {folded(path.get(folded(c.name), c.name)): c for c in structure.columns}
     own = [
         {folded(path.get(name, name)): length for name, length in key}
-        for key in map(_parts, _unique(structure))
-        if key
+        for key in unique_parts(structure).values()
     ]
     row_key = target.row_key.name if target.row_key is not None else ""
     found = []
-    for definition in _unique(target):
-        key = _parts(definition)
-        if (definition.name or "PRIMARY") == row_key or not key:
-            continue
+    for name, key in unique_parts(target).items():
         compared = {
-            folded(name): length
-            for name, length in key
-            if not _is_finer(columns.get(folded(name)), target.column(name))
+            folded(part): length
+            for part, length in key
+            if not _is_finer(columns.get(folded(part)), target.column(part))
         }
-        if any(_implies(compared, its) for its in own):
+        if name != row_key and any(_implies(compared, its) for its in own):
             found.append(key)
     return tuple(found)
 
@@ -53,18 +46,6 @@ def _is_finer(column: Column | None, target: Column | None) -> bool:
 
 def _is_binary(column: Column) -> bool:
     return not column.collation or column.collation.lower().endswith(("_bin", "binary"))
-
-
-def _unique(table: Table) -> Iterator[KeyDefinition]:
-    kinds = KeyKind.PRIMARY, KeyKind.UNIQUE
-    return (key for key in table.definition.keys if key.kind in kinds)
-
-
-def _parts(key: KeyDefinition) -> HeldKey:
-    """The columns of a key with their prefixes; empty if it does not only compare columns."""
-    if any(part.expression or not part.overlaps for part in key.parts):
-        return ()
-    return tuple((part.column, part.prefix) for part in key.parts)
 
 
 def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:

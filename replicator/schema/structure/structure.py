@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.ddl.model.table import ColumnDefinition, TableDefinition
+from replicator.ddl.model.table import ColumnDefinition, KeyKind, TableDefinition
 from replicator.ddl.parser.table_text import column_definitions, table_definition
 from replicator.ddl.rewrite.storage import TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
@@ -211,6 +211,19 @@ def keys_without_overlaps(table: Table) -> frozenset[str]:
         for key in table.definition.keys
         if not all(part.overlaps for part in key.parts)
     )
+
+
+def unique_parts(table: Table) -> dict[str, tuple[tuple[str, int], ...]]:
+    """By their names, the unique keys that compare nothing but columns.
+
+    Of each the columns with the length of their prefixes, 0 for a whole column.
+    """
+    return {
+        key.name or "PRIMARY": tuple((part.column, part.prefix) for part in key.parts)
+        for key in table.definition.keys
+        if key.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
+        and all(part.overlaps and not part.expression for part in key.parts)
+    }
 
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
