@@ -15,8 +15,8 @@ import numpy as np
 from actors.validation_backlog import ValidationBacklog
 from replicator.kernels.compiled import Integers
 from replicator.monitoring.meters import TaskMeters
-from replicator.mysql.names import TableName
-from replicator.status import CopyStatus
+from replicator.mysql.names import Member, TableName
+from replicator.status import CopyStatus, UnreadableShard
 
 
 @dataclass(slots=True)
@@ -95,9 +95,47 @@ class CopyCounts:
     before: CopyStatus | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a shard can't be read; ``remedy``: the statement that permits it, if there is one."""
+
+    reason: str
+    remedy: str = ""
+
+
+@dataclass(slots=True)
+class UnreadableShards:
+    """The followed shards that the account can't read, as they were found last.
+
+    Attributes:
+        found: the shards.
+        waiting: by target whose tracked keys can't be looked up, the shard that can't be read.
+    """
+
+    found: dict[Member, Unreadable] = field(default_factory=dict)
+    waiting: dict[TableName, tuple[Member, Unreadable]] = field(default_factory=dict)
+
+    def status(self) -> tuple[UnreadableShard, ...]:
+        """The shards, each with the targets that may lack rows."""
+        every = dict(self.waiting.values()) | self.found
+        return tuple(
+            UnreadableShard(
+                member.source,
+                str(member.name),
+                why.reason,
+                why.remedy,
+                tuple(sorted(str(t) for t, (of, _) in self.waiting.items() if of == member)),
+            )
+            for member, why in sorted(every.items(), key=lambda item: item[0])
+        )
+
+
 @dataclass(slots=True)
 class TaskCounts:
-    """The counts of a task: of its sources by id, of its targets by name."""
+    """The counts of a task: of its sources by id, of its targets by name.
+
+    ``unreadable``: what the account can't read now.
+    """
 
     batches: int = 0
     meters: TaskMeters = field(default_factory=TaskMeters)
@@ -109,6 +147,7 @@ class TaskCounts:
     )
     copy: CopyCounts = field(default_factory=CopyCounts)
     validation: ValidationBacklog = field(default_factory=ValidationBacklog)
+    unreadable: UnreadableShards = field(default_factory=UnreadableShards)
 
     @property
     def rows(self) -> int:

@@ -19,6 +19,13 @@ COPY_AGAIN = (
 )
 """The remedy where nothing else brings the rows to the target."""
 
+START_OVER = (
+    "`replicator stop`, `replicator remove TASK.yaml`, empty all targets of the task, then"
+    " `replicator run TASK.yaml` with `task-mode: all` or `full` (`incremental` would leave the"
+    " older rows out)"
+)
+"""How the operator begins a task again whose saved state is of no use."""
+
 TAKE_THE_ROW = (
     "change the target's table so that it takes the row: give the column that the error names the"
     " type and the attributes that it has in the shard, or drop the trigger, the check or the"
@@ -48,7 +55,9 @@ def start_after(meta: str) -> str:
         " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
         " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
         " (`replicator show-ddl-locks`), a target is blocked, or a copy has not finished: the task"
-        " holds rows then, and they would be missing or duplicated"
+        " holds rows then, and they would be missing or duplicated. Nor while two shards have a row"
+        " with the same key (`moved.shared` in the log names such keys): the task would forget it,"
+        " and a DELETE of one row would remove the other one from the target"
     )
 
 

@@ -78,7 +78,7 @@ class FilteredColumns:
             "`replicator binlog skip`; the target does not get the statement, which an event filter"
             " of the task file leaves out"
             if effect.filtered
-            else "`replicator binlog replace` it with the same statement"
+            else "give the target the same statement: `replicator binlog replace`"
         )
         remedies = [
             "correct the target by hand: add the rows of this shard that pass the filter now, and"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 import anyio
 from attrs import define, field
 
+from actors.faults import of_target
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
+from actors.statement_filter import ForbiddenStatementError, StatementFilter, forbidden
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
@@ -57,6 +60,7 @@ class SchemaTracker:
     _scratch: TableName
     _learned: LearnedStructures
     _filtered: FilteredColumns = NO_FILTERED_COLUMNS
+    _filters: Mapping[str, StatementFilter] = field(factory=dict)
     _look_at: float = field(default=0.0, init=False)
     _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
 
@@ -103,10 +107,37 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
-        if effect.kind is EffectKind.ALTER and registry.copying(number, at) is CopyState.COPIED:
+        # Of a deferred shard, too, rows may be on the target that were filtered before; those that
+        # were copied after the statement were filtered by their new values.
+        copied = registry.copying(number, at) in (CopyState.COPIED, CopyState.DEFERRED)
+        if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
             change = MemberChange(before.structure, after.structure)
             self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after
+
+    async def filtered(self, source: str, effect: Effect, statement: Statement) -> Effect:
+        """Return an effect whose filter depends on the structures, filtered or not; raises like
+        `learn`, and FatalError if a rule forbids the statement."""
+        number = self._registry.number(Member(source, effect.table))
+        before = (
+            UNSEEN if number is None else self._registry.held(number, statement.transaction - 1)
+        )
+        after = await self.learn(source, effect, statement)
+        return self.decided(source, effect, statement, MemberChange(before.certain, after.certain))
+
+    def decided(
+        self, source: str, effect: Effect, statement: Statement, change: MemberChange
+    ) -> Effect:
+        """Return an effect after its statement was learned, filtered or not.
+
+        Raises FatalError if a rule forbids the statement.
+        """
+        if not effect.undecided:
+            return effect
+        try:
+            return self._filters[source].decided(effect, change)
+        except ForbiddenStatementError as error:
+            raise forbidden(source, statement, error, of_target(effect.target)) from error
 
     async def _created(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """What a CREATE TABLE makes."""

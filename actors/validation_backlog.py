@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from replicator.downstream.meta.validation_keys import SavedKeys
@@ -45,9 +45,9 @@ class WaitingKeys:
 class SuspectRow:
     """A row that differs, until it is known whether a change of it is still to be applied.
     ``digest``: how it differs; ``looks``: how often it was seen like this, ``quiet`` of them since
-    it was applied last; ``since``: the first time; ``due``: when to compare it again, both by the
-    monotonic clock. ``ends``: by source, where its binlog ended at the last look, as file and
-    offset.
+    it was applied last; ``since``: the first time; ``due``: when to compare it again;
+    ``certain``: when the looks sufficed, 0 before; all by the monotonic clock. ``ends``: by source,
+    where its binlog ended at the last look, as file and offset.
     """
 
     digest: bytes
@@ -56,6 +56,7 @@ class SuspectRow:
     ends: Mapping[str, tuple[str, int]]
     looks: int = 1
     quiet: int = 1
+    certain: float = 0.0
 
     @property
     def suffices(self) -> bool:
@@ -69,7 +70,8 @@ class ValidationBacklog:
 
     ``most``: how many keys may wait. ``checked`` and ``skipped`` count keys: compared, and left out
     because there were too many or their servers could not be read. ``waiting`` and ``due``: keys
-    before and after their time, both the oldest first. ``errors``: rows by the operator's answer.
+    before and after their time, both the oldest first. ``parked``: keys of targets with a shard
+    that can't be read, before it can be. ``errors``: rows by the operator's answer.
     ``looking``: keys that were taken out and are being compared. ``left_out``: targets that can't
     be validated, with the reason. ``resumed``: whether what was saved before this process has been
     taken up.
@@ -78,6 +80,7 @@ class ValidationBacklog:
     most: int = 0
     waiting: deque[WaitingKeys] = field(default_factory=deque)
     due: deque[WaitingKeys] = field(default_factory=deque)
+    parked: deque[WaitingKeys] = field(default_factory=deque)
     suspects: dict[tuple[TableName, bytes], SuspectRow] = field(default_factory=dict)
     checked: int = 0
     skipped: int = 0
@@ -96,7 +99,7 @@ class ValidationBacklog:
     @property
     def seconds(self) -> float:
         """For how long the oldest of the keys has waited."""
-        first = next(chain(self.due, self.waiting), None)
+        first = next(chain(self.parked, self.due, self.waiting), None)
         return time.monotonic() - first.since if first else 0.0
 
     def add(self, keys: WaitingKeys) -> None:
@@ -105,7 +108,7 @@ class ValidationBacklog:
         self._applied.append(keys)
         self._count += keys.count
         while self._count > self.most:
-            self.skipped += self._pop(self.due or self.waiting).count
+            self.skipped += self._pop(self.parked or self.due or self.waiting).count
 
     def take(self, until: float, most: int) -> list[WaitingKeys]:
         """Take out keys that were applied before ``until``, not many more than ``most``.
@@ -123,11 +126,23 @@ class ValidationBacklog:
         self.looking = taken
         return taken
 
-    def give_back(self, keys: Iterable[WaitingKeys]) -> None:
-        """Put keys back that were taken out; the rest is compared."""
+    def give_back(
+        self, keys: Iterable[WaitingKeys], unreadable: Collection[TableName] = ()
+    ) -> None:
+        """Put keys back that were taken out; the rest is compared.
+
+        Keys of targets that are ``unreadable`` are parked.
+        """
         back, self.looking = list(keys), []
-        self.due.extend(reversed(back))
+        for one in reversed(back):
+            (self.parked if one.target in unreadable else self.due).append(one)
         self._count += sum(one.count for one in back)
+
+    def unpark(self, target: TableName) -> None:
+        """Have the parked keys of a target compared: its shards can be read."""
+        of_target = [keys for keys in self.parked if keys.target == target]
+        self.parked = deque(keys for keys in self.parked if keys.target != target)
+        self.due.extendleft(replace(keys, failures=0) for keys in reversed(of_target))
 
     def applied_again(self, differing: Iterable[TableName] = ()) -> dict[TableName, set[bytes]]:
         """The keys that were applied since this was called last, of the targets ``differing`` and
@@ -165,7 +180,7 @@ class ValidationBacklog:
     def unfinished(self) -> Iterator[SavedKeys]:
         """All that is still to be compared, by target and shard."""
         lines: dict[tuple[TableName, Member, tuple[str, ...]], list[bytes]] = {}
-        for keys in (*self.looking, *self.due, *self.waiting):
+        for keys in (*self.looking, *self.parked, *self.due, *self.waiting):
             lines.setdefault((keys.target, keys.member, keys.columns), []).append(keys.lines)
         for (target, member, columns), parts in lines.items():
             yield SavedKeys(target, member, columns, b"".join(parts))

@@ -24,6 +24,7 @@ EVENT_NAMES = (
     "none",
     "none dml",
     "none ddl",
+    "incompatible ddl changes",
     "insert",
     "update",
     "delete",
@@ -41,6 +42,16 @@ EVENT_NAMES = (
     "rename column",
     "rename index",
     "drop primary key",
+    "drop unique key",
+    "add column",
+    "add primary key",
+    "modify column",
+    "value range decrease",
+    "precision decrease",
+    "modify charset",
+    "modify collation",
+    "remove auto increment",
+    "modify table comment",
     "modify default value",
     "modify constraint",
     "modify columns order",
@@ -52,6 +63,8 @@ EVENT_NAMES = (
     "rebuild table partition",
     "exchange table partition",
     "coalesce table partition",
+    "alter table partitioning",
+    "remove table partitioning",
 )
 """The events that a filter can name."""
 
@@ -64,25 +77,19 @@ OTHER_NAMES = {
     "alter schema": "alter database",
     "truncate": "truncate table",
     "add index": "create index",
+    "modify pk": "drop primary key",
 }
 """Second names of events."""
 
-UNTELLABLE_NAMES = frozenset(
+NO_EFFECT_NAMES = frozenset(
     {
-        "incompatible ddl changes",
-        "value range decrease",
-        "precision decrease",
-        "modify column",
-        "modify charset",
-        "modify collation",
-        "remove auto increment",
-        "drop unique key",
+        *("create view", "drop view", "split table partition", "recover table"),
+        *("alter ttl info", "alter ttl remove", "rebase auto id", "multi schema change"),
+        *("set default value", "alter index visibility", "modify schema charset and collate"),
+        "modify table charset and collate",
     }
 )
-"""Events of DM that the text of a statement alone does not tell."""
-
-NO_EFFECT_NAMES = frozenset({"create view", "drop view", "split table partition"})
-"""Events that are never carried over anyway: views, and what no source of ours writes."""
+"""Events that have no statement: views, and kinds that DM accepts and gives to none of a source."""
 
 
 def event_name(text: str) -> str:
@@ -92,12 +99,6 @@ def event_name(text: str) -> str:
     """
     name = " ".join(text.lower().split())
     name = OTHER_NAMES.get(name, name)
-    if name in UNTELLABLE_NAMES:
-        raise ValueError(
-            f"`{text}` is not supported: what the table was before decides it, and filters see the"
-            " statement only. Name what the statement says (`alter table`, `drop column`, ...), or"
-            " write a `sql-pattern`"
-        )
     if name not in EVENT_NAMES and name not in NO_EFFECT_NAMES:
         raise ValueError(f"`{text}` is no event; there are: {', '.join(EVENT_NAMES)}")
     return name

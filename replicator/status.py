@@ -336,6 +336,35 @@ class ValidationStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableShard:
+    """A shard that the task follows, and that its account can't read.
+
+    Attributes:
+        source: the source.
+        shard: the schema and table.
+        reason: the server's error.
+        remedy: the statement that gives the privilege; empty if none is missing.
+        targets: the targets that may lack rows that moved into this shard, before it can be read.
+    """
+
+    source: str
+    shard: str
+    reason: str
+    remedy: str = ""
+    targets: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        missing = (
+            f" Before it can be read, rows that moved there may be missing in"
+            f" {', '.join(self.targets)}."
+            if self.targets
+            else ""
+        )
+        remedy = f" Execute there: {self.remedy}" if self.remedy else ""
+        return f"{self.source}: {self.shard} can't be read ({self.reason}).{missing}{remedy}"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
@@ -363,6 +392,7 @@ class TaskStatus:
     differing: tuple[DifferingTarget, ...] = ()
     standby_for: str = ""
     reason: str = ""
+    unreadable: tuple[UnreadableShard, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from actors.comparing.task_progress import TaskProgress
 from replicator.checks.checked_task import TaskToCheck
@@ -22,7 +22,7 @@ from replicator.pipeline.compare.repair_now import (
     RepairScope,
     has_other_owners,
 )
-from replicator.pipeline.compare.retired_rows import RowsOnTargetAlone, retired_condition
+from replicator.pipeline.compare.retired_rows import RowsOnTargetAlone, rows_alone
 from replicator.routing.columns.row_marks import NO_MARKS, RowMarks, marks_of_rules
 from replicator.schema.structure.structure import Table
 
@@ -62,11 +62,10 @@ class TargetShards:
     def alone(self, target: Table) -> RowsOnTargetAlone:
         """What becomes of rows that only the target has."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
-        conditions = [retired_condition(target, marks, others) for marks in self._marks()]
-        found = tuple(c for c in dict.fromkeys(conditions) if c is not None)
-        if None in conditions:
-            return RowsOnTargetAlone(found, "retired")
-        return RowsOnTargetAlone(found, "unowned" if self.roster.unseen else "")
+        found = rows_alone(target, self._marks(), others)
+        if not found.kept and self.roster.unseen:
+            return replace(found, kept="unowned")
+        return found
 
     def _marks(self) -> list[RowMarks]:
         marks = {owner.member: owner.marks for owner in self.saved.owners}

@@ -16,7 +16,7 @@ from actors.copying.jobs import CopyJobs
 from actors.copying.progress import CopyProgress
 from actors.copying.source_copies import SourceCopies, SourceCopy, deferred_text
 from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
-from actors.copying.targets import CopyTarget, make_targets
+from actors.copying.targets import CopyTarget, RowsBefore, make_targets
 from actors.copying.workers import ChunkWorkers, RateLimit
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
@@ -68,6 +68,8 @@ class FullCopy:
         """What is left to be copied while all other targets are followed."""
         self.left = False
         """Whether another copy has something to do when this one is finished."""
+        self._followed: set[TableName] = set()
+        """Targets of sources that the task follows without having copied them."""
         self._waiting: dict[str, Sequence[TableName]] = {}
         self._held: dict[str, Sequence[TableName]] = {}
         self._follow = task.task_mode == "all"
@@ -145,7 +147,12 @@ class FullCopy:
         every, members = members, self._not_blocked(members)
         fills = await SHARD_MODES[self._task.shard_mode].fills(self._meta)
         made, empty = await make_targets(
-            self._task, self._setups, self._registry, members, begun, copied, fills
+            self._task,
+            self._setups,
+            self._registry,
+            members,
+            RowsBefore(begun, copied, self._followed),
+            fills,
         )
         targets = {n: replace(target, shards=shards[n]) for n, target in made.items()}
         await self._store.note_empty(empty)
@@ -234,7 +241,9 @@ class FullCopy:
                 else:
                     self.progress.add_former(await self._store.copied(source))
                 continue
-            if known is None and await self._meta.load(source) is not None:
+            checkpoint = await self._meta.load(source) if known is None else None
+            if checkpoint is not None:
+                self._followed.update(record.target for record in checkpoint.members)
                 continue
             starts[source] = await self._begin(setup, fresh=known is None)
         return starts, again

@@ -177,7 +177,8 @@ async def _fresh(
             f"source {setup.source} writes no binlog, so the task can't follow what changes"
             " during the copy and after it",
             "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
-            "or copy once with `task-mode: full`, while nothing writes to the shards",
+            "or set `task-mode: full`, which copies once, while nothing writes to the shards;"
+            " `replicator stop`, then `replicator run`",
             where=f"source {setup.source}",
         )
     end = end or BinlogEnd("", 0)

@@ -45,20 +45,34 @@ class CopyTarget:
     shards: Sequence[TargetShard] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowsBefore:
+    """Targets that the task has written rows to.
+
+    Attributes:
+        begun: their copy was begun, so they may have rows of it.
+        copied: rows were copied to them, so they must exist.
+        followed: rows of sources that the task follows, and has not copied, may be in them.
+    """
+
+    begun: Set[TableName]
+    copied: Set[TableName]
+    followed: Set[TableName]
+
+
 async def make_targets(
     task: Task,
     setups: Mapping[str, SourceSetup],
     registry: SchemaRegistry,
     members: Mapping[str, Sequence[CopyMember]],
-    begun: Set[TableName],
-    copied: Set[TableName],
+    before: RowsBefore,
     fills: Mapping[TableName, TargetFills],
 ) -> tuple[dict[TableName, CopyTarget], frozenset[TableName]]:
     """Every target that members are copied to, its shards left out, and those without rows: what
     they hold later is what the task has copied.
 
-    A target with rows is told of, or refused, unless it is one of ``begun``. To those of
-    ``copied`` some were copied before: they must be there. ``fills``: as in `ShardMode.fills`.
+    ``before``: the targets that the task has written rows to. A target with other rows is reported,
+    or refused. ``fills``: as in `ShardMode.fills`.
     Raises FatalError, also where one can't be created.
     """
     shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
@@ -72,7 +86,7 @@ async def make_targets(
         for name, its_shards in shards.items():
             try:
                 table = await read_target(target, name)
-                if table is None and name in copied:
+                if table is None and name in before.copied:
                     raise _lost(name)
                 if table is None:
                     setup, like = pattern_shard(task, name, its_shards)
@@ -81,9 +95,9 @@ async def make_targets(
                     table = await read_target(target, name)
                     assert table is not None, f"{name} was made and is not there"
                     empty.add(name)
-                elif name not in begun:
+                elif name not in before.begun:
                     if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                        _tell_of_rows(name, table)
+                        _tell_of_rows(name, table, followed=name in before.followed)
                     else:
                         empty.add(name)
             except MySQLError as error:
@@ -138,10 +152,21 @@ def _lost(name: TableName) -> FatalError:
     )
 
 
-def _tell_of_rows(name: TableName, table: Table) -> None:
+def _tell_of_rows(name: TableName, table: Table, *, followed: bool) -> None:
     if table.row_key is not None:
         log.warning("target.has-rows", target=str(name))
         return
+    if followed:
+        raise FatalError(
+            "copy.target-has-rows",
+            f"the target {name} has rows of other sources, which the task follows without having"
+            " copied them, and it has no key. So the task does not know whether rows of the source"
+            " to copy are among them. Don't empty or move this table by itself: the rows of the"
+            " other sources would be lost",
+            COPY_AGAIN,
+            where=f"target {name}",
+            scope=of_target(name),
+        )
     raise FatalError(
         "copy.target-has-rows",
         f"the target {name} has rows before its copy begins, and it has no key. Rows of an"

@@ -14,6 +14,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_AGAIN, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
+from actors.reading.source_faults import restore_files
 from actors.reading.unread_shards import UnreadShards
 from replicator.binlog.positions.position import BinlogFile, BinlogPosition, Distance, distance
 from replicator.mysql.connection.answers import understood
@@ -180,8 +181,7 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f"source {source} has purged the binlog file {need.position.file}; its oldest file is"
         f" {files[0].name}. The task still needs it: {need.waits_for}, and the events since then"
         f" can't be read again{held}",
-        f"restore the binlog files from {need.position.file} on at the source, or point the"
-        " source at a replica that has them, then `replicator resume`",
+        restore_files(f"the binlog files from {need.position.file} on"),
         COPY_AGAIN,
         where=f"source {source}, after {need.position}",
         scope=of_source(source),

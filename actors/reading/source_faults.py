@@ -33,12 +33,27 @@ _PLACE = (
 FORMER_SERVER = "point the source at the former server again, then `replicator resume`"
 
 
-def source_fault(
-    source: str, place: object, error: BinlogError, *, by_gtid: bool = False
-) -> FatalError:
-    """The fault for what is wrong with a binlog that was read up to ``place``.
+def restore_files(files: str) -> str:
+    """Return the remedy for binlog files that are gone."""
+    return (
+        f"restore {files} at the source; or, if the task follows it with `enable-gtid: true`, point"
+        " the source at a replica that has them. Then `replicator resume`"
+    )
 
-    ``by_gtid``: where another server answers, the place can be looked for there.
+
+def source_fault(
+    source: str,
+    place: object,
+    error: BinlogError,
+    *,
+    by_gtid: bool = False,
+    in_transaction: bool = False,
+) -> FatalError:
+    """Return the fault for an error of a binlog that was read up to ``place``.
+
+    Args:
+        by_gtid: if another server answers, the place can be found there.
+        in_transaction: rows of the transaction after ``place`` were read already.
     """
     where = f"source {source}, after {place}"
     if isinstance(error, OtherServerError):
@@ -63,8 +78,7 @@ def source_fault(
         return FatalError(
             "source.purged",
             str(error),
-            "restore the purged binlog files on the source, or point the source at a replica"
-            " that has them, then `replicator resume`",
+            restore_files("the purged binlog files"),
             COPY_AGAIN,
             where=where,
             scope=of_source(source),
@@ -82,6 +96,22 @@ def source_fault(
             "to use a new password, user or certificate: change the task file, then"
             " `replicator stop`, `replicator run`; `replicator resume` does not read the task"
             " file again",
+            where=where,
+            scope=of_source(source),
+        )
+    return _unreadable(source, error, where, in_transaction=in_transaction)
+
+
+def _unreadable(source: str, error: BinlogError, where: str, *, in_transaction: bool) -> FatalError:
+    """Return the fault for an event that can't be read."""
+    if in_transaction:
+        return FatalError(
+            "source.unreadable",
+            f"{error}\n"
+            "  Rows of the same transaction, which come before this, are on the targets already. So"
+            " the transaction can't be made by hand, and a start after it is not possible.",
+            "remove the cause at the source, then `replicator resume`",
+            COPY_AGAIN,
             where=where,
             scope=of_source(source),
         )
@@ -158,12 +188,14 @@ def other_names(source: str, message: str, where: str) -> FatalError:
         " change and in the new way after it, so the task could take one table for another",
         f"set lower_case_table_names of source {source} back to the former value, then"
         " `replicator resume`",
-        "to keep the new value: set the former value once more. While nothing writes to the shards"
-        " of any source, let the task read to the end of the binlogs (`replicator status`: lag 0),"
-        " and `replicator stop`; no schema change may be open (`replicator show-ddl-locks`), and"
-        " no part blocked. Then change the value, set `task-mode: incremental` and meta: of all"
-        " instances to the present ends of their binlogs (SHOW MASTER STATUS), and `replicator run"
-        " --remove-meta`. Only then let the applications write again",
+        "to keep the new value: set the former value once more. While nothing writes to the"
+        " shards of any source, let the task read to the end of the binlogs (`replicator"
+        " status`: lag 0), and `replicator stop`. No schema change may be open (`replicator"
+        " show-ddl-locks`), no part blocked, no copy unfinished, and no key in two shards"
+        " (`moved.shared` in the log). Then change the value, set `task-mode: incremental` and"
+        " meta: of all instances to the present ends of their binlogs (SHOW MASTER STATUS, or"
+        " SHOW BINARY LOG STATUS on MySQL 8.4 and newer), and `replicator run --remove-meta`."
+        " Only then let the applications write again",
         where=where,
         scope=of_source(source),
     )
@@ -223,4 +255,10 @@ class StreamErrors:
         if isinstance(error, UncopiedMemberError):
             assert uncopied
             return uncopied_rows(self._source, uncopied, start[0])
-        return source_fault(self._source, start[0], error, by_gtid=self._by_gtid)
+        return source_fault(
+            self._source,
+            start[0],
+            error,
+            by_gtid=self._by_gtid,
+            in_transaction=start[1] is not None,
+        )

@@ -13,14 +13,14 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.statement_filter import (
+from actors.reading.tied_shards import NONE_TIED, TiedShards
+from actors.reading.uncopied_members import uncopied_members
+from actors.statement_filter import (
     ForbiddenStatementError,
     StatementFilter,
     forbidden,
     unsupported,
 )
-from actors.reading.tied_shards import NONE_TIED, TiedShards
-from actors.reading.uncopied_members import uncopied_members
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
 from replicator.ddl.analysis.side_effects import acts_on_rows
@@ -468,7 +468,7 @@ class StatementReader:
 
     def _refuse_uncopied(self, effect: Effect, statement: Statement) -> None:
         """Raise FatalError where a table that was never copied is changed, or renamed."""
-        changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME)
+        changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME) and not effect.created
         if effect.filtered or not changed or self.is_copied(effect.table):
             return
         raise uncopied_members(
@@ -484,7 +484,7 @@ class StatementReader:
         gone = (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME)
         self.members -= {effect.table for effect in effects if effect.kind in gone}
         for effect in effects:
-            if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+            if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN) or effect.created:
                 self.members.add(effect.table)
             elif effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 self.members.add(effect.renamed_to)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, Parts, of_target
+from actors.faults import START_OVER, FatalError, Parts, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -33,11 +33,16 @@ def uncopied_members(
     met: str,
     where: str,
     scope: Parts | None = None,
+    *,
+    unread: bool = False,
 ) -> FatalError:
-    """The fault for tables that were not copied, each with its target.
+    """Return the fault for tables that were not copied, each with its target.
 
-    ``met`` says how they were found. It blocks their targets, or the ``scope`` of the statement
-    that changes them, until the operator says what to do with the tables.
+    Args:
+        met: how they were found.
+        scope: what the statement blocks that changes them; None: their targets.
+        unread: no event of them was read. Otherwise the task meets the event again, even if the
+            table is dropped and created after it.
     """
     names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))
@@ -47,6 +52,10 @@ def uncopied_members(
     )
     declared = ", or ".join(_declared(source, name) for name in names[:_SHOWN])
     compared = " ".join(f"--tables {quoted(str(name))}" for name in sorted(set(tables.values())))
+    recreate = (
+        "if it was empty then, and has got no rows since: DROP and CREATE it again at the source,"
+        " then `replicator resume`",
+    )
     return FatalError(
         "member.not-copied",
         f"{met}: {shown}{more}. The routes match it, but the full copy of source {source} did not"
@@ -54,18 +63,17 @@ def uncopied_members(
         " it, or the routes or the block-allow-list were different then. The rows that it had"
         " then are not on the target",
         f"to copy it together with all others: let the account see it ({schemas} `replicator"
-        " check` shows what it can't see); then `replicator stop`, `replicator remove`"
-        " TASK.yaml, empty the targets, `replicator run`",
+        f" check` shows what it can't see); then {START_OVER}",
         "to copy it alone, if its target has a key: let the account see it, `replicator pause"
         f" TASK`, {declared}, `replicator resume TASK`: the task follows it from here on. Then"
         f" `replicator compare TASK.yaml {compared} --repair-now` adds the rows that it had"
         " before; docs/how-to/add-a-shard.md has the steps",
-        "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
-        " `replicator stop`, `replicator run`",
-        "if it was empty then, and has got no rows since: DROP and CREATE it again at the source,"
-        " then `replicator resume`",
+        "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list of source"
+        f" {source} (one of its own, if other sources have a shard of this name); `replicator"
+        " stop`, `replicator run`",
+        *(recreate if unread else ()),
         "if the target already has all rows that the table had before the event that the task"
-        " reads next: let the account see it, `replicator pause TASK`,"
+        " reads next, or the table had none: let the account see it, `replicator pause TASK`,"
         f" {declared} (only for tables whose rows are there), then `replicator resume TASK`",
         where=where,
         scope=scope or of_target(*tables.values()),

@@ -147,6 +147,7 @@ def task_status(
         blocked=blocked_statuses(name, parts, running),
         validation=validation_status(counts.validation),
         trend=rates.trend(),
+        unreadable=counts.unreadable.status(),
     )
 
 

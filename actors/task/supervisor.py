@@ -46,7 +46,7 @@ from actors.task.outcome import (
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.resources.cancellation import done_unless
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
-from actors.task.resources.leftovers import forget_saved, refuse_removed
+from actors.task.resources.leftovers import cause_of, forget_saved, refuse_removed
 from actors.task.resources.spark import TaskSpark
 from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task.stalled_target import StalledTarget
@@ -315,7 +315,7 @@ class TaskSupervisor:
                 return Stop() if self._wish == "stop" else Pause()
             finished = await self._run_generation(started)
         except FatalError as error:
-            return Failed(error)
+            return Failed(await cause_of(error, self._task) if self._prepared else error)
         except LeaseLostError as error:
             return Failed(lease_lost(error))
         except LostCommitsError as error:

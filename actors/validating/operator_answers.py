@@ -21,6 +21,7 @@ from replicator.downstream.meta.validation_errors import (
     ValidationErrorStore,
 )
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import TableName
 from replicator.status import ValidationStatus
 from replicator.status_values import plain
 
@@ -43,8 +44,16 @@ def validation_status(backlog: ValidationBacklog) -> ValidationStatus | None:
         errors=backlog.errors.get(ErrorState.NEW, 0),
         ignored=backlog.errors.get(ErrorState.IGNORED, 0),
         resolved=backlog.errors.get(ErrorState.RESOLVED, 0),
-        left_out=tuple(f"{target}: {why}" for target, why in sorted(backlog.left_out.items())),
+        left_out=tuple(
+            f"{target}: {why}{_parked(backlog, target)}"
+            for target, why in sorted(backlog.left_out.items())
+        ),
     )
+
+
+def _parked(backlog: ValidationBacklog, target: TableName) -> str:
+    count = sum(keys.count for keys in backlog.parked if keys.target == target)
+    return f"; {count:,} keys wait until then" if count else ""
 
 
 async def answer_validation(

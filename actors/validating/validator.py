@@ -8,8 +8,7 @@ when it has stayed the same through several looks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,28 +18,23 @@ from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.spark_jobs import SPARK_FAILED, submit
-from actors.task_setup import SourceSetup, columns_of
+from actors.validating.target_plans import (
+    PlannedTarget,
+    UnreadShardError,
+    ValidatedTask,
+    plan_target,
+)
 from actors.validation_backlog import SuspectRow, ValidationBacklog, WaitingKeys
 from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
-from replicator.checks.connecting import account_of
-from replicator.checks.source.followed_shards import why_unread
-from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.validation_errors import DifferingRow, ValidationErrorStore
 from replicator.downstream.meta.validation_keys import ValidationKeyStore
-from replicator.mysql.connection.address import DatabaseAddress
-from replicator.mysql.connection.asyncio_connection import (
-    Connection,
-    DatabaseUnavailableError,
-    Transaction,
-)
-from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError, Transaction
 from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.apply.batch import BatchResult
 from replicator.pipeline.compare.compare_plan import ComparisonPlan
 from replicator.pipeline.compare.compare_rows import CompareServers
-from replicator.pipeline.compare.compare_structures import compared_shard
 from replicator.pipeline.compare.doubts import RowDifference, example_of
 from replicator.pipeline.plans.planning import PlanError
 from replicator.pipeline.spark.cluster import is_local
@@ -49,13 +43,9 @@ from replicator.pipeline.validation.validation_job import (
     KeyRequest,
     NoKeyError,
     look_at_keys,
-    plan_validation,
 )
 from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
 from replicator.routing.expression.types import ExpressionError
-from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.inspection import read_table, read_target
-from replicator.schema.structure.structure import Table
 
 ROUND_SECONDS = 0.5
 """Between two rounds, at least."""
@@ -71,7 +61,8 @@ LONGEST_ROUND = 2.0
 """Seconds: a round has as many keys as can be looked at in that time."""
 
 PLAN_SECONDS = 30.0
-"""For so long a plan is used; then the structures of shards and target are read again."""
+"""For so long a plan is used; then the structures of shards and target are read again. So long the
+keys of a target with a shard that can't be read wait for the next try."""
 
 FAILURES = 5
 """So often keys are tried that can't be looked at."""
@@ -124,40 +115,11 @@ def validated_sources(task: Task) -> frozenset[str]:
     return settings.full | settings.fast if settings else frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedTask:
-    """What is validated: the servers of a task, its tables, and what it makes of their columns."""
-
-    target: DatabaseAddress
-    setups: Mapping[str, SourceSetup]
-    registry: SchemaRegistry
-    meta: MetaStore
-    show_values: bool
-
-
-class UnreadShardError(Exception):
-    """A shard can't be read, so that nobody can say what the target should have."""
-
-    def __init__(self, shard: str, reason: str, grant: str) -> None:
-        remedy = f": {grant}" if grant else ""
-        super().__init__(
-            f"{shard} can't be read ({reason}), so rows that moved there would look like errors"
-            f"{remedy}"
-        )
-
-
-@dataclass(slots=True)
-class _Planned:
-    plan: ComparisonPlan
-    members: tuple[Member, ...]
-    until: float
-
-
 @dataclass(slots=True)
 class _Round:
     """The requests of one round, with what each is about."""
 
-    plans: list[ComparisonPlan] = field(default_factory=list)
+    plans: list[PlannedTarget] = field(default_factory=list)
     requests: list[KeyRequest] = field(default_factory=list)
     targets: list[TableName] = field(default_factory=list)
     suspected: list[bool] = field(default_factory=list)
@@ -182,7 +144,8 @@ class RowValidator:
         self._backlog = backlog
         self._store = ValidationErrorStore(task.meta)
         self._saved = ValidationKeyStore(task.meta)
-        self._plans: dict[TableName, _Planned] = {}
+        self._plans: dict[TableName, PlannedTarget] = {}
+        self._unreadable: dict[TableName, float] = {}
         self._most = FEWEST_KEYS
         backlog.most = settings.most_waiting
 
@@ -238,6 +201,7 @@ class RowValidator:
         """Look at what is due; how many keys were taken for their first look."""
         now = time.monotonic()
         skipped = self._backlog.skipped
+        await self._unpark()
         taken = self._backlog.take(now - self._settings.first_look, self._most)
         self._backlog.applied_again()
         suspects = self._due(now, applied)
@@ -251,10 +215,21 @@ class RowValidator:
         finally:
             again = [keys for keys in left if keys.failures < FAILURES]
             self._backlog.skipped += sum(k.count for k in left) - sum(k.count for k in again)
-            self._backlog.give_back(again)
+            self._backlog.give_back(again, self._unreadable)
         if self._backlog.skipped > skipped:
             log.warning("validation.skipped", keys=self._backlog.skipped - skipped)
         return sum(keys.count for keys in taken)
+
+    async def _unpark(self) -> None:
+        """Have the keys compared that waited for a shard that could not be read."""
+        for target in {keys.target for keys in self._backlog.parked}:
+            try:
+                planned = await self._planned(target)
+            except (DatabaseUnavailableError, MySQLError) as error:
+                log.info("validation.later", reason=str(error)[:500], target=str(target))
+                continue
+            if planned is not None or target not in self._unreadable:
+                self._backlog.unpark(target)
 
     def _due(
         self, now: float, applied: Callable[[TableName, str], int]
@@ -277,22 +252,26 @@ class RowValidator:
         by_target: dict[TableName, list[WaitingKeys]] = {target: [] for target in suspects}
         for keys in taken:
             by_target.setdefault(keys.target, []).append(keys)
+        unreadable: list[WaitingKeys] = []
         for target, waiting in by_target.items():
-            planned = await self._planned(target)
+            planned = await self._planned(target, {keys.member for keys in waiting})
+            if planned is None and target in self._unreadable:
+                unreadable += waiting
+                continue
             if planned is None:
                 self._backlog.skipped += sum(keys.count for keys in waiting)
                 self._drop_suspects(target)
                 continue
             self._add(round_, target, planned, waiting, suspects.get(target, ()))
         if not round_.requests:
-            return []
+            return unreadable
         servers = CompareServers(
             self._task.target, {s: setup.address for s, setup in self._task.setups.items()}
         )
         job = partial(
             look_at_keys,
             self._spark,
-            round_.plans,
+            [planned.plan for planned in round_.plans],
             round_.requests,
             servers,
             self._settings.workers,
@@ -300,7 +279,7 @@ class RowValidator:
         )
         answers = await submit(self._spark, job, starving=lambda _: None)
         failed = await self._settle(round_, answers)
-        return [
+        return unreadable + [
             replace(keys, failures=keys.failures + 1) for keys in taken if keys.target in failed
         ]
 
@@ -308,20 +287,22 @@ class RowValidator:
         self,
         round_: _Round,
         target: TableName,
-        planned: _Planned,
+        planned: PlannedTarget,
         waiting: Sequence[WaitingKeys],
         suspects: Sequence[bytes],
     ) -> None:
         number = len(round_.plans)
-        round_.plans.append(planned.plan)
+        round_.plans.append(planned)
         shards: dict[bytes, tuple[int, ...]] = {}
         for keys in waiting:
             names = tuple(map(folded, keys.columns))
-            if names != planned.plan.key_names or keys.member not in planned.members:
-                # The key is another one by now, or the shard is gone.
+            if names != planned.plan.key_names:
+                # The key is another one by now.
                 self._backlog.skipped += keys.count
                 continue
-            own: tuple[int, ...] = (planned.members.index(keys.member),)
+            own: tuple[int, ...] = ()
+            if keys.member in planned.members:
+                own = (planned.members.index(keys.member),)
             for line in keys.lines.split(b"\n")[:-1]:
                 shards[line] = own if shards.get(line, own) == own else ()
         suspected = set(suspects)
@@ -359,13 +340,14 @@ class RowValidator:
                 for key in request.lines:
                     if key not in found:
                         self._backlog.suspects.pop((target, key), None)
-            comparison = round_.plans[request.plan]
+            planned = round_.plans[request.plan]
             errors += [
-                self._error(comparison, target, difference)
+                self._error(planned.plan, target, difference)
                 for key, difference in found.items()
                 if self._is_error(
                     target, difference, answer, again, key in again_applied.get(target, ())
                 )
+                and self._is_unowned(planned, target, difference)
             ]
         if errors:
             await self._tell(errors)
@@ -387,6 +369,21 @@ class RowValidator:
         place = target, found.key
         known = self._backlog.differs(place, seen, again=again, applied=applied)
         return known.suffices and now - known.since >= self._settings.error_delay
+
+    def _is_unowned(self, planned: PlannedTarget, target: TableName, found: RowDifference) -> bool:
+        """Whether no other shard can own a row that stays different.
+
+        A plan that was made before that was certain may lack a shard that was created or dropped
+        since.
+        """
+        if found.kind != "extra":
+            return True
+        suspect = self._backlog.suspects[target, found.key]
+        suspect.certain = suspect.certain or time.monotonic()
+        known = planned.knows_owners(suspect.certain)
+        if not known:
+            self._plans.pop(target, None)
+        return known
 
     def _error(
         self, comparison: ComparisonPlan, target: TableName, found: RowDifference
@@ -424,66 +421,45 @@ class RowValidator:
         for place in [place for place in self._backlog.suspects if place[0] == target]:
             del self._backlog.suspects[place]
 
-    async def _planned(self, target: TableName) -> _Planned | None:
-        """How the keys of a target are looked at; None where they can't be.
+    async def _planned(
+        self, target: TableName, members: Collection[Member] = ()
+    ) -> PlannedTarget | None:
+        """How the keys of these members of a target are looked at; None where they can't be.
 
         Raises DatabaseUnavailableError or the server's error.
         """
-        known = self._plans.get(target)
-        if known is not None and known.until > time.monotonic():
-            return known
+        known, now = self._plans.get(target), time.monotonic()
+        if known is not None and now < known.made + PLAN_SECONDS:
+            joined = self._members_of(target).intersection(members).difference(known.members)
+            if not joined:
+                return known
+        if now < self._unreadable.get(target, 0.0):
+            return None
         try:
-            planned = await self._plan(target)
+            planned = await plan_target(self._task, target, self._settings.full)
         except (NoKeyError, UnreadShardError, PlanError, ExpressionError) as error:
-            reason = str(error)
-            if self._backlog.left_out.get(target) != reason:
-                log.warning("validation.left-out", target=str(target), reason=reason)
-            self._backlog.left_out[target] = reason
+            self._leave_out(target, error)
             return None
         self._backlog.left_out.pop(target, None)
+        self._unreadable.pop(target, None)
         self._plans[target] = planned
         return planned
 
-    async def _plan(self, target: TableName) -> _Planned:
-        registry, setups = self._task.registry, self._task.setups
-        with closing(Connection(self._task.target)) as connection:
-            table = await read_target(connection, target)
-        if table is None:
-            raise NoKeyError(f"{target} is not there")
-        members = [registry.member(m) for m in registry.members_of(registry.target(target))]
-        shards, there = [], []
-        rules_of = columns_of(setups)
-        for member in members:
-            with closing(Connection(setups[member.source].address)) as upstream:
-                structure = await _readable(upstream, member)
-            if structure is None:
-                continue
-            filters = setups[member.source].expression_filters
-            shards.append(compared_shard(member, structure, rules_of(member), filters))
-            there.append(member)
-        values = any(member.source in self._settings.full for member in there)
-        plan = plan_validation(table, shards, values=values)
-        return _Planned(plan, tuple(there), time.monotonic() + PLAN_SECONDS)
+    def _members_of(self, target: TableName) -> set[Member]:
+        registry = self._task.registry
+        return {registry.member(m) for m in registry.members_of(registry.target(target))}
 
-
-async def _readable(connection: Connection, member: Member) -> Table | None:
-    """The structure of a shard; None if it does not exist.
-
-    Raises UnreadShardError, DatabaseUnavailableError or the server's error.
-    """
-    structure = None
-    try:
-        structure = await read_table(connection, member.name)
-    except MySQLError as error:
-        if error_code(error) not in MISSING_PRIVILEGE:
-            raise
-    if structure is None:
-        # A server does not list a table that the account may not read. Without this shard, a row
-        # that has moved there would be an error.
-        unread = await why_unread(connection, member.name, await account_of(connection))
-        if unread is not None:
-            raise UnreadShardError(f"{member}", unread.reason, unread.grant)
-    return structure
+    def _leave_out(self, target: TableName, error: Exception) -> None:
+        reason = str(error)
+        if self._backlog.left_out.get(target) != reason:
+            log.warning("validation.left-out", target=str(target), reason=reason)
+        self._backlog.left_out[target] = reason
+        self._plans.pop(target, None)
+        if isinstance(error, UnreadShardError | PlanError):
+            # A privilege, a server that is back, or the rest of a schema change ends this.
+            self._unreadable[target] = time.monotonic() + PLAN_SECONDS
+        else:
+            self._unreadable.pop(target, None)
 
 
 def shown_key(key: bytes) -> str:

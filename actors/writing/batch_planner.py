@@ -247,8 +247,8 @@ class BatchPlanner:
         return FatalError(
             "target.missing",
             f"the target table {name} does not exist",
-            "if it never existed (a task that follows without a copy): create it, then `replicator"
-            f" resume`: {_create(name, known)}",
+            "if it never existed (a task that follows without a copy, or a view has its name): drop"
+            f" such a view, create the table, then `replicator resume`: {_create(name, known)}",
             "if somebody dropped or renamed it: restore it with its rows, then `replicator resume`;"
             f" or create it, and {copy_target_again(name)}",
             where=f"source {part.source}, target {name}",

@@ -12,6 +12,7 @@ from pymysql.constants import ER
 
 from actors.backoff import until_done
 from actors.faults import (
+    COPY_AGAIN,
     SKIP,
     SKIP_OR_REPLACE,
     DdlEvent,
@@ -98,16 +99,18 @@ class DdlRunner:
 
         async def attempt() -> None:
             change = await self._change(item)
+            effect = self._learner.decided(item.source, item.effect, item.statement, change)
+            known = replace(item, effect=effect)
             try:
-                await self._execute(item, change)
+                await self._execute(known, change)
             except FatalError as error:
                 refusal = error.__cause__
                 if not isinstance(refusal, DdlRefusedError):
                     raise
-                if not await self.rules.refused(item, refusal):
+                if not await self.rules.refused(known, refusal):
                     raise
-                await self._execute(item, change)
-            await self.rules.executed(item)
+                await self._execute(known, change)
+            await self.rules.executed(known)
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 
@@ -253,8 +256,7 @@ class DdlRunner:
                 "make the change by hand on the target, without AUTO_INCREMENT (a new column:"
                 " nullable), and set the column in the target's rows to the numbers that the"
                 " shards gave them in this statement; then `replicator binlog skip`",
-                "if you can't tell on the target which rows come from which shard: copy the"
-                " tables again",
+                f"if you can't tell on the target which rows come from which shard: {COPY_AGAIN}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
@@ -410,10 +412,10 @@ def nondeterministic_defaults_fault(
         "add the column to the target by hand, nullable and without this default; set it in"
         " the target's rows to the values that they have in their shards; then `replicator"
         " binlog skip`. A target without a key does not let you find rows that a shard has"
-        " changed since: copy the tables again",
-        "`replicator binlog replace` it with the same statement without the default (a column that"
-        " allows NULL), or `replicator binlog skip` if the target already has the column; and"
-        " `replicator resume`. When no schema change of the target is open any more,"
+        " changed since: use the next remedy there",
+        "give the target the same statement without the default (a column that allows NULL):"
+        " `replicator binlog replace`; or, if the target already has the column: `replicator binlog"
+        " skip`. Then `replicator resume`. When no schema change of the target is open any more,"
         f" {copy_target_again(target)}",
         where=f"{member}, target {target}",
         scope=of_target(target),

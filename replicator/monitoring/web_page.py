@@ -55,6 +55,10 @@ def status_page(status: TaskStatus) -> str:
         _lock(body, lock)
     for differing in status.differing:
         _differing(body, differing)
+    for shard in status.unreadable:
+        box = ET.SubElement(body, "section")
+        add_text(box, "h2", f"{shard.source}: {shard.shard} can't be read")
+        add_text(box, "p", str(shard))
     _trend(body, status.trend)
     _writer(body, status)
     if status.copy:

@@ -15,6 +15,19 @@ from replicator.routing.wildcards import NamePattern, PatternError
 ROW_EVENTS = frozenset({"insert", "update", "delete"})
 """The kinds of row events, as filters name them."""
 
+INCOMPATIBLE = frozenset(
+    {
+        *("drop database", "drop table", "truncate table", "rename table", "drop index"),
+        *("value range decrease", "precision decrease", "modify column", "modify default value"),
+        *("modify charset", "modify collation", "remove auto increment", "modify constraint"),
+        *("modify columns order", "modify storage engine", "rename column", "rename index"),
+        *("drop column", "drop primary key", "drop unique key", "drop table partition"),
+        *("truncate table partition", "reorganize table partition", "rebuild table partition"),
+        *("coalesce table partition", "exchange table partition"),
+    }
+)
+"""What ``incompatible ddl changes`` names: the statements that may cost a table rows or values."""
+
 
 class FilterAction(StrEnum):
     """What becomes of an event that a rule matches."""
@@ -76,6 +89,10 @@ class EventFilter:
         """What rules say of a table's statements, as texts that are equal where they say the same;
         empty where all statements pass."""
         return tuple(sorted({text for rule in self._of(schema, table) if (text := rule.said)}))
+
+    def names_kinds(self, schema: str, table: str, kinds: Set[str]) -> bool:
+        """Whether a rule about the table's statements names one of these kinds."""
+        return any(rule.names_kinds(kinds) for rule in self._of(schema, table))
 
     def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> FilterVerdict:
         """What becomes of a statement on a table, or (with an empty table) on a database."""
@@ -142,6 +159,10 @@ class _CompiledFilter:
             return False
         return self._tables is None or (bool(table) and self._tables.matches(table))
 
+    def names_kinds(self, kinds: Set[str]) -> bool:
+        """Whether it names one of these kinds of statements."""
+        return not self._every_statement and bool(self._statements & kinds)
+
     def matches(self, kinds: Set[str], sql: str | None) -> bool:
         """Whether the kind or the text of an event is one that the rule names."""
         return self._has_kind(kinds, sql) or (sql is not None and self._has_text(sql))
@@ -173,5 +194,7 @@ def _expanded(events: Sequence[str], part: str) -> Iterator[str]:
             return
         if event in ("all", f"all {part}"):
             yield from ROW_EVENTS if part == "dml" else ("all",)
+        elif event == "incompatible ddl changes":
+            yield from INCOMPATIBLE
         else:
             yield event

@@ -181,6 +181,8 @@ def _needs_operator(status: TaskStatus, elsewhere: str = "") -> Iterator[Rendera
     for lock in _worst_first(status.locks):
         yield lock_panel(lock, elsewhere)
     yield from map(differences_list, status.differing)
+    for shard in status.unreadable:
+        yield Text(shown_line(f"{shard}"), "yellow")
 
 
 def _worst_first(locks: Sequence[LockStatus]) -> list[LockStatus]:
@@ -195,6 +197,7 @@ def _briefly(status: TaskStatus) -> tuple[list[RenderableType], list[Text]]:
     others = [
         *(blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
         *map(lock_line, locks if faults else locks[1:]),
+        *(one_line((shown_line(f"{shard}"), "yellow")) for shard in status.unreadable),
     ]
     first = faults[:1] or [lock_panel(lock, whole_status(status)) for lock in locks[:1]]
     return first, _at_most(others, "")

@@ -28,13 +28,17 @@ from tests.workload.scripts import Script, adds_rows
 
 NAME = "history"
 TARGET = "merged"
-TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = '{}'"
+TABLES = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema = '{}' AND table_type = 'BASE TABLE'"
+)
 QUIET_SECONDS = 15.0
 """A task that changes nothing of its status for so long has no more to do."""
 PAUSE_SECONDS = 2.0
 """The same between two files, where it does not matter whether the task is done."""
 LOOK_SECONDS = 0.1
 START_SECONDS = 120.0
+COMPARE_SECONDS = 900.0
 FOREIGN_KEY_FAILS = 1452
 
 
@@ -220,7 +224,7 @@ class HistoryRun:
     def _compared(self) -> Mapping[str, str]:
         """What `replicator compare` finds, by table: a word for each kind of difference."""
         file = str(self.folder / f"{NAME}.yaml")
-        answer = self._task.cli("compare", file, "--json")
+        answer = self._task.cli("compare", file, "--json", patience=COMPARE_SECONDS)
         try:
             targets = json.loads(answer.stdout)["targets"]
         except (ValueError, KeyError):

@@ -174,6 +174,9 @@ class OptimisticAnswers:
             "remove `strict-optimistic-shard-mode` from the task file, then `replicator"
             " stop`, `replicator run`: the statement then waits for your answer, and only its"
             " shard is held",
+            "if you skip or replace the statement, older rows stay as they are on the target: when"
+            " the task runs again, `replicator compare TASK.yaml --repair-now` gives them the"
+            " values of their shards",
             where=f"{entry.member}, target {item.effect.target}, position"
             f" {item.statement.position}",
             about=DdlEvent(item.source, item.statement.position, SKIP_OR_REPLACE),

@@ -56,14 +56,12 @@ from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
 OTHERS_SECONDS = 5.0
-"""How long a created table with an unknown structure waits until other shards are read, in
-seconds."""
+"""Seconds that a created table with an unknown structure waits until other shards are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """The parts that all groups of a task share. ``next_change`` waits until a group or a lock
-    changes."""
+    """What all groups of a task share. ``next_change`` waits until a group or a lock changes."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -151,6 +149,9 @@ class PessimisticGroup(GroupActor):
         """Process an effect; returns the statement to execute at once, if any."""
         name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
+        if effect.undecided:
+            self._add_unrecorded(effect, at)
+            effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.

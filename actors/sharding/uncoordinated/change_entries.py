@@ -133,10 +133,11 @@ def altered_entry(
         HistoryChange(text, parts, touched.taken, frozenset(touched.added)),
         _compared(change, context, context.present, touched),
     )
+    repeated = any(context.history.last(part) is not None for part in parts)
     if (
         verdict.reading is not Reading.APPLIED
         and change.before is not None
-        and has_all_added(own, change.before, context.present)
+        and has_all_added(own, change.before, context.present, repeated=repeated)
     ):
         levels = verdict.levels or context.history.tops(parts)
         verdict = StatementVerdict(Reading.APPLIED, levels, verdict.same)

@@ -268,8 +268,8 @@ def _unclear(
         " it would remove newer values\n"
         f"  statement: {item.effect.sql[:2000]}",
         "if the target already has this change, or must not get it: `replicator binlog skip`",
-        "if it is a further change: `replicator binlog replace` it with the same statement."
-        " The target then executes it for the rows of all shards",
+        "if it is a further change, give the target the same statement: `replicator binlog"
+        " replace`. It executes it for the rows of all shards",
         where=f"{member}, target {item.effect.target}",
         scope=of_target(item.effect.target),
         about=DdlEvent(member.source, item.statement.position, SKIP_OR_REPLACE),

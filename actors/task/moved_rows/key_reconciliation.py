@@ -5,7 +5,7 @@ missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
+from actors.counts import Unreadable
 from actors.faults import COPY_AGAIN, FatalError, TransientError, of_target
 from actors.refusals import refusal
 from actors.task.resources.resources import Resources
@@ -58,6 +59,14 @@ class NotYetError(Exception):
 
 class UnreadableShardError(NotYetError):
     """The account may not read a shard: rows may be missing until somebody grants it."""
+
+    def __init__(self, member: Member, why: Unreadable) -> None:
+        self.member, self.why = member, why
+        remedy = f": {why.remedy}" if why.remedy else ""
+        super().__init__(
+            f"{member} can't be read ({why.reason}), so nobody can say which keys it has; they"
+            f" stay recorded until it can be read{remedy}"
+        )
 
 
 async def shards_of(
@@ -124,11 +133,7 @@ async def _missing(upstream: Connection, member: Member) -> NotYetError:
     unread = await why_unread(upstream, member.name, await account_of(upstream))
     if unread is None:
         return NotYetError(f"{member} is not there, which is not applied yet")
-    remedy = f": {unread.grant}" if unread.grant else ""
-    return UnreadableShardError(
-        f"{member} can't be read ({unread.reason}), so nobody can say which keys it has; they stay"
-        f" recorded until it can be read{remedy}"
-    )
+    return UnreadableShardError(member, Unreadable(unread.reason, unread.grant))
 
 
 def _fingerprint(address: DatabaseAddress, name: bytes) -> str:
@@ -144,9 +149,20 @@ _PASSING = (MySQLError, OSError, OtherServerError, TransientError, DatabaseUnava
 log = structlog.get_logger()
 
 
-def log_unreadable(target: TableName, error: UnreadableShardError) -> None:
-    """Warn that tracked keys of a target wait for a privilege."""
-    log.warning("moved.unreadable", target=str(target), reason=str(error))
+def report_unreadable(
+    resources: Resources, target: TableName, error: UnreadableShardError, *, logged: bool = True
+) -> None:
+    """Show in the status that tracked keys of a target wait for a privilege, and log it."""
+    resources.counts.unreadable.waiting[target] = error.member, error.why
+    if logged:
+        log.warning("moved.unreadable", target=str(target), reason=str(error))
+
+
+def forget_readable(resources: Resources, targets: Collection[TableName]) -> None:
+    """Take those targets out of the status that have no tracked keys any more."""
+    waiting = resources.counts.unreadable.waiting
+    for target in waiting.keys() - set(targets):
+        del waiting[target]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +213,14 @@ class KeyReconciliation:
         """
         with closing(Connection(self._address)) as connection:
             missing = False
-            for target in await tracked_targets(connection, self._table):
+            targets = await tracked_targets(connection, self._table)
+            forget_readable(self._resources, targets)
+            for target in targets:
                 try:
                     missing |= await self._survey(connection, target)
                 except UnreadableShardError as error:
-                    if self._is_news(target, str(error)):
-                        log_unreadable(target, error)
+                    logged = self._is_news(target, str(error))
+                    report_unreadable(self._resources, target, error, logged=logged)
                 except (NotYetError, TooOldError) as error:
                     self._tell_later(target, str(error))
                 except _PASSING as error:
@@ -215,6 +233,7 @@ class KeyReconciliation:
             raise NotYetError("the target is blocked, or is being copied")
         table, members = await shards_of(self._resources, connection, target)
         holders = [await self._holder(member, table) for member in members]
+        self._resources.counts.unreadable.waiting.pop(target, None)
         found = await anyio.to_thread.run_sync(self._look, table, holders, abandon_on_cancel=True)
         if found.shared and self._is_news(target, found.shared):
             values = self._resources.task.show_row_values

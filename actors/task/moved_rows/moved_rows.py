@@ -24,9 +24,10 @@ from actors.task.moved_rows.key_reconciliation import (
     KeyReconciliation,
     NotYetError,
     UnreadableShardError,
+    forget_readable,
     holder_of,
     key_columns,
-    log_unreadable,
+    report_unreadable,
     shards_of,
     unknown_keys,
 )
@@ -113,6 +114,7 @@ class MovedRows:
         connection = self._resources.meta.connection
         targets = await tracked_targets(connection, self._table)
         self._left = bool(targets)
+        forget_readable(self._resources, targets)
         applied = {s: _applied(start) for s, start in self._starts.items()}
         if not targets or not (self._always or self._behind(applied)):
             return
@@ -120,7 +122,7 @@ class MovedRows:
             try:
                 await self._look_up(target)
             except UnreadableShardError as error:
-                log_unreadable(target, error)
+                report_unreadable(self._resources, target, error)
             except NotYetError as error:
                 log.info("moved.later", target=str(target), reason=str(error))
         self._left = bool(await tracked_targets(connection, self._table))
@@ -177,6 +179,7 @@ class MovedRows:
             for source in {member.source for member in members}:
                 seen[source] = await self._seen(source)
             holders = [await self._holder(m, table, seen[m.source]) for m in members]
+            self._resources.counts.unreadable.waiting.pop(target, None)
         finally:
             for one in seen.values():
                 one.upstream.close()

@@ -13,9 +13,13 @@ import structlog
 
 from actors.control.protocol import Reply
 from actors.faults import UnreadRows
+from actors.reading.binlog_lookups import statements_between
+from actors.saved_position import saved_position
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
+from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.position import BinlogPosition
+from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.default_collations import DefaultCollations
@@ -28,7 +32,10 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.connection.blocking_connection import connect
 from replicator.mysql.context.session_defaults import SessionDefaults, session_defaults
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.plans.planning import PlanError, misfit
+from replicator.schema.registry.past_changes import PastChange, past_changes
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import ScratchTableError, is_like, structure_after
@@ -107,9 +114,11 @@ async def declare_structure(
         try:
             member = None if unread else await _uncopied(task, saved.registry, arguments)
             member = member or _one(_members(saved.registry, unread, arguments))
-            structure = await _structure(task, meta.connection, saved.registry, member, arguments)
             concerned = unread is not None and unread.member == member
             since = unread.at if unread and concerned else saved.key(member.source)
+            structure = await _structure(task, meta.connection, saved.registry, member, arguments)
+            if arguments.get("given") == "source":
+                await _refuse_changed(task, meta, member, since)
             detail = (
                 misfit(str(member), structure, unread.table_map) if unread and concerned else ""
             )
@@ -255,6 +264,43 @@ async def _structure(
     if table is None:
         raise ValueError(f"there is no table {name} at the {given}")
     return named(table, member.name)
+
+
+async def _refuse_changed(task: Task, meta: MetaStore, member: Member, since: int) -> None:
+    """Raise ValueError if a statement after the place ``since`` may have changed a table that was
+    just read: its rows from there on may have had another structure.
+
+    Raises the errors of the servers.
+    """
+    checkpoint = await meta.load(member.source)
+    if checkpoint is None or not checkpoint.file:
+        return
+    setup = next(s for s in source_setups(task) if s.source == member.source)
+    with closing(Connection(setup.address)) as upstream:
+        server, end = await server_identity(upstream), await binlog_end(upstream)
+    if end is None:
+        return
+    place = BinlogPosition(end.file, end.offset)
+    try:
+        changes = await statements_between(
+            setup, server, saved_position(checkpoint), place, _changes
+        )
+    except BinlogError as error:
+        raise ValueError(
+            f"the binlog of source {member.source}, which shows whether the table was changed since"
+            f" these rows were written, can't be read: {error}"
+        ) from error
+    later = [change for change in changes if change.at >= since and change.concerns(member.name)]
+    if later:
+        raise ValueError(
+            f"{member} may have been changed since these rows were written: {later[0].sql}."
+            " Nothing was set. Write the CREATE TABLE that it had before this statement to a file,"
+            " and give it by --file instead of --from-source"
+        )
+
+
+def _changes(statement: Statement, parsed: ParsedStatement) -> tuple[PastChange, ...]:
+    return past_changes(parsed, statement.transaction)
 
 
 async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -> Table:

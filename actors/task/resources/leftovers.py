@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, Recovery
+from actors.faults import START_OVER, FatalError, Recovery
 from actors.refusals import refusal
 from actors.task_setup import address_of
 from config.models import Task
@@ -24,10 +24,16 @@ from replicator.downstream.meta.all_tables import (
     other_tables,
     saved_sources,
 )
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 
 _SHOWN = 11
 """How many names a message has: all meta tables."""
+
+_RESTORE = (
+    "to go on where the task was: restore all of its meta tables and all of its targets from one"
+    " backup of one moment"
+)
+_REMEDIES = (f"to start over: {START_OVER}", f"{_RESTORE}, then `replicator resume`")
 
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
@@ -46,7 +52,9 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
             "give the task another `name:`, or another `meta-schema:`, in the task file;"
             " `replicator stop`, `replicator run`",
             "if another version of replicator made it: go on with that version. Or start over:"
-            " drop the task's meta tables, empty the targets, `replicator run`",
+            " drop the task's meta tables, empty all targets of the task, then `replicator stop`"
+            " and `replicator run` with `task-mode: all` or `full` (`incremental` would leave the"
+            " older rows out)",
             where=f"the meta-schema {meta_schema} of the target",
         )
     found = await leftovers(connection, meta_schema, task)
@@ -89,13 +97,25 @@ async def refuse_removed(task: Task) -> None:
         "task.removed",
         f"the meta tables of task {task.name} were removed while it ran. This process ends, and"
         " does not start over by itself",
-        "to start over: empty the targets, then `replicator run` with `task-mode: all` or `full`"
-        " (`incremental` would leave the older rows out)",
-        "to go on where the task was: restore all of its meta tables from a backup of the"
-        " same moment as the targets, then `replicator run`",
+        "to start over: empty all targets of the task, then `replicator run` with `task-mode: all`"
+        " or `full` (`incremental` would leave the older rows out)",
+        f"{_RESTORE}, then `replicator run`",
         where=f"the meta-schema {task.meta_schema} of the target",
         recovery=Recovery.NONE,
     )
+
+
+async def cause_of(error: FatalError, task: Task) -> FatalError:
+    """Return the fault that the meta tables are gone, if another one comes from that."""
+    if error.recovery is not Recovery.BY_OPERATOR:
+        return error
+    try:
+        await refuse_removed(task)
+    except FatalError as found:
+        return found if found.recovery is Recovery.NONE else error
+    except DatabaseUnavailableError:
+        return error
+    return error
 
 
 @asynccontextmanager
@@ -118,7 +138,7 @@ def source_leftovers(
             "task.leftovers",
             f"the meta tables of task {task} have no checkpoint of {_listed(lost)}, although its"
             " rows were copied. From any other position rows would be missing",
-            *_remedies("records"),
+            *_REMEDIES,
             where=where,
         )
     if saved.all and not saved.all & {*sources}:
@@ -129,8 +149,7 @@ def source_leftovers(
             " were renamed",
             "if it is another task: give it another `name:` in the task file",
             "if the sources are the same: give them their former source-id again",
-            "to forget the former task: `replicator stop`, `replicator remove`"
-            " TASK.yaml, empty the targets, then `replicator run`",
+            f"to forget the former task: {START_OVER}",
             where=where,
         )
     return None
@@ -142,17 +161,8 @@ def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
         f"the meta tables of task {task} are incomplete: {_listed(found.missing)} missing, while"
         f" {_listed(found.filled)} have what an earlier run saved. A start from these would lose"
         " or duplicate rows",
-        *_remedies("tables"),
+        *_REMEDIES,
         where=f"the meta-schema {meta_schema} of the target",
-    )
-
-
-def _remedies(what: str) -> tuple[str, ...]:
-    return (
-        "to start over: `replicator stop`, `replicator remove` TASK.yaml, empty the targets (it"
-        " names them), then `replicator run`",
-        f"to go on where the task was: restore the missing {what} from a backup of the same"
-        " moment as the targets, then `replicator resume`",
     )
 
 

@@ -10,6 +10,7 @@ from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.filtered_columns import FilteredColumns
 from actors.schema_tracker import SchemaTracker
+from actors.statement_filter import StatementFilter
 from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -81,6 +82,7 @@ async def resources_of(
                 scratch_table(task.meta_schema, task.name),
                 learned,
                 FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+                {s: StatementFilter(s, setup.event_filter) for s, setup in setups.items()},
             ),
             blocked,
         )

@@ -182,7 +182,8 @@ class TaskSpark:
             raise FatalError(
                 "spark.not-started",
                 f"Spark does not start: {without_stack(error)}",
-                "correct spark.master and spark.conf in the task file, then `replicator run`",
+                "correct spark.master and spark.conf in the task file; `replicator stop`, then"
+                " `replicator run`",
                 "if the machine lacked memory, `replicator resume` tries again",
                 where=where,
             ) from error

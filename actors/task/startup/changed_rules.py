@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from actors.control.arguments import OnChangedRules
-from actors.faults import FatalError
+from actors.faults import START_OVER, FatalError
 from actors.sharding.modes import SHARD_MODES
 from actors.task.startup.changed_task import Move, moved, moves_of, refuse_unfinished
 from actors.task.startup.recopy import to_recopy
@@ -210,8 +210,7 @@ async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
         "the task can copy a target again only after the full copy of all sources. The copy of"
         f" these has not finished: {', '.join(unfinished)}",
         "restore the former rules, let the copy finish, and then change the rules",
-        f"copy everything again by the new rules: `replicator stop {meta.task}`, `replicator"
-        " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
+        f"copy everything again by the new rules: {START_OVER}",
         where=f"source {unfinished[0]}",
     )
 

@@ -178,8 +178,8 @@ def _from_checkpoint(
             "source.no-start",
             f"source {setup.source} was copied while it wrote no binlog, so the task does not"
             " know from where to follow it",
-            "copy it again: turn its binlog on, empty the targets, and start with"
-            " `replicator run --remove-meta` and `task-mode: all`",
+            "turn its binlog on, and copy all sources again: `replicator stop`, empty all targets,"
+            " set `task-mode: all`, then `replicator run --remove-meta`",
             where=f"source {setup.source}",
         )
     members = _join_members(registry, checkpoint)
@@ -307,8 +307,8 @@ async def _named_start(
             "source.no-start",
             f"source {setup.source} has no checkpoint, and the task file does not say where to"
             " start",
-            "if the target does not have the rows of this source yet: copy them with `task-mode:"
-            " all`",
+            "if the target does not have the rows of this source yet: set `task-mode: all`, which"
+            " copies them; `replicator stop`, then `replicator run`",
             "if it has them up to a known position (of the backup that was loaded): `replicator"
             " stop`, give the instance this position as meta: {binlog-name: …, binlog-pos: …}, then"
             f" `replicator run`. The binlog ends at {end} now: a start there leaves out all rows"
@@ -378,6 +378,7 @@ async def refuse_uncopied(
             {name: strangers[name] for name in lost},
             "a table was never copied" if copied else "a table was not followed before",
             f"source {setup.source}, saved at {read_from}",
+            unread=True,
         )
 
 

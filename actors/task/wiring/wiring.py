@@ -47,9 +47,9 @@ from actors.task_setup import (
     columns_of,
     marks_of,
 )
+from actors.validating.target_plans import ValidatedTask
 from actors.validating.validator import (
     RowValidator,
-    ValidatedTask,
     validated_sources,
     validation_settings,
 )
@@ -314,7 +314,9 @@ async def wire(
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
     addresses = {source: setup.address for source, setup in resources.setups.items()}
-    watch = PurgeWatch(addresses, need, UnreadShards(addresses, registry))
+    watch = PurgeWatch(
+        addresses, need, UnreadShards(addresses, registry, resources.counts.unreadable)
+    )
     return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
 
 

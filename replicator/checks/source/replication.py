@@ -181,8 +181,8 @@ async def check_start(
                 f"the source does not have its binlog from {gtid or position}: {error.args[-1]}; "
                 f"it has {await _files(connection)}",
                 "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
-                "changes since then are lost to the task: start over with task-mode: all and "
-                "'replicator run --remove-meta'",
+                "changes since then are lost to the task: empty the targets, and start over with "
+                "task-mode: all and 'replicator run --remove-meta'",
             )
         ]
     return [place.passed("meta_position", f"the source has its binlog from {gtid or position}")]
@@ -206,15 +206,15 @@ async def _mysql_gtid(place: CheckedPart, connection: Connection, gtid: str) -> 
         return place.failed(
             "meta_position",
             f"the start is a GTID set, and the source's gtid_mode is {mode}",
-            "Give binlog-name and binlog-pos under 'meta:' (SHOW MASTER STATUS;), or turn "
-            "gtid_mode on at the source",
+            "Give binlog-name and binlog-pos under 'meta:', or turn gtid_mode on at the source",
         )
     if not complete:
         return place.failed(
             "meta_position",
             f"the source has purged transactions that come after {gtid}: {purged}",
-            "Start over with task-mode: all and 'replicator run --remove-meta', or from a GTID"
-            " set that contains @@GLOBAL.gtid_purged",
+            "Empty the targets, and start over with task-mode: all and 'replicator run"
+            " --remove-meta'. Only if the targets have the rows of all purged transactions: name a"
+            " GTID set that contains @@GLOBAL.gtid_purged",
         )
     return place.passed("meta_position", f"the source has its binlog from {gtid}")
 

@@ -9,6 +9,7 @@ import pymysql.err
 
 from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
 from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
+from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.inspection import (
@@ -121,6 +122,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         return CreatedTarget(created=False)
     statements, made = await creation_statements(target, name, pattern)
     try:
+        await reach_all_nodes(target)
         for statement in statements[:-1]:
             await _run(target, name, statement)
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))

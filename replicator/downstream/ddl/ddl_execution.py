@@ -27,6 +27,7 @@ from pymysql.constants import ER
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.single_changes import single_changes
+from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.clustered_keys import free_key
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.rehearsal import Rehearsal
@@ -419,6 +420,7 @@ class DdlExecutor:
         session = Connection(self._connection.address)
         try:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            await reach_all_nodes(session)
             await limit_lock_wait(session, ddl.lock_seconds, again=again)
             await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
             if ddl.instead is None and await self._only_history(ddl, sql):

@@ -24,6 +24,15 @@ from replicator.schema.structure.conversions import (
     null_misfit,
 )
 from replicator.schema.structure.structure import Column, Table
+from replicator.sharding.optimistic.agreement import (
+    ORDER,
+    Part,
+    PartKind,
+    agreed_parts,
+    described_part,
+    values_of,
+)
+from replicator.sharding.optimistic.agreement_alters import differing_parts
 from replicator.sharding.optimistic.alters import NoAlterError
 from replicator.sharding.optimistic.joined_table import widening
 from replicator.sharding.optimistic.shapes import NoJoinError
@@ -84,7 +93,8 @@ def structure_differences(
 ) -> StructureDifferences:
     """Compare the structure of a target with its shards; each difference has its first shard.
 
-    `joins`: shards may differ, so a target that differs from some of them is not noted.
+    `joins`: shards may differ, so a target that differs from some of them is not noted. What all
+    shards have alike, and the target otherwise, is noted in either case.
     """
     shards_differ = len({shard.structure.fingerprint for shard in shards}) > 1
     unfit: dict[str, list[Member]] = {}
@@ -99,13 +109,49 @@ def structure_differences(
             if not any(unfit_text.startswith(text) for unfit_text in its_unfit):
                 notes.setdefault(text, []).append(shard.member)
     lacking = _lacking_for_all(target, shards) if joins and shards_differ else ()
-    return StructureDifferences((*_texts(unfit), *lacking), tuple(_texts(notes)))
+    agreed = _agreed(target, shards, told=not (joins and shards_differ))
+    return StructureDifferences((*_texts(unfit), *lacking), (*_texts(notes), *agreed))
 
 
 def _texts(found: Mapping[str, Sequence[Member]]) -> Iterator[str]:
     for text, members in found.items():
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         yield f"{text} ({members[0]}{more})"
+
+
+def _agreed(target: Table, shards: Sequence[ComparedShard], *, told: bool) -> Iterator[str]:
+    """The parts, such as comments, on which all shards agree, and that the target has otherwise.
+
+    ``told``: without those that `_columns` names.
+    """
+    structures: dict[tuple[str, frozenset[str]], Table] = {}
+    for shard in shards:
+        left_out = shard.open | _ruled(shard)
+        structures.setdefault((shard.structure.fingerprint, left_out), shard.structure)
+    wanted = agreed_parts((table, left_out) for (_, left_out), table in structures.items())
+    there = values_of(target)
+    in_keys = {folded(name) for key in target.keys for name in key.columns}
+    for part in sorted(differing_parts(target, wanted, in_keys)):
+        text = f"the target does not have the {described_part(part)} of all its shards"
+        if part == ORDER:
+            # Shards with different columns leave several orders open.
+            if not told and any(_reorders(target, table) for table in structures.values()):
+                yield text
+        elif not (told and _names_difference(target, shards[0].structure, part)):
+            none = "visible" if part[0] is PartKind.VISIBILITY else "none"
+            ours, theirs = (v.removeprefix("= ") or none for v in (there[part], wanted[part] or ""))
+            yield f"{text}: it has {ours}, they have {theirs}"
+
+
+def _names_difference(target: Table, shard: Table, part: Part) -> bool:
+    """Whether `_columns` names a part in which a target differs from a shard."""
+    kind, name = part
+    if kind is PartKind.DEFAULT:
+        ours, theirs = target.column(name), shard.column(name)
+        if ours is None or theirs is None:
+            return False
+        return default_text(target, ours) != default_text(shard, theirs)
+    return kind in {PartKind.COMMENT, PartKind.COLLATION}
 
 
 def _lacking_for_all(target: Table, shards: Sequence[ComparedShard]) -> tuple[str, ...]:
@@ -216,10 +262,15 @@ def _columns(target: Table, shard: ComparedShard) -> Iterator[str]:
             yield f"column {column.name} is {ours} on the target, {theirs} in the shard"
         if comment(target, column.name) != comment(shard.structure, its.name):
             yield f"column {column.name} has another comment on the target than in the shard"
-    common = [folded(c.name) for c in target.columns if shard.structure.column(c.name)]
-    theirs_in_order = [folded(c.name) for c in shard.structure.columns]
-    if common != [name for name in theirs_in_order if name in set(common)]:
+    if _reorders(target, shard.structure):
         yield "the columns of the target have another order"
+
+
+def _reorders(target: Table, shard: Table) -> bool:
+    """Whether the columns that both have are in another order on the target."""
+    common = [folded(c.name) for c in target.columns if shard.column(c.name)]
+    theirs_in_order = [folded(c.name) for c in shard.columns]
+    return common != [name for name in theirs_in_order if name in set(common)]
 
 
 def default_text(table: Table, column: Column) -> str:

@@ -36,6 +36,21 @@ EXTRA = RowsOnTargetAlone()
 """They are wrong."""
 
 
+def rows_alone(
+    target: Table, gone: Iterable[RowMarks], others: Sequence[RowMarks]
+) -> RowsOnTargetAlone:
+    """Return what becomes of rows that only the target has.
+
+    Args:
+        target: the target.
+        gone: for each shard that does not exist any more, what all its rows have.
+        others: the same for the shards that exist.
+    """
+    conditions = [retired_condition(target, marks, others) for marks in gone]
+    found = tuple(c for c in dict.fromkeys(conditions) if c is not None)
+    return RowsOnTargetAlone(found, "retired" if None in conditions else "")
+
+
 def retired_condition(target: Table, gone: RowMarks, others: Iterable[RowMarks]) -> bytes | None:
     """A condition that is true of the rows of a shard, and of none of the others; None without one.
 

@@ -27,6 +27,7 @@ from replicator.pipeline.compare.compare_rows import (
 )
 from replicator.pipeline.compare.compare_structures import ComparedShard
 from replicator.pipeline.compare.doubts import RowDifference, differences_of
+from replicator.pipeline.compare.retired_rows import EXTRA, RowsOnTargetAlone
 from replicator.pipeline.spark.json_results import from_json, to_json
 from replicator.pipeline.spark.python_job import sealed, unsealed
 from replicator.schema.structure.structure import Table
@@ -154,6 +155,7 @@ def _closely(
         difference
         for key, group in groups.items()
         for difference in differences_of(comparison, key, group)
+        if difference.kind != "extra" or not comparison.alone.kept
     ]
 
 
@@ -162,13 +164,18 @@ class NoKeyError(Exception):
 
 
 def plan_validation(
-    target: Table, shards: Sequence[ComparedShard], *, values: bool
+    target: Table,
+    shards: Sequence[ComparedShard],
+    *,
+    values: bool,
+    alone: RowsOnTargetAlone = EXTRA,
 ) -> ComparisonPlan:
     """How keys are looked at; ``values``: all columns are compared, not only those of the key.
+    ``alone``: what becomes of rows that only the target has.
 
     Raises NoKeyError, and PlanError where the target can't hold the values of a shard.
     """
-    comparison = plan_comparison(target, shards)
+    comparison = plan_comparison(target, shards, alone=alone)
     if not comparison.key:
         raise NoKeyError(f"{target.schema}.{target.name} has no unique key without NULLs")
     return comparison if values else _key_alone(comparison)

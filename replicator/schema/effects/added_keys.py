@@ -31,17 +31,22 @@ _Added = KeyDefinition | ForeignKeyDefinition | CheckDefinition
 _Form = tuple[object, ...]
 
 
-def has_all_added(statement: ParsedStatement, before: Table, present: Table) -> bool:
+def has_all_added(
+    statement: ParsedStatement, before: Table, present: Table, *, repeated: bool = False
+) -> bool:
     """Return whether a statement only adds keys and constraints that the target has already.
 
     A key with a name must be there with this name. One without a name may have any. If the shard
     had equal ones before, the target needs one more than the shard had. A shard's structure does
-    not show foreign keys, so one of them is enough.
+    not show foreign keys, so one of them is enough. The index that a server makes for a foreign key
+    goes when another one of its columns is added: of a ``repeated`` change, the target needs none
+    besides this one.
 
     Args:
         statement: of the shard, in the names of the target.
         before: the shard's structure before the statement.
         present: the target's structure.
+        repeated: another shard has added the same before.
     """
     added = _added(statement)
     if not added:
@@ -50,12 +55,24 @@ def has_all_added(statement: ParsedStatement, before: Table, present: Table) -> 
     forms = [(_name(item), _form(item, schema)) for item in added]
     had = (form for _, form in _all(before.definition, schema) if form[0] != "FOREIGN")
     needed = Counter(had)
+    if repeated:
+        needed.subtract(form for form in _implicit(present.definition, schema) if needed[form])
     needed.update(form for _, form in forms)
     there = list(_all(present.definition, schema))
     counts = Counter(form for _, form in there)
     return all(
         (name, form) in there if name else counts[form] >= needed[form] for name, form in forms
     )
+
+
+def _implicit(definition: TableDefinition, schema: str) -> set[_Form]:
+    """The forms of the indexes that may be there only because a foreign key needs them."""
+    columns = [tuple(map(folded, key.columns)) for key in definition.foreign_keys]
+    return {
+        _form(key, schema)
+        for key in definition.keys
+        if key.kind is KeyKind.PLAIN and tuple(folded(p.column) for p in key.parts) in columns
+    }
 
 
 def _added(statement: ParsedStatement) -> list[_Added]:

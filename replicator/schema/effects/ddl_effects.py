@@ -75,8 +75,9 @@ class Effect:
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
-    file leaves the statement out, so that it is no change of the target's at all; ``answered``: the
-    operator has said that this is right. ``exchanged``: an online DDL tool has put a ghost table,
+    file leaves the statement out, so that it is no change of the target's at all; ``undecided``:
+    whether a rule does so depends on the structures of the table; ``answered``: the operator has
+    said that it is right to leave it out. ``exchanged``: an online DDL tool has put a ghost table,
     which this has changed, in the place of ``table``; ``made`` is its CREATE TABLE, where that is
     not the table's own. ``created``: the shard's
     own CREATE TABLE, where the operator has given this in its place. ``own``: the targets in a
@@ -94,6 +95,7 @@ class Effect:
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False
+    undecided: bool = False
     answered: bool = False
     exchanged: bool = False
     made: ParsedStatement | None = None

@@ -236,6 +236,10 @@ class SchemaRegistry:
         """Note that the full copy has written a member's rows as they were at this place."""
         self._copied[member] = until
 
+    def copied_before(self, member: int, at: int) -> bool:
+        """Whether the rows on the target were copied from a place before this one."""
+        return self._copied.get(member, 0) <= at
+
     def copied_places(self, source: str, target: int) -> dict[int, int]:
         """The places before which the rows of a sharding group's members were copied.
 

@@ -83,6 +83,11 @@ class RowOwners:
         with self._lock:
             return tuple(self._unsaved)
 
+    def is_unsaved(self, target: TableName) -> bool:
+        """Whether an unsaved change concerns the rows of a target."""
+        with self._lock:
+            return any(target in (change.target, change.to) for change in self._unsaved)
+
     def saved(self, count: int) -> None:
         """Drop the first ``count`` of the unsaved changes."""
         with self._lock:

@@ -148,19 +148,29 @@ def _options(table: Table) -> dict[Part, str]:
 
 
 def agreed(standings: Iterable[Standing]) -> dict[Part, str | None]:
-    """The parts of all members with the values on which they agree; None where they do not.
+    """`agreed_parts` of members; empty if the structure of a member is not known.
 
-    Empty if the structure of a member is not known. A column that a member has otherwise than the
-    target, as the operator has said, does not count.
+    A column that a member has otherwise than the target, as the operator has said, does not count.
     """
-    found: dict[Part, str | None] = {}
-    orders: list[tuple[str, ...]] = []
+    tables: list[tuple[Table, Set[str]]] = []
     for standing in standings:
         if standing.taken is None:
             return {}
-        orders.append(tuple(folded(column.name) for column in standing.taken.columns))
-        for part, value in values_of(standing.taken).items():
-            if part[1] in standing.ceded and part[0] is not PartKind.KEY_NAME:
+        tables.append((standing.taken, standing.ceded))
+    return agreed_parts(tables)
+
+
+def agreed_parts(tables: Iterable[tuple[Table, Set[str]]]) -> dict[Part, str | None]:
+    """The parts of all tables with the values on which they agree; None where they do not.
+
+    Each table is given with the columns (folded names) that do not count.
+    """
+    found: dict[Part, str | None] = {}
+    orders: list[tuple[str, ...]] = []
+    for table, left_out in tables:
+        orders.append(tuple(folded(column.name) for column in table.columns))
+        for part, value in values_of(table).items():
+            if part[1] in left_out and part[0] is not PartKind.KEY_NAME:
                 continue
             if found.setdefault(part, value) != value:
                 found[part] = None

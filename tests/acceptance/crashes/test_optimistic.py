@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,43 @@ def test_killed_while_a_refused_step_is_tried_again(
 def indexes(walk: Walk) -> set[object]:
     """The names of the target's indexes."""
     return {index[2] for index in walk.target.execute(f"SHOW INDEX FROM {walk.db}.t")}
+
+
+AGREEMENT = (
+    "ALTER v SET DEFAULT {0}",
+    "MODIFY v INT DEFAULT {0} COMMENT 'new {0}'",
+    "COMMENT = 'all {0}'",
+)
+
+
+def structures(walk: Walk) -> set[frozenset[str]]:
+    """What servers show of the target and of its shards; one if all are alike."""
+    tables = [(walk.target, "t"), *((server, name) for _, server, name in walk.shards)]
+    found = set()
+    for server, name in tables:
+        [(_, text)] = server.execute(f"SHOW CREATE TABLE {walk.db}.{name}")
+        lines = (
+            re.sub(r" (ENGINE|AUTO_INCREMENT)=\w+| DEFAULT CHARSET.*?(?= COMMENT|$)", "", line)
+            for line in str(text).splitlines()[1:]
+        )
+        found.add(frozenset(line.rstrip(",").replace("int(11)", "int") for line in lines))
+    return found
+
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_killed_while_the_target_gets_what_all_shards_agree_on(
+    walk: Walk, tmp_path: Path, time: int
+) -> None:
+    path = write_task(tmp_path, {**walk.task(), "shard-mode": "optimistic"})
+    steps = (Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED)
+    for number, step in enumerate(steps):
+        with killed_at(step, path, tmp_path, time=time, alone=False) as task:
+            if not number:
+                task.until_logged("task.running")
+            for _, server, name in walk.shards:
+                for action in (AGREEMENT[number], f"ADD c{number} INT"):
+                    server.execute(f"ALTER TABLE {walk.db}.{name} {action.format(number)}")
+                walk.rows()
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: walk.difference() == "", "equality")
+        task.until(lambda: len(structures(walk)) == 1, f"one structure: {structures(walk)}")

@@ -123,10 +123,9 @@ def test_a_start_waits_for_a_removal_and_begins_anew(
             other.until_applied(name, shards.sources)
             shards.assert_equal()
             # What is removed by hand while it is used is not made anew.
-            assert other.cli("pause", name).returncode == 0
             tables = ", ".join(f"`{name}_meta`.`{table}`" for table in meta_tables(shards))
             shards.target.execute(f"DROP TABLE {tables}")
-            other.cli("resume", name)
+            shards.change()
             assert other.process.wait(PATIENCE) == 1
             assert "task.removed" in {event["event"] for event in other.events()}
             assert meta_tables(shards) == []

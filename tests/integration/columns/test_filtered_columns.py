@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 
 from actors.control.arguments import OnChangedRules
+from actors.faults import of_target
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_expression_filters import arrives, on_target, rules
+from tests.support.tasks.copying import copied_some, slow_copy
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, fault_of
 
 COLUMNS = """(id INT PRIMARY KEY, a INT, b INT NOT NULL,
     name VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci)"""
@@ -170,3 +175,55 @@ async def test_the_target_is_copied_anew(
         await merging.caught_up(generation)
         merging.do("INSERT INTO x_1 VALUES (4, 9, 1, 'd'), (5, 5, 1, 'e')")
         await arrives(merging, "SELECT id FROM x", [(2,), (3,), (5,)])
+
+
+async def test_the_target_is_copied_anew_while_another_holds_the_position_back(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """The statement is read again before the place from which the shard was copied."""
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    merging.create("z", "(id INT PRIMARY KEY)")
+    filtered(merging, "a > 5")
+    merging.do("INSERT INTO x_1 VALUES (1, 1, 7, 'a'), (2, 300, 1, 'b')")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.blocked = of_target(TableName(merging.database, "z"))
+    merging.do("INSERT INTO z_1 VALUES (1)", "INSERT INTO x_1 VALUES (3, 9, 1, 'c')")
+    merging.do("SET sql_mode=''", "ALTER TABLE x_1 MODIFY a TINYINT")
+    assert (await merging.fault()).event == "ddl.filtered-column"
+    rules(merging, "x_1", {"insert-value-expr": "(a > 5)"})
+    merging.on_changed_rules = OnChangedRules.RECOPY
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        with anyio.fail_after(PATIENCE):
+            while generation.copy is None or generation.copy.progress.figures().state != "finished":
+                await anyio.sleep(LOOK_SECONDS)
+        merging.do("INSERT INTO x_1 VALUES (4, 2, 1, 'd'), (5, 9, 1, 'e')")
+        await arrives(merging, "SELECT id FROM x", [(1,), (4,)])
+
+
+async def test_rows_of_a_deferred_shard_were_filtered_before_the_statement(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """Chunks that were copied before it have rows that the filter leaves out now."""
+    merging = slow_copy(merging_from(mariadb_source), 200)
+    merging.create("x", "(id INT PRIMARY KEY, a INT)", shards=1)
+    rules(merging, "x_1", {"insert-value-expr": "a > 5"})
+    merging.do("INSERT INTO x_1 SELECT seq, 1 FROM seq_1_to_300")
+
+    async def change() -> None:
+        async with merging.running() as generation:
+            await copied_some(generation, 2)
+            merging.do("ALTER TABLE x_1 DROP a, ADD a INT DEFAULT 9")
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        assert (await fault_of(change())).event == "ddl.filtered-column"
+    rules(merging, "x_1", {"insert-value-expr": "(a > 5)"})
+    merging.on_changed_rules = OnChangedRules.RECOPY
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO x_1 VALUES (1000, 2), (1001, 7)")
+        await arrives(merging, "SELECT id FROM x", [(1000,)])

@@ -97,10 +97,35 @@ UNFIT = {
 }
 
 
-async def table_of(server: DatabaseServer, database: str, columns: str) -> Table:
+AGREED = {
+    "default": ("v INT DEFAULT 1", "v INT DEFAULT 2", "", "default of v"),
+    "on update": (
+        "v TIMESTAMP NULL ON UPDATE CURRENT_TIMESTAMP",
+        "v TIMESTAMP NULL",
+        "",
+        "default of v",
+    ),
+    "comment": ("v INT COMMENT 'a'", "v INT", "", "comment of v"),
+    "collation": (
+        "v CHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "v CHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+        "",
+        "collation of v",
+    ),
+    "order": ("v INT, w INT", "w INT, v INT", "", "order of columns"),
+    "visibility": ("v INT INVISIBLE", "v INT", "", "visibility of v"),
+    "name of a key": ("v INT, UNIQUE k (v)", "v INT, UNIQUE l (v)", "", "name of the unique key"),
+    "table's comment": ("v INT", "v INT", "COMMENT='a'", "table's comment"),
+    "table's collation": ("v INT", "v INT", "COLLATE=utf8mb4_bin", "table's default collation"),
+}
+"""What all shards have, what the target has, the shards' options, and what is told."""
+IN_SENTENCES_OF_SHARDS = ("default", "comment", "collation", "order")
+
+
+async def table_of(server: DatabaseServer, database: str, columns: str, options: str = "") -> Table:
     server.execute(
         f"CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4",
-        f"CREATE OR REPLACE TABLE {database}.t ({ROW}{columns})",
+        f"CREATE OR REPLACE TABLE {database}.t ({ROW}{columns}) {options}",
     )
     with closing(Connection(address(server, server.user, server.password))) as connection:
         found = await read_target(connection, TableName(database, "t"))
@@ -137,6 +162,48 @@ async def test_a_difference_counts_if_a_row_may_not_be_stored(
     assert told in text
 
 
+@pytest.mark.parametrize("case", AGREED)
+async def test_what_all_shards_have_alike_is_noted_in_all_modes(
+    mariadb_source: DatabaseServer, database_name: str, case: str
+) -> None:
+    """Also if shards of a mode that joins structures differ in something else."""
+    its, ours, options, told = AGREED[case]
+    target = await table_of(mariadb_source, database_name, f"{ours}, x INT, y INT")
+    shards = [
+        ComparedShard(
+            Member("a", TableName(database_name, f"t{more}")),
+            await table_of(mariadb_source, database_name, f"{its}, {more} INT", options),
+            MemberColumns(),
+        )
+        for more in "xy"
+    ]
+    for found in (
+        structure_differences(target, shards, joins=True),
+        structure_differences(target, shards[:1], joins=True),
+        structure_differences(target, shards[:1]),
+        structure_differences(target, shards),
+    ):
+        assert found.unfit == ()
+        [text] = (note for note in found.notes if "index" not in note)
+        if f"does not have the {told}" not in text:
+            assert case in IN_SENTENCES_OF_SHARDS
+    noted = structure_differences(target, shards, joins=True).notes
+    assert f"the target does not have the {told}" in "; ".join(noted)
+
+
+async def test_parts_in_which_shards_differ_are_not_noted_if_they_may_differ(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    target = await table_of(mariadb_source, database_name, "v INT, x INT, y INT")
+    structures = [
+        await table_of(mariadb_source, database_name, columns)
+        for columns in ("v INT DEFAULT 1 COMMENT 'a', x INT", "v INT COMMENT 'b', y INT")
+    ]
+    member = Member("a", TableName(database_name, "t"))
+    shards = [ComparedShard(member, table, MemberColumns()) for table in structures]
+    assert structure_differences(target, shards, joins=True) == StructureDifferences()
+
+
 async def test_the_time_by_default_is_one_on_all_servers(
     request: pytest.FixtureRequest, database_name: str
 ) -> None:
@@ -151,7 +218,7 @@ async def test_the_time_by_default_is_one_on_all_servers(
         server: DatabaseServer = request.getfixturevalue(kind)
         server.execute(
             f"CREATE DATABASE IF NOT EXISTS {database_name}",
-            f"CREATE TABLE {database_name}.t ({ROW}{columns})",
+            f"CREATE TABLE {database_name}.t ({ROW}{columns}) CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
         )
         with closing(Connection(address(server, server.user, server.password))) as connection:
             tables.append(await read_target(connection, TableName(database_name, "t")))

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from actors.faults import COPY_AGAIN
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import fault_of
 
 
@@ -44,3 +46,25 @@ async def test_a_second_copy_into_a_target_without_a_key_is_refused(
     merging.on(merging.target, "TRUNCATE TABLE bag")
     assert (await merging.copy()).finished
     assert not merging.differences()
+
+
+@pytest.mark.remedy("copy.target-has-rows", "copy anew")
+async def test_a_source_to_copy_beside_one_that_was_never_copied(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+) -> None:
+    """The rows of a target without a key are those of the other source: they must not go."""
+    merging = merging_from(mariadb_source, mariadb_source_full)
+    merging.create("bag", "(n INT)")
+    second = merging.sources.pop("b")
+    merging.on(second, "INSERT INTO bag_1 VALUES (2), (2)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO bag_1 VALUES (1), (1)")
+        await merging.check(generation)
+    merging.sources["b"] = second
+    merging.changed(mode="all")
+    fault = await merging.fault()
+    assert fault.event == "copy.target-has-rows"
+    assert fault.remedies == (COPY_AGAIN,)
+    await copy_all_anew(merging, "bag")

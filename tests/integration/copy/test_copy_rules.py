@@ -334,16 +334,19 @@ async def test_a_copy_that_is_stopped_goes_on_where_it_was(merging: Merging) -> 
     assert generation.copy.progress.rows >= 740
 
 
+@pytest.mark.remedy("source.no-binlog", "run")
 async def test_without_a_binlog_a_source_is_copied_and_not_followed(
     start_server: StartServer, merging_from: MakeMerging
 ) -> None:
     merging = merging_from(start_server(MariaDBServer, {"skip_log_bin": None, "log_bin": "0"}))
-    merging.mode = "full"
+    merging.mode = "all"
     small_chunks(merging)
     merging.create("x", NUMBERS, with_target=False)
     merging.create("bag", "(a INT, b INT)", with_target=False)
     fill(merging, "x_1", 120)
     fill(merging, "bag_1", 120)
+    assert (await merging.fault()).event == "source.no-binlog"
+    merging.changed(mode="full")
     assert (await merging.copy()).finished
     assert not merging.differences()
     for mode in ("incremental", "all"):

@@ -11,7 +11,7 @@ from actors.faults import of_target
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.overriding import copy_all_anew, tell_from_source
 from tests.support.tasks.running import NOTHING
 from tests.support.tasks.task_files import endpoint
 
@@ -75,6 +75,8 @@ async def test_a_change_of_a_shard_that_the_account_cannot_see(merging: Merging,
     assert found.event == "member.not-copied"
     assert f"{merging.database}.x_3" in found.message
     assert rows(merging) == [1, 4]
+    # The statement would be met again.
+    assert not [way for way in found.remedies if "DROP and CREATE" in way]
 
 
 @ON_MARIADB
@@ -147,6 +149,31 @@ async def test_a_shard_that_an_incremental_task_takes_in_later(merging: Merging)
     async with merging.running() as generation:
         await merging.caught_up(generation)
     assert rows(merging) == [10, 11]
+
+
+@pytest.mark.remedy("member.not-copied", "schema set")
+@ON_MARIADB
+async def test_a_structure_is_not_taken_from_a_shard_that_was_changed_since(
+    merging: Merging,
+) -> None:
+    """Its rows would be read with their columns exchanged."""
+    merging.mode = "all"
+    merging.create("x", "(id INT PRIMARY KEY, a INT, b INT)", shards=2)
+    merging.do("INSERT INTO x_2 VALUES (2, 1, 2)")
+    merging.more = only(merging, "x_1", merging.source)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.do("INSERT INTO x_2 VALUES (3, 1, 2)")
+    assert (await merging.fault()).event == "member.not-copied"
+    merging.do(f"GRANT SELECT ON {merging.database}.* TO {USER}")
+    merging.do("ALTER TABLE x_1 COMMENT 'of another shard'", "ALTER TABLE x_2 ADD INDEX (a)")
+    reply = await tell_from_source(merging, "a", "x_2")
+    assert reply.ok, reply.error
+    merging.do("ALTER TABLE x_2 MODIFY a INT AFTER b")
+    reply = await tell_from_source(merging, "a", "x_2")
+    assert not reply.ok
+    assert "ALTER TABLE x_2 MODIFY a INT AFTER b" in reply.error
+    assert "--file" in reply.error
 
 
 @ON_MARIADB

@@ -8,7 +8,9 @@ import pytest
 
 from actors.faults import DdlEvent
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
 from tests.unit.ddl.test_side_effects import CHECKSUM
 
 LOGGED = "SET binlog_format = STATEMENT"
@@ -49,6 +51,32 @@ async def test_what_a_trigger_may_have_written_is_a_fault(merging: Merging) -> N
     assert merging.on(merging.target, "SELECT id FROM t") == ((1,), (2,))
     merging.do(f"DROP TRIGGER {db}_x.fires")
     assert "DROP TRIGGER" in (await merging.fault()).message
+
+
+@pytest.mark.remedy("ddl.not-supported", "skip")
+async def test_rows_after_a_statement_in_its_transaction_are_not_left_out(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """A start after the transaction would leave them out."""
+    merging = merging_from(mariadb_source)
+    merging.create("bag", "(n INT, v VARCHAR(40))")
+    async with merging.running():
+        pass
+    merging.do(
+        "SET binlog_format = MIXED",
+        "BEGIN",
+        "INSERT INTO bag_1 SELECT 1, UUID()",
+        "INSERT INTO bag_1 VALUES (2, 'as a statement')",
+        "INSERT INTO bag_1 SELECT 3, UUID()",
+        "COMMIT",
+    )
+    found = await merging.fault()
+    assert found.event == "ddl.not-supported"
+    assert not [way for way in found.remedies if "--remove-meta" in way]
+    merging.on(merging.target, "INSERT INTO bag VALUES (2, 'as a statement')")
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await merging.check(generation)
 
 
 async def test_a_view_may_be_one_of_a_replicated_table(merging: Merging) -> None:

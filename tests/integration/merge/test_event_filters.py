@@ -84,6 +84,53 @@ async def test_statements_are_left_out_and_rows_go_on(merging: Merging, mode: st
 
 
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", "pessimistic", "optimistic"])
+async def test_statements_are_left_out_by_what_the_table_was_before(
+    merging: Merging, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create(
+        "x", "(id INT PRIMARY KEY, v VARCHAR(20), UNIQUE KEY u (v), KEY k (v))", shards=2
+    )
+    filtered(merging, {"events": ["value range decrease", "drop unique key"], "action": "Ignore"})
+    async with merging.running() as generation:
+        # One shard alone: nobody waits for the other.
+        merging.do("ALTER TABLE x_1 MODIFY v VARCHAR(10)", "DROP INDEX u ON x_1")
+        merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (2, 'b')")
+        await merging.caught_up(generation)
+        assert on_target(merging, "SELECT * FROM x") == [(1, "a"), (2, "b")]
+        for shard in ("x_1", "x_2"):
+            merging.do(f"ALTER TABLE {shard} ADD w INT, DROP INDEX k")
+        rows = ("x_1 VALUES (3, 'c', 3)", "x_2 VALUES (4, 'd', 4)")
+        merging.do(*(f"INSERT INTO {row}" for row in rows))
+        await arrives(merging, "SELECT id FROM x", [(1,), (2,), (3,), (4,)])
+    (shown,) = merging.on(merging.target, "SHOW CREATE TABLE x")
+    assert "`v` varchar(20)" in str(shown)
+    assert "`u`" in str(shown)
+    assert "`k`" not in str(shown)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", "pessimistic", "optimistic"])
+async def test_incompatible_changes_are_an_error(merging: Merging, mode: str) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT PRIMARY KEY, v INT)")
+    filtered(merging, {"events": ["incompatible ddl changes"], "action": "Error"})
+    wider, narrower = (f"ALTER TABLE x_1 MODIFY v {kind}" for kind in ("BIGINT", "SMALLINT"))
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE x_1 ADD w INT", wider, "INSERT INTO x_1 VALUES (1, 1, 1)")
+    merging.do(narrower, "INSERT INTO x_1 VALUES (2, 2, 2)")
+    fault = await merging.fault()
+    assert fault.event == "ddl.forbidden"
+    assert narrower in fault.message
+    await override(merging, fault, OverrideAction.REPLACE, narrower)
+    async with merging.running():
+        await arrives(merging, "SELECT id FROM x", [(1,), (2,)])
+    assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_statement_that_can_not_be_carried_over_is_left_out(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, v INT)")
     text = r"^insert\s+into\s+x_1"

@@ -219,6 +219,33 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
         assert merging.differences() == {}
 
 
+@pytest.mark.remedy("source.unreadable", "copy anew")
+async def test_a_transaction_that_is_applied_in_part_is_not_made_by_hand(
+    merging_from: MakeMerging, mysql_source: DatabaseServer
+) -> None:
+    """Its rows would be there twice."""
+    merging = merging_from(mysql_source)
+    merging.create("bag", "(n INT, v MEDIUMTEXT)")
+    merging.create("doc", "(id INT PRIMARY KEY, c JSON)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO doc_1 VALUES (1, JSON_OBJECT('a', REPEAT('x', 200), 'b', 1))")
+        await merging.check(generation)
+    merging.do(
+        "SET binlog_row_value_options = PARTIAL_JSON",
+        "BEGIN",
+        "INSERT INTO bag_1 SELECT 1, REPEAT('x', 60000) FROM information_schema.collations"
+        " LIMIT 150",
+        "UPDATE doc_1 SET c = JSON_SET(c, '$.b', 2)",
+        "COMMIT",
+    )
+    found = await merging.fault()
+    assert found.event == "source.unreadable"
+    assert merging.on(merging.target, "SELECT COUNT(*) > 0 FROM bag") == ((1,),)
+    assert "are on the targets already" in found.message
+    assert not [way for way in found.remedies if "--remove-meta" in way]
+    await copy_all_anew(merging, "bag", "doc")
+
+
 @pytest.mark.remedy("rows.no-plan", "resume")
 async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, s SET('a','b'))", shards=2)
@@ -338,7 +365,7 @@ async def test_all_is_copied_anew_when_two_shards_had_a_row(merging: Merging) ->
     await copy_all_anew(merging, "x", "y")
 
 
-@pytest.mark.remedy("source.missed-ddl", "copy anew")
+@pytest.mark.remedy("source.missed-ddl", "run", "copy anew")
 async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(merging: Merging) -> None:
     merging.more["shard-mode"] = "pessimistic"
     second = await two_sources(merging)
@@ -358,6 +385,13 @@ async def test_all_is_copied_anew_for_a_source_that_missed_schema_changes(mergin
     found = await merging.fault()
     assert found.event == "source.missed-ddl"
     assert COPY_AGAIN in found.remedies
+    del merging.sources["b"]
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (2, 'a', 2)")
+        await merging.caught_up(generation)
+    assert merging.on(merging.target, "SELECT id FROM x") == ((1,), (2,))
+    merging.sources["b"] = second
     await copy_all_anew(merging, "x", "y", dropped=True)
 
 
@@ -375,13 +409,17 @@ async def test_a_source_gets_its_start_in_the_task_file(merging: Merging) -> Non
         await merging.check(generation)
 
 
+@pytest.mark.parametrize("mode", ["all", pytest.param("incremental", marks=pytest.mark.slow)])
 @pytest.mark.remedy("ddl.create-differs", "replace")
 async def test_the_target_gets_the_structure_of_a_shard_that_was_created_otherwise(
-    merging: Merging,
+    merging: Merging, mode: str
 ) -> None:
+    merging.mode = mode
     merging.more["shard-mode"] = "pessimistic"
     merging.create("x", X, shards=2)
     async with merging.running() as generation:
+        if mode == "all":
+            await merging.copied(generation)
         await merging.caught_up(generation)
     merging.shards("x", 3)
     second = list(merging.sources.values())[1]

@@ -61,3 +61,56 @@ async def test_keys_without_a_name_are_added_once(
         merging.do("INSERT INTO old_3 (id, a, p) VALUES (1, 1, 3)")
         await merging.check(generation)
         assert [shown("old"), shown("new")] == once, "\n".join(shown("old") + shown("new"))
+
+
+FOREIGN = "ADD FOREIGN KEY ({1}) REFERENCES parent_{0} (id)"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("ADD INDEX (p)",),
+        pytest.param(("ADD KEY (p)", "ADD INDEX (p, a)"), marks=pytest.mark.slow),
+        pytest.param(("ADD INDEX (p, a)", "ADD INDEX (p)"), marks=pytest.mark.slow),
+        pytest.param(("ADD UNIQUE (p)",), marks=pytest.mark.slow),
+        pytest.param((FOREIGN.format("{0}", "a"), "ADD INDEX (a)"), marks=pytest.mark.slow),
+        pytest.param(("ADD INDEX (p)", "ADD INDEX (p)"), marks=pytest.mark.slow),
+    ],
+    ids=lambda changes: "+".join(changes),
+)
+@pytest.mark.parametrize(
+    "kind", [pytest.param("mysql_source", marks=pytest.mark.slow), "mariadb_source"]
+)
+async def test_an_index_over_the_columns_of_a_foreign_key_is_added_once(
+    merging_from: Callable[..., Merging],
+    request: pytest.FixtureRequest,
+    kind: str,
+    changes: tuple[str, ...],
+) -> None:
+    """Servers make an index for a foreign key, and drop it if another one is as good."""
+    merging = merging_from(request.getfixturevalue(kind))
+    merging.create("parent", "(id INT PRIMARY KEY)", shards=3)
+    merging.create("t", "(id INT PRIMARY KEY, p INT, a INT)", shards=0, with_target=False)
+    merging.shards("t", 3)
+
+    def keys(server: DatabaseServer, table: str) -> list[str]:
+        [(_, text)] = merging.on(server, f"SHOW CREATE TABLE {table}")
+        return [line.strip().rstrip(",") for line in str(text).splitlines() if " KEY " in line]
+
+    def create(number: int) -> None:
+        foreign = f"FOREIGN KEY (p) REFERENCES parent_{number} (id)"
+        columns = f"(id INT PRIMARY KEY, p INT, a INT, {foreign})"
+        merging.do(f"CREATE TABLE t_{number} {columns}")
+
+    [source] = merging.sources.values()
+    async with merging.running() as generation:
+        create(1)
+        create(2)
+        for number in (1, 2):
+            merging.do(*(f"ALTER TABLE t_{number} {change.format(number)}" for change in changes))
+        create(3)
+        merging.do(*(f"ALTER TABLE t_3 {change.format(3)}" for change in changes))
+        merging.do("INSERT INTO t_3 (id) VALUES (1)")
+        await merging.check(generation)
+        found, wanted = keys(merging.target, "t"), keys(source, "t_3")
+        assert len(found) == len(wanted), (found, wanted)

@@ -10,6 +10,7 @@ from replicator.downstream.meta.lease import Lease, this_process
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import BinlogServer
 from tests.support.servers.mysql import MySQLServer
+from tests.support.tasks.checking import purge
 from tests.support.tasks.failover import FailingOver
 from tests.support.tasks.running import PATIENCE, caught_up, fault_of, running
 from tests.support.tasks.task_files import start_of
@@ -159,6 +160,28 @@ async def test_transactions_that_the_new_server_lacks_are_listed(
     it.line.switch(pair.replica.port)
     assert (await it.until_fault()).event == "source.lacks-transactions"
     await it.copy_anew(pair.replica)
+
+
+@pytest.mark.remedy("source.purged", "resume")
+async def test_a_replica_has_the_binlog_that_the_source_has_purged(
+    failing_over: FailingOver,
+) -> None:
+    it = failing_over(MariaDBServer)
+    pair = it.pair
+    async with running(it.task, it.spark) as generation:
+        it.write(pair.primary)
+        await caught_up(generation, {"a": pair.primary})
+    it.write(pair.primary)
+    pair.primary.execute("FLUSH BINARY LOGS")
+    pair.until_replicated()
+    pair.promote()
+    purge(pair.primary)
+    assert (await it.until_fault()).event == "source.purged"
+    it.line.switch(pair.replica.port)
+    it.write(pair.replica)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.replica})
+        it.assert_equal(pair.replica)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from actors.control.protocol import Reply
 from actors.faults import DdlEvent, FatalError, UnreadRows
 from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure
@@ -54,6 +55,16 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
     assert isinstance(fault.about, UnreadRows)
     reply = await declare_structure(merging.task, lease, None, fault.about, {"given": "target"})
     assert reply.ok, reply.error
+
+
+async def tell_from_source(merging: Merging, source: str, table: str) -> Reply:
+    """Do what `replicator schema set --from-source` does about a table that was not copied."""
+    connection = _target(merging)
+    lease = await _lease(merging, connection)
+    connection.close()
+    name = f"{merging.database}.{table}"
+    arguments = {"given": "source", "source": source, "table": name}
+    return await declare_structure(merging.task, lease, None, None, arguments)
 
 
 async def copy_all_anew(

@@ -38,14 +38,14 @@ class TaskProcess:
         self._log = log
         self.env = env
 
-    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run another command of the CLI that finds this task."""
+    def cli(self, *arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+        """Run another command of the CLI that finds this task, for so many seconds at most."""
         return subprocess.run(
             [sys.executable, "-m", "cli", *arguments],
             env=dict(self.env),
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
             check=False,
         )
 

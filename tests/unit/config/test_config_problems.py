@@ -258,7 +258,6 @@ FILTERS = [
         ("action: Ignore", "", "name `events`, or a `sql-pattern`"),
         ("events: [all]", ".action", "missing"),
         ("events: [truncat], action: Do", ".events[0]", "`truncat` is no event; there are: all,"),
-        ("events: [modify column], action: Do", ".events[0]", "the statement only"),
         ("events: [insert], action: Error", "", "`insert` is about rows"),
         ("sql-pattern: ['('], action: Do", "", "'(', which is not valid"),
     )

@@ -59,6 +59,14 @@ def test_it_lacks_some(actions: str, before: tuple[str, ...], present: tuple[str
     assert not has_all_added(statement, table(*before), table(*present))
 
 
+def test_the_index_of_a_foreign_key_goes_when_another_one_of_its_columns_is_added() -> None:
+    statement = classify("ALTER TABLE t ADD INDEX (a)", default_schema="m")
+    shard, target = table(KEY), table(KEY, PARENT)
+    assert not has_all_added(statement, shard, target)
+    assert has_all_added(statement, shard, target, repeated=True)
+    assert not has_all_added(statement, shard, table(KEY), repeated=True)
+
+
 @pytest.mark.parametrize(
     ("sql", "there"),
     [

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 import structlog
 
 from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, Parts, start_after
 from replicator.binlog.segments.segment import Segment, Statement
-from replicator.ddl.parser.event_kinds import event_kinds
 from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.mysql.names import TableName
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterVerdict
+from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, Route
+from replicator.schema.effects.event_kinds import (
+    OF_STRUCTURES,
+    event_kinds,
+    may_depend_on_structure,
+    structure_kinds,
+)
 
 
 class ForbiddenStatementError(Exception):
@@ -27,11 +34,27 @@ class StatementFilter:
         self._log = structlog.get_logger().bind(source=source)
 
     def apply(self, statement: ParsedStatement, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-        """The effects of a statement, those that are filtered with nothing to execute.
+        """Return the effects of a statement, those that are filtered with nothing to execute.
 
-        What the statement did to its member stays. Raises ForbiddenStatementError.
+        What the statement did to its member stays. If the structure before decides, the effect is
+        undecided. Raises ForbiddenStatementError.
         """
-        return tuple(self._filtered(statement, effect) for effect in effects)
+        return tuple(
+            replace(effect, undecided=True)
+            if self._needs_structure(statement, effect)
+            else self._filtered(statement, effect)
+            for effect in effects
+        )
+
+    def decided(self, effect: Effect, change: MemberChange) -> Effect:
+        """Return an effect that could not be filtered without the structures of its table.
+
+        Raises ForbiddenStatementError.
+        """
+        if not effect.undecided:
+            return effect
+        kinds = structure_kinds(effect.statement, change.before, change.after)
+        return self._filtered(effect.statement, replace(effect, undecided=False), kinds)
 
     def answered(
         self, statement: ParsedStatement, effects: tuple[Effect, ...]
@@ -63,8 +86,18 @@ class StatementFilter:
             self._tell(statement, table, verdict)
         return True
 
-    def _filtered(self, statement: ParsedStatement, effect: Effect) -> Effect:
-        verdict = self._verdict(statement, effect.table)
+    def _needs_structure(self, statement: ParsedStatement, effect: Effect) -> bool:
+        return (
+            effect.kind is EffectKind.ALTER
+            and effect.instead is None
+            and self._filter.names_kinds(effect.table.schema, effect.table.table, OF_STRUCTURES)
+            and may_depend_on_structure(statement)
+        )
+
+    def _filtered(
+        self, statement: ParsedStatement, effect: Effect, more: Set[str] = frozenset()
+    ) -> Effect:
+        verdict = self._verdict(statement, effect.table, more)
         if verdict.action is FilterAction.DO:
             return effect
         if verdict.action is FilterAction.ERROR:
@@ -75,9 +108,11 @@ class StatementFilter:
         self._tell(statement, effect.table, verdict)
         return replace(effect, instead=(), filtered=True)
 
-    def _verdict(self, statement: ParsedStatement, table: TableName) -> FilterVerdict:
+    def _verdict(
+        self, statement: ParsedStatement, table: TableName, more: Set[str] = frozenset()
+    ) -> FilterVerdict:
         return self._filter.statement(
-            table.schema, table.table, event_kinds(statement), statement.sql
+            table.schema, table.table, event_kinds(statement) | more, statement.sql
         )
 
     def _tell(self, statement: ParsedStatement, table: TableName, verdict: FilterVerdict) -> None:
@@ -112,19 +147,15 @@ def unsupported(
     if segment.complete:
         where = f"at {statement.position}, before {segment.end}"
         start = f"`meta: {{binlog-name: {file}, binlog-pos: {offset}}}` of source {source}"
+        by_hand = f"start after the statement: {start_after(start)}"
     else:
-        # Inside a transaction: its end is not known yet.
+        # A start after the transaction would leave out its rows that come after the statement.
         where = f"at {statement.position}, in the transaction that begins at {segment.end}"
-        start = (
-            f"`meta:` of source {source} (binlog-name, binlog-pos) at the end of its transaction"
-            f" (the End_log_pos of its Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT"
-            " 100)"
-        )
+        by_hand = "let the task skip the statement: it applies all other rows of the transaction"
     return FatalError(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
-        "make the statement's change by hand on the target, and start after the statement:"
-        f" {start_after(start)}",
+        f"make the statement's change by hand on the target, and {by_hand}",
         COPY_AGAIN,
         where=f"source {source}, {where}",
         scope=scope,

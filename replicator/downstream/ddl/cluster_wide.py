@@ -1,0 +1,19 @@
+"""Schema changes of a Galera target reach all its nodes, whatever the node's default method is."""
+
+from __future__ import annotations
+
+from replicator.mysql.connection.asyncio_connection import Connection
+
+_METHOD = "wsrep_OSU_method"
+
+
+async def reach_all_nodes(session: Connection) -> None:
+    """Let the session's schema changes reach all nodes of a Galera cluster.
+
+    An operator may set the node's default to RSU while the task runs, for a change of his own. A
+    table that is changed on one node only takes this node out of the cluster at the next row. Does
+    nothing on other servers. Raises DatabaseUnavailableError or the server's error.
+    """
+    for _, method in await session.fetch("SHOW SESSION VARIABLES LIKE %s", (_METHOD,)):
+        if str(method).upper() == "RSU":
+            await session.execute(f"SET SESSION {_METHOD} = 'TOI'")
