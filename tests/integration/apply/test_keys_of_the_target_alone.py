@@ -32,7 +32,8 @@ def applied(
 ) -> list[WriteOutcome]:
     """Apply what statements log, after others that somebody executes on the target."""
     batch = merge.record(*statements)
-    merge.target.execute(*by_hand, database=merge.name)
+    if by_hand:
+        merge.target.execute(*by_hand, database=merge.name)
     until = dict.fromkeys(batch.plans.sources, ALWAYS if safe else 0)
     load_data = load_data and merge.settings.load_data
     result = merge.apply(batch, safe_until=until, load_data=load_data)
