@@ -38,7 +38,8 @@ class TransactionCount:
 class SourceCounts:
     """Row events that were read from a source, their bytes, and lost connections. Row events that
     are read again count again. ``read_until``: by the clock of the source, 0 before anything was
-    read. ``applied``: the transactions that have rows on the target.
+    read. ``applied``: the transactions that have rows on the target. ``items``: by target and
+    shard, the highest number of a schema change that was logged.
     """
 
     rows: int = 0
@@ -46,6 +47,14 @@ class SourceCounts:
     reconnects: int = 0
     read_until: float = 0.0
     applied: TransactionCount = field(default_factory=TransactionCount)
+    items: dict[tuple[TableName, TableName], int] = field(default_factory=dict)
+
+    def is_new(self, target: TableName, shard: TableName, version: int) -> bool:
+        """Note a schema change of a shard, and return whether it is read for the first time."""
+        new = version > self.items.get((target, shard), 0)
+        if new:
+            self.items[target, shard] = version
+        return new
 
     def add(self, rows: int, size: int, until: float) -> None:
         """Count row events and bytes; ``until`` as `read_until`, 0 if that is not known."""

@@ -81,7 +81,8 @@ class TargetSegment:
     None where the group is as it was before the segment. ``renamed``: a member got another name, so
     rows before and behind do not belong into one batch, which tells rows apart by the names of
     their members. ``more``: the same group gets another part of this segment next. ``paths``: by
-    the number of a member, `MemberColumns.path` of its rows, if it is not empty.
+    the number of a member, `MemberColumns.path` of its rows, if it is not empty. ``release``: the
+    group is to give the rows of the next version, which it has held in memory.
     """
 
     source: str
@@ -97,6 +98,7 @@ class TargetSegment:
     renamed: bool = False
     more: bool = False
     paths: Mapping[int, ColumnPath] = field(default_factory=dict)
+    release: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +147,13 @@ GroupMessage = TargetSegment | Drain
 class Passed:
     """Coordinator to writer: set ``done`` when all rows up to these segments are applied and saved.
 
-    ``after``: by source, the incarnation and the segment.
+    ``after``: by source, the incarnation and the segment. ``positions``: the positions of the
+    sources are to be saved, too, and not only the low watermarks.
     """
 
     after: Mapping[str, tuple[int, int]]
     done: anyio.Event
+    positions: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ class Failpoint(StrEnum):
     """The saved state is that of another shard-mode; that is not committed."""
     MODE_CHANGED = "mode-changed"
     """It is; the task has not begun to run in this mode."""
+    ROWS_RELEASED = "rows-released"
+    """Rows that were held in memory go to the writer; none of them is applied."""
     SOURCE_RESTARTED = "source-restarted"
     """A source begins to read again what it held."""
     GHOST_READ = "ghost-read"

@@ -112,6 +112,8 @@ class DifferingRows:
             for difference in some:
                 differing += difference.times
                 self._count(difference)
+            if self._comparison.alone.stays:
+                some = [found for found in some if found.kind != "extra"]
             if self._file is not None:
                 self._file.write(self._comparison, some)
             if self._scope is not None and some and not self._result.failure:

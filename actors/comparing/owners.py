@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from actors.comparing.task_progress import TaskProgress
-from replicator.checks.checked_task import TaskToCheck
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.shard_roster import RetiredShard, TargetRoster, read_rosters
 from replicator.downstream.meta.row_owners import SavedOwners, owner_row
 from replicator.mysql.connection.address import DatabaseAddress
@@ -24,7 +24,15 @@ from replicator.pipeline.compare.repair_now import (
 )
 from replicator.pipeline.compare.retired_rows import RowsOnTargetAlone, rows_alone
 from replicator.routing.columns.row_marks import NO_MARKS, RowMarks, marks_of_rules
+from replicator.routing.event_filter import FilterAction
 from replicator.schema.structure.structure import Table
+
+_REMOVING = {
+    "truncate table": "TRUNCATE TABLE t",
+    "drop table partition": "ALTER TABLE t DROP PARTITION p",
+    "truncate table partition": "ALTER TABLE t TRUNCATE PARTITION p",
+}
+"""The statements that remove rows from a table, by the names that filters have for them."""
 
 SHOWN = 5
 """Shards that a sentence names before it says how many more there are."""
@@ -36,6 +44,8 @@ class TargetShards:
 
     roster: TargetRoster
     saved: SavedOwners = field(default_factory=SavedOwners)
+    undeleted: tuple[Member, ...] = ()
+    """Those whose filters leave out deletions: the target keeps rows that they have deleted."""
 
     @property
     def unread(self) -> str:
@@ -63,6 +73,7 @@ class TargetShards:
         """What becomes of rows that only the target has."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
         found = rows_alone(target, self._marks(), others)
+        found = replace(found, stays=bool(self.undeleted))
         if not found.kept and self.roster.unseen:
             return replace(found, kept="unowned")
         return found
@@ -90,6 +101,13 @@ class TargetShards:
                 f"{result.unowned:,} rows are in no shard that the account sees, and may be those"
                 f" of a shard that it does not see: {_listed(self.roster.unseen)}. None of these"
                 " rows is changed"
+            )
+        if result.extra and alone.stays:
+            shards = _listed([str(member) for member in self.undeleted])
+            result.remarks.append(
+                f"No repair deletes the {result.extra:,} rows that only the target has: filters of"
+                f" the task file leave out deletions of {shards}, so the target keeps rows that"
+                " these shards have deleted"
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -123,10 +141,30 @@ async def shards_of_targets(
     # Without a copy of its own, a task finds rows on the target that it has not written.
     complete = saved is not None and saved.copy is not None
     rosters = await read_rosters(task, members, complete=complete)
+    sources = {source.source_id: source for source in task.sources}
     return {
-        target: TargetShards(roster, (owners or {}).get(target, SavedOwners()))
+        target: TargetShards(
+            roster,
+            (owners or {}).get(target, SavedOwners()),
+            tuple(
+                shard.member
+                for shard in roster.shards
+                if _leaves_out_deletions(sources[shard.member.source], shard.member.name)
+            ),
+        )
         for target, roster in rosters.items()
     }
+
+
+def _leaves_out_deletions(source: SourceToCheck, name: TableName) -> bool:
+    """Whether filters leave out row events or statements that remove rows of a table."""
+    events = source.event_filter
+    if "delete" in events.rows_left_out(*name) or source.expression_filters.of_deletions(*name):
+        return True
+    return any(
+        events.statement(name.schema, name.table, {kind}, sql).action is FilterAction.IGNORE
+        for kind, sql in _REMOVING.items()
+    )
 
 
 def _names(members: Iterable[Member]) -> frozenset[tuple[str, ...]]:

@@ -151,6 +151,9 @@ class SourceReader(Actor[Never]):
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)
+        # Held while a transaction is dealt out, of which there may be several segments.
+        self._transaction = anyio.Lock(fast_acquire=True)
+        self._inside = False
         self._uncopied: dict[TableName, TableName] = {}
         self._waiting = anyio.CancelScope()
         self._finishing = False
@@ -247,7 +250,12 @@ class SourceReader(Actor[Never]):
             # Classified once; later questions use the result.
             parsed = self._parsed(segment)
             unseen = NOTHING_UNSEEN if parsed is None else await self._unseen(segment, parsed)
+            if not self._inside:
+                await self._transaction.acquire()
             await self._deal(segment, parsed, unseen)
+            self._inside = not segment.complete
+            if not self._inside:
+                self._transaction.release()
             await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
@@ -379,6 +387,31 @@ class SourceReader(Actor[Never]):
                     more=left[id(group)] > 0,
                 )
             )
+
+    async def release(self, target: int, size: int) -> None:
+        """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows.
+
+        It is between two transactions: a row that moves between shards must not be parted.
+        """
+        async with self._transaction:
+            if self._finishing:
+                return
+            assert isinstance(self._start, SourcePosition), "rows are held, and none was read"
+            number = self._next_segment
+            self._next_segment += 1
+            end = SegmentEnd(
+                source=self.settings.source,
+                epoch=self._epoch,
+                segment=number,
+                targets=frozenset((target,)),
+                end=self._start,
+                complete=True,
+                timestamp=self.progress.timestamp,
+                bytes=size,
+            )
+            await self._writer.put(end)
+            empty = TargetSegment(end.source, self._epoch, number, target, rows=None, release=True)
+            await self._group_of(target).mailbox.put(empty)
 
     async def _origins_learned(self, step: Step) -> None:
         """Wait until what a table of one target takes its structure from, in another, is known.

@@ -54,6 +54,9 @@ class Unit(Protocol):
     def restart(self) -> None:
         """Restart the source from its saved position."""
 
+    def release(self, target: int, size: int) -> None:
+        """Send the group of a target an empty segment, to fill with ``size`` bytes of held rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class LockRemedy:

@@ -102,7 +102,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.ddl_running: dict[int, DdlItem | TargetStep] = {}
         self.registry = registry
         self._trackers = trackers
-        self._counts = counts
+        self.counts = counts
         self._cut: set[tuple[TableName, int]] = set()
         self._left_out = LeftOutRows(registry, counts)
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
@@ -318,14 +318,14 @@ class BatchedWriter(Actor[WriterMessage]):
             self._count(tracker.source, segments)
         self._running = []
         self._batch_targets = set()
-        self._counts.batches += 1
-        self._counts.meters.batch(done.seconds)
+        self.counts.batches += 1
+        self.counts.meters.batch(done.seconds)
         self.last_batch_seconds = done.seconds
         self._left_out.note(done.result.left_out)
         for outcome in done.result.outcomes:
             target = self.registry.target_name(outcome.target)
             self.checkpoints.watermarks.left(target, outcome.left)
-            counts = self._counts.targets[target]
+            counts = self.counts.targets[target]
             counts.inserted += outcome.inserted
             counts.overwritten += outcome.overwritten
             counts.deleted += outcome.deleted
@@ -352,13 +352,13 @@ class BatchedWriter(Actor[WriterMessage]):
         for segment in segments:
             parts = [(part.target, part.rows) for part in segment.parts.values() if part.rows]
             found = np.concatenate([rows.transaction for _, rows in parts])
-            self._counts.sources[source].applied.add(np.sort(found))
+            self.counts.sources[source].applied.add(np.sort(found))
             for number, rows in parts:
-                counts = self._counts.targets[self.registry.target_name(number)]
+                counts = self.counts.targets[self.registry.target_name(number)]
                 counts.applied[source].add(rows.transaction)
                 counts.bytes += rows.size
             if segment.end is not None and segment.end.timestamp:
-                self._counts.meters.visible(source, time.time() - segment.end.timestamp)
+                self.counts.meters.visible(source, time.time() - segment.end.timestamp)
 
     def _batch_cut(self, message: BatchCut) -> None:
         """Repeat the batch together with the rest of its transactions.
@@ -371,13 +371,13 @@ class BatchedWriter(Actor[WriterMessage]):
         self._running = []
         self._batch_targets = set()
 
-    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+    async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool = True) -> None:
         """Wait until all rows up to these segments (by source: run, segment) are applied.
 
-        The low watermarks are then saved, too.
+        The low watermarks are then saved, too, and the positions if they are wanted.
         """
         done = anyio.Event()
-        self.mailbox.tell(Passed(after, done))
+        self.mailbox.tell(Passed(after, done, positions))
         await done.wait()
 
     def forget(self, target: int) -> None:
@@ -397,7 +397,9 @@ class BatchedWriter(Actor[WriterMessage]):
         if passed:
             # After a DDL, older rows could not even be planned: the low watermarks must cover all
             # of them.
-            await self.save()
+            positions = any(barrier.positions for barrier in passed)
+            if positions or not self.checkpoints.has_low_watermarks():
+                await self.save()
             self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
             for barrier in passed:
                 barrier.done.set()

@@ -46,6 +46,14 @@ class CheckpointSaver:
     _groups: dict[str, Mapping[int, GroupSaved]] = field(factory=dict, init=False)
     _newest: dict[str, Checkpoint] = field(factory=dict, init=False)
     _owners_written: int = field(default=0, init=False)
+    _low_watermarks: dict[str, Mapping[int, Watermark]] = field(factory=dict, init=False)
+
+    def has_low_watermarks(self) -> bool:
+        """Whether the low watermarks of all sources are saved as they are now."""
+        return all(
+            tracker.low_watermarks == self._low_watermarks.get(source)
+            for source, tracker in self._trackers.items()
+        )
 
     async def save(self) -> None:
         """Save the checkpoint of every source, with its groups where they have changed.
@@ -59,6 +67,7 @@ class CheckpointSaver:
             for source, state in states.items()
             if state.position is not None
         }
+        low_watermarks = {s: dict(self._trackers[s].low_watermarks) for s in checkpoints}
         moved, held = self.watermarks.moved, self.held()
         self._owners_written = 0
         await self._meta.save(
@@ -73,6 +82,7 @@ class CheckpointSaver:
         self._held = held
         self._groups |= {source: states[source].groups for source in checkpoints}
         self._newest |= checkpoints
+        self._low_watermarks |= low_watermarks
         self.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
         self.saved_at = time.monotonic()
 

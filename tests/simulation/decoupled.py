@@ -124,7 +124,7 @@ class _FoundError(Exception):
         return tuple(reversed(steps))
 
 
-OWN = ("read", "tell", "restart")
+OWN = ("read", "tell", "drop", "restart")
 
 
 class Search:

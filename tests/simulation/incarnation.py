@@ -17,7 +17,8 @@ States = dict[str, GroupState[str]]
 
 @dataclass(slots=True)
 class Segment:
-    """A segment of a source in the writer. ``parts`` fill up as the groups hand them over."""
+    """A segment of a source in the writer. ``parts`` fill up as the groups hand them over.
+    ``release``: a group fills it with rows that it has held."""
 
     number: int
     targets: frozenset[str]
@@ -25,6 +26,7 @@ class Segment:
     complete: bool
     parts: dict[str, tuple[list[Forwarded], GroupState[str]]] = field(default_factory=dict)
     applied: bool = False
+    release: bool = False
 
     @property
     def whole(self) -> bool:
@@ -33,7 +35,12 @@ class Segment:
 
 @dataclass(slots=True)
 class Source:
-    """One incarnation of a source: reader, mailboxes of its groups, its tracker in the writer."""
+    """One incarnation of a source: reader, mailboxes of its groups, its tracker in the writer.
+
+    ``asked``: the targets for which a release is under way; ``released``: by target and version,
+    the segments with released rows that are not applied; ``whole``: the last transaction that was
+    read is complete; ``end``: where the last applied segment ends.
+    """
 
     name: str
     log: list[tuple[Place, Event]]
@@ -44,12 +51,20 @@ class Source:
     resume: Resume[States]
     segments: deque[Segment] = field(default_factory=deque)
     mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    released: dict[tuple[str, int], Segment] = field(default_factory=dict)
+    whole: bool = True
+    end: int = 0
     number: int = 0
     cutover_segments: dict[str, tuple[int, int]] = field(default_factory=dict)
     stopping: bool = False
 
     @property
     def open_items(self) -> list[Place]:
+        for (target, version), segment in tuple(self.released.items()):
+            if segment.applied:
+                del self.released[target, version]
+                self.groups[target].released(version)
         return [at for group in self.groups.values() for at in group.open_items]
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from actors.writing.segment_tracker import Boundary, Resume
+from replicator.sharding.hold import HoldBuffer
 from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
 from replicator.sharding.pessimistic.group import Group, Tie
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -343,6 +344,81 @@ def renumbered_and_adopted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "cut_over", cut_over)
 
 
+def released_in_another_order(patch: pytest.MonkeyPatch) -> None:
+    """Held rows are forwarded, but not as they were read."""
+    original = Group.release
+    patch.setattr(Group, "release", lambda self: original(self)[::-1])
+
+
+def forgotten_when_released(patch: pytest.MonkeyPatch) -> None:
+    """The items of released rows do not stay open until the rows are applied."""
+    original = Group.release
+
+    def release(self: Group[str, None]) -> list[Any]:
+        parts = original(self)
+        self.releasing.clear()
+        return parts
+
+    patch.setattr(Group, "release", release)
+    patch.setattr(Group, "released", lambda self, version: None)
+
+
+def released_with_rows_missing(patch: pytest.MonkeyPatch) -> None:
+    """It is not asked whether all rows of a version are in memory."""
+    patch.setattr(Group, "can_release", property(lambda self: self._at_hand))
+
+
+def kept_though_rows_are_missing(patch: pytest.MonkeyPatch) -> None:
+    """After rows were dropped, later ones of the same version are kept and released."""
+
+    def drop_from(self: HoldBuffer[Any], version: int) -> None:
+        for later in [held for held in self._parts if held >= version]:
+            self.take(later)
+
+    patch.setattr(HoldBuffer, "drop_from", drop_from)
+    released_with_rows_missing(patch)
+
+
+def kept_over_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """What was held in memory is still there when the source has read it again."""
+    start, stop = TargetLock.start, TargetLock.stop
+    buffers: dict[tuple[int, str], Any] = {}
+
+    def stopped(self: TargetLock[str, None], source: str) -> None:
+        group = self.groups[source]
+        buffers[id(self), source] = group.buffer, group.held
+        stop(self, source)
+
+    def started(self: TargetLock[str, None], source: str, *given: Any) -> Group[str, None]:
+        group = start(self, source, *given)
+        group.buffer, group.held = buffers.pop((id(self), source), (group.buffer, group.held))
+        return group
+
+    patch.setattr(TargetLock, "stop", stopped)
+    patch.setattr(TargetLock, "start", started)
+
+
+def no_barrier_after_release(patch: pytest.MonkeyPatch) -> None:
+    """The next item is executed though released rows are not applied."""
+    original = World.barrier
+
+    def barrier(self: World, target: str) -> bool:
+        waiting = [
+            segment
+            for source in self.sources.values()
+            for segment in source.segments
+            if segment.release and not segment.applied
+        ]
+        for segment in waiting:
+            segment.applied = True
+        found = original(self, target)
+        for segment in waiting:
+            segment.applied = False
+        return found
+
+    patch.setattr(World, "barrier", barrier)
+
+
 def _tying(change: Callable[[Group[str, None], MemberState, MemberState], MemberState]) -> Patch:
     """``change`` gets the state of a created table without, and with, what it is connected with."""
     original = Group._tied
@@ -420,6 +496,12 @@ MUTANTS: Mapping[str, Patch] = {
             joins_at_the_known_version,
             rename_forgets_the_version,
             adopted_while_ahead,
+            released_in_another_order,
+            forgotten_when_released,
+            released_with_rows_missing,
+            kept_though_rows_are_missing,
+            kept_over_a_restart,
+            no_barrier_after_release,
         )
     },
     **{

@@ -34,11 +34,12 @@ def run(seed: int, make: Callable[[int], Estate] = make_estate) -> Failure | Non
     choose = random.Random(-1 - seed)
     crashes = choose.choice((0, 0.02, 0.1))
     hurry = choose.choice((0, 0.05, 0.2)) if not estate.orderly else 0
+    writes = choose.choice((1, 1, 0.1))
     taken: list[Step] = []
     try:
         world = World(estate)
         for _ in range(choose.randint(20, 200)):
-            step = _choose(world, choose, crashes, hurry)
+            step = _choose(world, choose, Odds(crashes, hurry, writes))
             if step is None:
                 break
             taken.append(step)
@@ -51,15 +52,30 @@ def run(seed: int, make: Callable[[int], Estate] = make_estate) -> Failure | Non
     return None
 
 
-def _choose(world: World, choose: random.Random, crashes: float, hurry: float) -> Step | None:
-    if choose.random() < crashes:
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """How likely something is in a run: a crash, an unlock, and that the writer does its part."""
+
+    crashes: float
+    hurry: float
+    writes: float
+
+
+def _choose(world: World, choose: random.Random, odds: Odds) -> Step | None:
+    # Between a release and its rows little else happens: so it is looked at more closely.
+    often = 4 if any(source.released for source in world.sources.values()) else 1
+    if choose.random() < odds.crashes * often:
         return ("crash",)
-    if choose.random() < 0.1:
+    if choose.random() < 0.1 * often:
         return ("save",)
     if choose.random() < 0.01:
         return ("bounce", choose.choice(list(world.sources)))
+    if choose.random() < 0.005:
+        return ("drop", choose.choice(list(world.sources)), choose.choice(list(world.locks)))
     steps = world.steps()
-    if choose.random() < hurry or (not steps and not world.estate.orderly):
+    if choose.random() >= odds.writes:
+        steps = [step for step in steps if step[0] != "batch"] or steps
+    if choose.random() < odds.hurry or (not steps and not world.estate.orderly):
         target = choose.choice(list(world.locks))
         return ("unlock", target, str(choose.randint(0, 2)), choose.choice(("exec", "skip")))
     return choose.choice(steps) if steps else None

@@ -92,6 +92,9 @@ class Small:
         found: list[Step] = [("read", str(member)) for member in source.events()]
         if source.group.known < self.centre.recorded:
             found.append(("tell",))
+            if source.group.can_release and not source.group.can_adopt:
+                # There was no room in memory for the rows.
+                found.append(("drop",))
         return found
 
     def source(self, index: int) -> SmallSource:
@@ -109,6 +112,9 @@ class Small:
             source.restart(NAMES[index], self.lock, self.centre.executed)
         elif source.group.can_adopt:
             source.group.adopt()
+            source.note_limit()
+        elif source.group.can_release and step[0] == "tell":
+            source.release()
             source.note_limit()
         else:
             source.stopping = True

@@ -15,6 +15,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from actors.writing.segment_tracker import Boundary
+from replicator.sharding.hold import HeldPart, HoldBudget, HoldBuffer
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, RowDecision
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -70,6 +71,8 @@ class SmallSource:
         group.members = dict(group.members)
         group.items = dict(group.items)
         group.held = group.held.copy()
+        group.releasing = dict(group.releasing)
+        group.buffer = _copied(group.buffer)
         return new
 
     # Which states are the same.
@@ -113,6 +116,12 @@ class SmallSource:
             tuple(sorted(version for version, count in group.held.items() if count)),
             tuple(
                 sorted(
+                    (version, tuple(part.rows - first for part in parts))
+                    for version, parts in group.buffer._parts.items()
+                )
+            ),
+            tuple(
+                sorted(
                     (version, number[int(item.member)], place(item.at))
                     for version, items in group.items.items()
                     for item in items
@@ -149,13 +158,29 @@ class SmallSource:
         event = self.log[key]
         self.next += 1
         if event.kind == "R":
-            if group.row(str(member), Place(key, 1)) is RowDecision.APPLY:
+            decision = group.row(str(member), Place(key, 1))
+            if decision is RowDecision.APPLY:
                 self.queue = (*self.queue, (key, group.known))
+            elif decision is RowDecision.HOLD:
+                version = group.members[str(member)].version
+                group.buffer.add(version, HeldPart(key, 1, 1))
         else:
             text = f"d{event.version}"
             group.ddl(Item(text, (text,), str(member), Place(key, 0), None))
         self.boundaries = (*self.boundaries, Boundary(key + 1, group.state))
         self.note_limit()
+
+    def release(self) -> None:
+        """The rows of the next version go to the writer, from memory.
+
+        The writer applies them in order, and nothing is saved behind the first that is not applied:
+        so the version's items need not stay open.
+        """
+        group = self.group
+        rows = group.release()
+        self.queue = (*self.queue, *((key, group.known) for key in rows))
+        if group.known in group.releasing:
+            group.released(group.known)
 
     def note_limit(self) -> None:
         """It may be saved up to here, once everything before is applied."""
@@ -237,6 +262,13 @@ class SmallSource:
         """
         traces = [*self.applied, *(cutover.at.transaction for cutover in self.cutovers)]
         self.log = self.log[: max([self.saved.key, *(key + 1 for key in traces)])]
+
+
+def _copied(buffer: HoldBuffer[int]) -> HoldBuffer[int]:
+    new: HoldBuffer[int] = HoldBuffer(HoldBudget())
+    new._parts = {version: list(parts) for version, parts in buffer._parts.items()}
+    new._lost = buffer._lost
+    return new
 
 
 def new_source(name: str, scripts: Scripts, lock: TargetLock[str, None]) -> SmallSource:

@@ -8,7 +8,7 @@ from tests.simulation.mutants import MUTANTS, mutated
 from tests.simulation.runs import Failure, replay, run, shorten
 
 SEEDS = 1000
-MUTANT_SEEDS = 100
+MUTANT_SEEDS = 400
 
 
 @pytest.mark.slow

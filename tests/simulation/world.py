@@ -7,8 +7,10 @@ they are used: segments, mailboxes, batches over buckets, checkpoints, write-ahe
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from actors.writing.segment_tracker import Boundary, Resume
+from replicator.sharding.hold import HeldPart
 from replicator.sharding.items import Item, RowDecision, Template
 from replicator.sharding.open_locks import UnlockError
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
@@ -73,6 +75,7 @@ class World:
             dict(saved.low_watermarks),
             {},
             Resume(Boundary(saved.key, dict(saved.states))),
+            end=saved.key,
         )
         for target, lock in self.locks.items():
             table = self.store.tables[target]
@@ -118,7 +121,10 @@ class World:
         elif table.pending and lock.may_execute and self.barrier(target):
             found.append(("execute", target))
         for name, source in self.sources.items():
-            if source.groups[target].known < lock.version and not source.stopping:
+            group = source.groups[target]
+            lags = group.known < lock.version and not source.stopping
+            waits = target in source.asked or (group.can_release and not source.whole)
+            if lags and (group.can_adopt or not waits):
                 found.append(("tell", name, target))
         return found
 
@@ -156,6 +162,8 @@ class World:
             self.save(self.sources)
         elif kind == "bounce":
             self.sources[arguments[0]].stopping = True
+        elif kind == "drop":
+            self.sources[arguments[0]].groups[arguments[1]].buffer.drop()
         elif kind == "unlock":
             return self.unlock(*arguments)
         elif step not in self.steps():
@@ -181,6 +189,7 @@ class World:
             parts.setdefault(event.target, []).append((at, event))
         segment = Segment(source.number, frozenset(parts), last + 1 if complete else last, complete)
         source.number += 1
+        source.whole = complete
         source.segments.append(segment)
         for target, part in parts.items():
             source.mail[target].append((segment, part))
@@ -190,18 +199,37 @@ class World:
         source = self.sources[name]
         group = source.groups[target]
         segment, events = source.mail[target].popleft()
+        if segment.release:
+            self.release(source, target, segment)
+            return
         forwarded = []
         for at, event in events:
             if isinstance(event, Row):
                 decision = group.row(event.member, at)
                 state = group.members[event.member]
                 behind = (group.known, at) > source.low_watermarks.get(target, (0, BEGINNING))
+                lacking = len({*state.awaited, *state.optional})
+                given = Forwarded(event, at, state.version, state.since, lacking)
                 if decision is RowDecision.APPLY and behind:
-                    lacking = len({*state.awaited, *state.optional})
-                    forwarded.append(Forwarded(event, at, group.known, state.since, lacking))
+                    forwarded.append(replace(given, version=group.known))
+                elif decision is RowDecision.HOLD:
+                    group.buffer.add(state.version, HeldPart(given, 1, 1))
             else:
                 self.statement(source, group, at, event)
             self.note_cutover(source, target)
+        segment.parts[target] = (forwarded, group.state)
+        self.locks[target].look()
+
+    def release(self, source: Source, target: str, segment: Segment) -> None:
+        """A group fills a segment with the rows of its next version that it has held."""
+        group = source.groups[target]
+        source.asked.discard(target)
+        forwarded: list[Forwarded] = []
+        if group.known < self.locks[target].version and group.can_release:
+            forwarded = group.release()
+            if forwarded:
+                source.released[target, group.known] = segment
+        self.note_cutover(source, target)
         segment.parts[target] = (forwarded, group.state)
         self.locks[target].look()
 
@@ -315,6 +343,7 @@ class World:
         for source in self.sources.values():
             while source.segments and source.segments[0].applied:
                 segment = source.segments.popleft()
+                source.end = segment.end
                 if segment.complete:
                     source.states |= {target: part[1] for target, part in segment.parts.items()}
                     source.resume.applied(
@@ -374,11 +403,19 @@ class World:
         self.locks[target].executed()
 
     def do_tell(self, name: str, target: str) -> None:
-        """A source hears of the new version: it takes it over, or will restart."""
+        """A source hears of the new version: it takes it over, with held rows, or will restart."""
         source = self.sources[name]
-        if source.groups[target].can_adopt:
-            source.groups[target].adopt()
+        group = source.groups[target]
+        if group.can_adopt:
+            group.adopt()
             self.locks[target].look()
+        elif group.can_release:
+            source.asked.add(target)
+            end = source.segments[-1].end if source.segments else source.end
+            segment = Segment(source.number, frozenset((target,)), end, complete=True, release=True)
+            source.number += 1
+            source.segments.append(segment)
+            source.mail[target].append((segment, []))
         else:
             source.stopping = True
 

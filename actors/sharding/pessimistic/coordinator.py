@@ -23,11 +23,13 @@ from actors.sharding.pessimistic.tied_groups import (
     untied_state,
 )
 from actors.sharding.uncoordinated.mode import Uncoordinated
+from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
+from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
@@ -35,6 +37,9 @@ from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
 """The coordinator has no row lane: all of its messages are control."""
+
+HELD_PART_OF_A_BATCH = 4
+"""The rows that a task holds in memory take at most a batch divided by this."""
 
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
@@ -74,10 +79,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.writer.mailbox,
             self.mailbox,
             tools.tracker,
-            target,
             TargetVersions(target, histories),
             # Each change makes a new event.
             lambda: self._resolved.wait(),
+            tools.writer.counts,
         )
         self._registry = tools.registry
         self._writer = tools.writer
@@ -91,6 +96,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
+        self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The places up to which groups of former runs had read.
         self._had_read: dict[tuple[str, int], Place] = {}
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
@@ -123,6 +129,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 default=None,
             ),
         )
+        group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
+        if len(family) > 1:
+            # Rows of several targets are decided together, in the order of their transactions.
+            group.buffer.drop_from(0)
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
@@ -198,10 +208,15 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         for target, lock in self.locks.items():
             if (group := self._groups.pop((unit.source, target), None)) is not None:
                 self._had_read[unit.source, target] = group.group.seen
+                self._budget.remove(group.group.buffer)
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
         """The positions of a source's open items: its saved position stays before all of them."""
+        passed = self._writer.tracker(source).passed
+        for (of, _), group in self._groups.items():
+            if of == source:
+                group.held_rows.settle(passed)
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
@@ -269,6 +284,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self.locks[target]
         if lock.target in self._blocked:
             return
+        for unit in self._units.values():
+            self._update(unit, target)
         if sources := lock.leave_out_truncations():
             for source in sorted(sources):
                 self._units[source].restart()
@@ -356,19 +373,23 @@ class LockCoordinator(Actor[LockMessage], Coordination):
                 source: (self._units[source].epoch, group.cutover_segment())
                 for source, group in self._groups_of(target).items()
             }
-            await self._writer.passed(after)
+            await self._writer.passed(after, positions=False)
             if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
                 return lock.may_execute
         return False
 
     def _update(self, unit: Unit, target: int) -> None:
         """Make a source use the target's new version."""
-        group = self._groups.get((unit.source, target))
-        if group is None or unit.restarting:
+        actor = self._groups.get((unit.source, target))
+        if actor is None or unit.restarting or actor.group.known == self.locks[target].version:
             return
-        if group.group.known < self.locks[target].version and group.group.can_adopt:
-            group.group.adopt()
-        elif group.group.known < self.locks[target].version:
+        group = actor.group
+        if group.can_adopt:
+            group.adopt()
+        elif not actor.held_rows.asked and group.can_release:
+            actor.held_rows.asked = True
+            unit.release(target, group.buffer.size_of(group.known + 1))
+        elif not actor.held_rows.asked:
             unit.restart()
 
     def _resumes(self) -> dict[str, Place]:
@@ -411,10 +432,11 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError.
 
-        A source that has restarted finds the statements of a lock again, so this waits for it.
+        The lock may be the next one of a target whose lock is being resolved, and a source that has
+        restarted finds the statements of a lock again: so this waits for them.
         """
         with anyio.move_on_after(READ_AGAIN_SECONDS):
-            while self._reads_again:
+            while self._may_open(lock):
                 # Rows alone do not change a lock, so nothing says that they were read again.
                 with anyio.move_on_after(READ_AGAIN_LOOK_SECONDS):
                     await self._resolved.wait()
@@ -430,11 +452,25 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if answers[0] is not None:
             raise answers[0]
 
+    def _may_open(self, lock: str) -> bool:
+        """Whether a lock may still open that is not open now."""
+        if self._reads_again:
+            return True
+        resolving = (
+            name
+            for other in self.locks.values()
+            if other.pending is not None and other.target not in self._blocked
+            for name in self._tied.family(other.target)
+        )
+        its_target = any(lock.startswith(f"{name}:") for name in resolving)
+        return its_target and all(lock != other.id for other in self.open_locks())
+
     @property
     def _reads_again(self) -> bool:
-        """Whether a source is about to read statements that it has read before."""
+        """Whether a source is about to read statements that it has read before, or a group to use
+        its target's version."""
         return any(unit.restarting for unit in self._units.values()) or any(
-            group.group.seen < self._had_read.get(of, group.group.seen)
+            group.held_rows.asked or group.group.seen < self._had_read.get(of, group.group.seen)
             for of, group in self._groups.items()
             if self.locks[of[1]].target not in self._blocked
         )

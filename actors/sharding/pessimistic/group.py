@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
 from actors.actor import Mailbox
+from actors.counts import TaskCounts
 from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
@@ -16,7 +17,12 @@ from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.late_members import LateMembers, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
 from actors.sharding.pessimistic.row_decisions import decide_rows
-from actors.sharding.pessimistic.target_versions import TargetVersions, UnknownVersionError
+from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
+from actors.sharding.pessimistic.target_versions import (
+    TargetVersions,
+    UnknownVersionError,
+    other_than,
+)
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
@@ -25,7 +31,6 @@ from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
@@ -42,14 +47,9 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import (
-    GONE,
-    KnownStructure,
-    SchemaRegistry,
-)
+from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
-from replicator.schema.structure.inspection import read_table
-from replicator.schema.structure.structure import Table, differences
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
 from replicator.sharding.pessimistic.group import Group, Tie, TieError
 from replicator.sharding.pessimistic.lock import TargetLock
@@ -68,16 +68,16 @@ class GroupTools:
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
-    target: Connection
     versions: TargetVersions
     next_change: Callable[[], Awaitable[None]]
+    counts: TaskCounts = field(default_factory=TaskCounts)
 
 
 class PessimisticGroup(GroupActor):
     """Applies the version rule (`replicator.sharding.pessimistic.group`) to rows and DDL.
 
-    Rows of the target's version go to the writer. Rows of a later version are held, which means
-    dropped: the source will read them again.
+    Rows of the target's version go to the writer. Rows of a later version are held: in memory as
+    far as there is room, until the version is released; otherwise the source reads them again.
 
     Where foreign keys tie the target to others, these share ``group`` and ``numbers`` (the numbers
     of all its members), and ``tied_as`` is the target's name there, else empty.
@@ -96,6 +96,7 @@ class PessimisticGroup(GroupActor):
         self.group = group
         self._lock = lock
         self.tied_as = ""
+        self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -123,6 +124,11 @@ class PessimisticGroup(GroupActor):
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
+        if message.release:
+            rows = self.held_rows.release(self._lock.version, message.epoch, message.segment)
+            self.cutover_segment()
+            self.tell_changed()
+            return replace(message, rows=rows, version=self.version, release=False)
         [part] = await decide_together({self.target: self}, [message])
         return part
 
@@ -225,13 +231,15 @@ class PessimisticGroup(GroupActor):
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
-        self.log.info(
-            "lock.item",
-            member=str(name),
-            version=recorded.version,
-            statement=statement.sql[:2000],
-            awaited=recorded.awaited,
-        )
+        counts = self._tools.counts.sources[self.source]
+        if counts.is_new(effect.target, name, recorded.version):
+            self.log.info(
+                "lock.item",
+                member=str(name),
+                version=recorded.version,
+                statement=statement.sql[:2000],
+                awaited=recorded.awaited,
+            )
 
     def _add_unrecorded(self, effect: Effect, at: Place) -> None:
         """Add the table of a statement that the task did not find when it began."""
@@ -404,8 +412,9 @@ class PessimisticGroup(GroupActor):
                 raise self._not_taken(effect, statement, str(error)) from error
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await read_table(self._tools.target, effect.target) is None
-            return self._creation(effect, statement) if missing else None
+            missing = await self._tools.versions.present(effect.target) is None
+            item = DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
+            return item if missing else None
         if self.tied_as:
             reason = f"its structure is another one: {'; '.join(found)}"
             raise self._not_taken(effect, statement, reason)
@@ -456,7 +465,7 @@ class PessimisticGroup(GroupActor):
                 state = template.version, like.awaited
                 if state in states:
                     continue
-                unlike = _unlike(self._structure(template.member, at), held)
+                unlike = other_than(self._structure(template.member, at), held)
                 if not unlike:
                     states.add(state)
             else:
@@ -480,10 +489,7 @@ class PessimisticGroup(GroupActor):
         rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
-        return _unlike(alike, held)
-
-    def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
-        return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
+        return other_than(alike, held)
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
@@ -554,7 +560,7 @@ async def decide_together(
     for part in parts:
         if part.rows:
             groups[part.target].add_unknown(part.rows)
-    tables = decide_rows(group, head.numbers, [part.rows for part in parts])
+    tables = decide_rows(group, head.numbers, [part.rows for part in parts], head.held_rows)
     rows = [
         groups[part.target].after_low_watermark(applied) if applied is not None else None
         for part, applied in zip(parts, tables, strict=True)
@@ -589,12 +595,3 @@ async def decide_together(
         )
         for part, left in zip(parts, rows, strict=True)
     ]
-
-
-def _unlike(template: Table | None, held: KnownStructure) -> list[str]:
-    """The differences of a created table from a template, or why they are uncertain."""
-    if held.certain is None:
-        return [f"its structure is not known for certain: {held.doubt}"]
-    if template is None:
-        return ["the structure of the shard that it was compared with is not known for certain"]
-    return differences(template, held.certain)

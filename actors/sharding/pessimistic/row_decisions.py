@@ -1,4 +1,4 @@
-"""Which rows of a segment to apply, by the version rule, many at a time."""
+"""Which rows of a segment to apply, by the version rule, many at a time. Held ones are kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from actors.lock_state import ShardStatement
+from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.kernels.compiled import Truths
 from replicator.mysql.names import TableName
@@ -18,8 +19,9 @@ def decide_rows(
     group: Group[TableName, ShardStatement],
     numbers: Mapping[TableName, int],
     tables: Sequence[RowEvents | None],
+    held_rows: RowsInMemory,
 ) -> list[RowEvents | None]:
-    """The rows to apply, of each table of row events."""
+    """The rows to apply, of each table of row events; held ones are kept in ``held_rows``."""
     names = {number: name for name, number in numbers.items()}
     found: list[RowEvents | None] = [None] * len(tables)
     left = [(at, rows, np.zeros(len(rows), np.bool_), 0) for at, rows in enumerate(tables) if rows]
@@ -37,7 +39,7 @@ def decide_rows(
             for end, (_, rows, chosen, begin) in zip(ends, left, strict=True)
             if end > begin
         ]
-        _decide_run(group, names, runs)
+        _decide_run(group, names, runs, held_rows)
         going = []
         for end, (at, rows, chosen, begin) in zip(ends, left, strict=True):
             if max(begin, end) < len(rows):
@@ -52,6 +54,7 @@ def _decide_run(
     group: Group[TableName, ShardStatement],
     names: Mapping[int, TableName],
     runs: Sequence[tuple[RowEvents, Truths]],
+    held_rows: RowsInMemory,
 ) -> None:
     """Which of these rows to apply; no cutover is before the last of them."""
     counts = {member: count for rows, _ in runs for member, count in rows.members.items()}
@@ -68,3 +71,11 @@ def _decide_run(
     for rows, chosen in runs:
         applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
         chosen[:] = np.array(applied, np.bool_)[rows.kind]
+    held = [member for member, found in decisions.items() if found is RowDecision.HOLD]
+    versions = {member: group.members[names[member]].version for member in held}
+    for version in sorted(set(versions.values())):
+        for rows, _ in runs:
+            of_version = [versions.get(member) == version for member, _ in rows.kinds]
+            kept = rows.where(np.array(of_version, np.bool_)[rows.kind])
+            if kept is not None:
+                held_rows.keep(version, kept)

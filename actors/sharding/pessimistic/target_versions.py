@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from actors.lock_state import LockHistory, ShardStatement
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.registry.registry import KnownStructure, dump_structure, load_structure
 from replicator.schema.structure.inspection import read_table
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.lock import TargetLock
 
 
@@ -32,6 +32,13 @@ class TargetVersions:
             for name, history in histories.items()
             for version, text in history.structures.items()
         }
+
+    async def present(self, name: TableName) -> Table | None:
+        """Read the target's structure now; None if there is no table.
+
+        Raises DatabaseUnavailableError.
+        """
+        return await read_table(self._target, name)
 
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
@@ -72,3 +79,12 @@ def _last_alike(lock: TargetLock[TableName, ShardStatement], name: TableName, ve
     items = lock.history[version:]
     own = (number for number, item in enumerate(items) if item.target in ("", str(name)))
     return version + next(own, len(items))
+
+
+def other_than(template: Table | None, held: KnownStructure) -> list[str]:
+    """Return the differences of a created table from a template, or why they are uncertain."""
+    if held.certain is None:
+        return [f"its structure is not known for certain: {held.doubt}"]
+    if template is None:
+        return ["the structure of the shard that it was compared with is not known for certain"]
+    return differences(template, held.certain)

@@ -15,7 +15,7 @@ from actors.control.protocol import Reply
 from actors.faults import UnreadRows
 from actors.reading.binlog_lookups import statements_between
 from actors.saved_position import saved_position
-from actors.task_setup import SourceSetup, address_of, source_setups
+from actors.task_setup import SourceSetup, address_of, beside, source_setups
 from config.models import Task
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.positions.position import BinlogPosition
@@ -275,7 +275,8 @@ async def _refuse_changed(task: Task, meta: MetaStore, member: Member, since: in
     checkpoint = await meta.load(member.source)
     if checkpoint is None or not checkpoint.file:
         return
-    setup = next(s for s in source_setups(task) if s.source == member.source)
+    # The task may follow the source meanwhile: only a target is blocked.
+    setup = beside({s.source: s for s in source_setups(task)})[member.source]
     with closing(Connection(setup.address)) as upstream:
         server, end = await server_identity(upstream), await binlog_end(upstream)
     if end is None:

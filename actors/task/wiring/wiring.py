@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-import anyio
-import anyio.abc
-import structlog
 from pyspark import SparkContext
 
-from actors.faults import FatalError
-from actors.messages import Drain
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.held_targets import HeldTargets
@@ -31,11 +26,11 @@ from actors.sharding.coordination import (
     WriterRules,
     WriterTools,
 )
-from actors.sharding.group import GroupActor
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
 from actors.task.startup.ties_at_start import TiesAtStart
+from actors.task.wiring.source_unit import SourceUnit
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
     SEGMENT_TARGET_BYTES,
@@ -82,127 +77,7 @@ from replicator.pipeline.apply.batch import ApplySettings
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.inspection import available_collations
 from replicator.status import now
-from replicator.watermark import Place, Watermark
-
-
-class SourceUnit:
-    """Starts a source's actors and, on request, restarts them from its saved position.
-
-    A restart is how a source reads again what it held: the reader stops between two segments, the
-    groups hand over what they have, the writer applies and saves it, and a new reader with new
-    groups starts from what is saved. ``coordination`` makes the groups of a run, ``make_reader``
-    its reader.
-    """
-
-    def __init__(
-        self,
-        source: str,
-        start: SourceStart,
-        writer: BatchedWriter,
-        coordination: Coordination,
-        make_reader: Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader],
-    ) -> None:
-        self.source = source
-        self.epoch = 0
-        self.state = SourceState(start.resume, start.groups)
-        self.low_watermarks: dict[int, Watermark] = dict(start.low_watermarks)
-        self.high_watermarks: dict[int, Watermark] = dict(start.high_watermarks)
-        self.groups: dict[int, GroupActor] = {}
-        self._read_from = start.read_from
-        self._writer = writer
-        self._coordination = coordination
-        self._make_reader = make_reader
-        self._restart = anyio.Event()
-        self._tasks: anyio.abc.TaskGroup | None = None
-        self.reader = make_reader(self, start.read_from)
-        self._log = structlog.get_logger().bind(source=source)
-
-    async def run(self) -> None:
-        """Live until cancelled, or until an actor of the source fails."""
-        while True:
-            async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
-                self._coordination.began(self)
-                tasks.start_soon(self._read)
-                await self._restart.wait()
-                await self._coordination.before_restart()
-                await self._finish()
-                tasks.cancel_scope.cancel()
-                self._tasks = None
-            await self._renew()
-            reach(Failpoint.SOURCE_RESTARTED)
-
-    def restart(self) -> None:
-        """Restart the source from its saved position; returns at once."""
-        self._restart.set()
-
-    @property
-    def running(self) -> bool:
-        """Whether groups can be started."""
-        return self._tasks is not None
-
-    @property
-    def restarting(self) -> bool:
-        """Whether a restart was asked for and is not done."""
-        return self._restart.is_set()
-
-    def group(self, target: int) -> GroupActor:
-        """The group of a target, started when first asked for."""
-        group = self.groups.get(target)
-        if group is None:
-            assert self._tasks is not None
-            group = self.groups[target] = self._coordination.make_group(self, target)
-            self._tasks.start_soon(self._run_group, group)
-        return group
-
-    async def _read(self) -> None:
-        reader = self.reader
-        try:
-            await reader.run()
-        except FatalError as error:
-            await self._apply_before(error, reader.last_segment)
-            raise
-
-    async def _run_group(self, group: GroupActor) -> None:
-        try:
-            await group.run()
-        except FatalError as error:
-            await self._apply_before(error, group.segment - 1)
-            raise
-
-    async def _apply_before(self, error: FatalError, segment: int) -> None:
-        """Let everything up to a segment be applied and saved before a fault ends the source.
-
-        The remedies of a fault may say to start after the event that it names, so everything before
-        that must be on the target.
-        """
-        self._log.info("source.finishing", reason=error.message[:500])
-        self.reader.progress.error = error.message
-        self._writer.tracker(self.source).close()
-        if segment >= 0:
-            await self._writer.passed({self.source: (self.epoch, segment)})
-
-    async def _finish(self) -> None:
-        self._log.info("source.restarting", position=str(self.state.position))
-        await self.reader.finish()
-        for group in tuple(self.groups.values()):
-            drained = anyio.Event()
-            await group.mailbox.put(Drain(drained))
-            await drained.wait()
-        await self._writer.flush(self.source)
-
-    async def _renew(self) -> None:
-        tracker = self._writer.tracker(self.source)
-        self.epoch += 1
-        self.state, self.low_watermarks = tracker.resume, dict(tracker.low_watermarks)
-        self.high_watermarks = tracker.high_watermarks
-        await self._coordination.ended(self)
-        self.groups = {}
-        self._restart = anyio.Event()
-        self._writer.renew(self.source, self.epoch, self.state, self.low_watermarks)
-        position = self.state.position
-        self.reader = self._make_reader(self, self._read_from if position is None else position)
-
+from replicator.watermark import Place
 
 TARGET_PATIENCE = 10.0
 """Seconds for which executors try to reach the target before `status` shows it and a stop takes

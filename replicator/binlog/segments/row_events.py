@@ -147,6 +147,30 @@ class RowEvents:
         return replace(self, data=data, begin=starts[:-1], end=starts[1:])
 
 
+def merged(tables: Sequence[RowEvents]) -> RowEvents:
+    """The events of several tables, one table behind the other, between which no structure changes:
+    events of equal kinds are read alike."""
+    kinds: dict[RowKind, int] = {}
+    numbered = []
+    for table in tables:
+        numbers = [kinds.setdefault(kind, len(kinds)) for kind in table.kinds]
+        numbered.append(table.of_kinds(np.array(numbers, np.int64)[table.kind], ()))
+    return replace(joined(numbered), kinds=tuple(kinds))
+
+
+def chained(tables: Sequence[RowEvents]) -> RowEvents:
+    """The events of several tables, one table behind the other. The kinds of the tables stay apart,
+    since the structure of a member may change between two of them."""
+    if len(tables) == 1:
+        return tables[0]
+    kinds: list[RowKind] = []
+    numbered = []
+    for table in tables:
+        numbered.append(table.of_kinds(table.kind + len(kinds), ()))
+        kinds += table.kinds
+    return replace(joined(numbered), kinds=tuple(kinds))
+
+
 def joined(tables: Sequence[RowEvents]) -> RowEvents:
     """The events of several tables of a batch, one table behind the other, and nothing between."""
     if len(tables) == 1:

@@ -109,6 +109,8 @@ class Connection:
         self._short_lived = False
         self._thread: Thread | None = None
         self._used_at = 0.0
+        self.notes: set[str] = set()
+        """What callers have found out about this session, or set in it: a new one has none."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
@@ -241,11 +243,13 @@ class Connection:
             "sql_select_limit": NO_SELECT_LIMIT,
         }
         connection = await log_in(self.address)
+        self.notes.clear()
         try:
             async with connection.cursor(_Cursor) as cursor:
                 await cursor.execute(SNAPSHOTS)
-                for name, value in session.items():
-                    await cursor.execute(set_session({name: "%s"}), (_number(value),))
+                await cursor.execute(
+                    set_session(dict.fromkeys(session, "%s")), [*map(_number, session.values())]
+                )
         except BaseException:
             connection.close()
             raise

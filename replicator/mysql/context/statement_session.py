@@ -50,15 +50,16 @@ async def set_up_session(
     modes = list(modes_for(bits, mariadb=bool(context.mariadb), target=kind))
     if always_strict or bits & STRICT:
         modes.append(_STRICT_MODE)
-    await connection.execute("SET SESSION sql_mode = %s", (",".join(modes),))
-    # Only notes tell of some of the values that the statement changes.
-    await connection.execute("SET SESSION sql_notes = 1")
     if more := keep_warnings(int(kept), _WARNINGS_KEPT):
         await connection.execute(more)
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
-    await connection.execute("SET SESSION time_zone = %s", (zone,))
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
-    await connection.execute(f"SET SESSION timestamp = {timestamp:d}{fraction}")
+    # Only notes tell of some of the values that the statement changes.
+    await connection.execute(
+        "SET SESSION sql_mode = %s, sql_notes = 1, time_zone = %s,"
+        f" timestamp = {timestamp:d}{fraction}",
+        (",".join(modes), zone),
+    )
     await _set_time_names(connection, context, sql, kind)
     wanted = context.explicit_timestamp_defaults
     differs = wanted is not None and wanted is not bool(int(explicit))

@@ -255,9 +255,9 @@ def _wanted(group: RowGroup) -> list[bytes]:
 def _without_kept(
     comparison: ComparisonPlan, found: Sequence[RowDifference]
 ) -> list[RowDifference]:
-    """The rows to change: no row that may be of a shard that was not read, and none that needs its
+    """The rows to change: no row of the target alone that has to stay, and none that needs its
     values of a unique key."""
-    if not comparison.alone.kept:
+    if not (comparison.alone.kept or comparison.alone.stays):
         return list(found)
     stays = [d.on_target.split(b"\t") for d in found if d.kind == "extra" and d.on_target]
     taken = [

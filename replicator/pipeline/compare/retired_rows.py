@@ -26,10 +26,12 @@ class RowsOnTargetAlone:
             true of these alone, as SQL.
         kept: why no other row counts as extra; empty if all of them do. ``retired``: shards that do
             not exist any more may own them; ``unowned``: a shard that nobody has named may.
+        stays: no other row is deleted, even if it counts as extra: filters leave out deletions.
     """
 
     retired: tuple[bytes, ...] = ()
     kept: str = ""
+    stays: bool = False
 
 
 EXTRA = RowsOnTargetAlone()

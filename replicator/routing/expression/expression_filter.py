@@ -149,6 +149,10 @@ class ExpressionFilters:
         """Whether there is a rule for a table."""
         return bool(self._of(schema, table))
 
+    def of_deletions(self, schema: str, table: str) -> bool:
+        """Whether a rule leaves out deletions of a table."""
+        return any(read.rule.delete for read in self._of(schema, table))
+
     def texts_of(self, schema: str, table: str) -> tuple[str, ...]:
         """The expressions of a table's rules as they are written, with their keys."""
         return tuple(

@@ -50,6 +50,10 @@ TABLES_AT_ONCE = 50
 """So many tables are asked for in one query: each by its name, which servers look up, while they go
 through all tables for a list of names."""
 
+_SHOWN = "shows generated keys"
+"""Noted of a session that has been asked, and told, about primary keys that its MySQL gave tables
+itself."""
+
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
@@ -162,7 +166,7 @@ async def _read_tables(
                 table = await _completed(connection, name, place, columns.get(number, []))
                 if table is not None:
                     found[name] = table
-        if not await _hides_generated_keys(connection):
+        if _SHOWN in connection.notes:
             return found
         # It is a new session since: what was read in this one is not known.
 
@@ -206,12 +210,10 @@ async def database_collation(connection: Connection, schema: str) -> str | None:
 
 async def show_generated_keys(connection: Connection) -> None:
     """Let a session see the primary keys that its MySQL gave tables itself."""
-    if await _hides_generated_keys(connection):
-        await connection.execute(SHOW_GENERATED_KEYS)
-
-
-async def _hides_generated_keys(connection: Connection) -> bool:
-    return [value for _, value in await connection.fetch(GENERATED_KEYS)] == ["OFF"]
+    if _SHOWN not in connection.notes:
+        if [value for _, value in await connection.fetch(GENERATED_KEYS)] == ["OFF"]:
+            await connection.execute(SHOW_GENERATED_KEYS)
+        connection.notes.add(_SHOWN)
 
 
 async def read_target(connection: Connection, name: TableName) -> Table | None:

@@ -2,8 +2,10 @@
 
 A row's version is how many items its member had before it. It is compared with the version that
 the group knows its target to have (`Group.known`), which stays the same until the group is rebuilt
-from saved state or *adopts* the next one. Row versions do not depend on it: they follow from the
-saved state, the binlog and the saved cutovers alone, so every reading computes the same ones.
+from saved state, or *adopts* the next one, or *releases* it: then the group forwards the rows of
+that version that it has held in memory (`buffer`) before it decides any other row. Row versions do
+not depend on it: they follow from the saved state, the binlog and the saved cutovers alone, so
+every reading computes the same ones.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Any, Generic
 
+from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import (
     TRUNCATION,
     Cutover,
@@ -74,6 +77,9 @@ class Group(Generic[Name, Event]):
         self.members = dict(state.members)
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
         self.held: Counter[int] = Counter()
+        self.buffer: HoldBuffer[Any] = HoldBuffer(HoldBudget())
+        self.releasing: dict[int, Place] = {}
+        """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
         self._renumbered = False
         self._history = tuple(history)
@@ -106,6 +112,9 @@ class Group(Generic[Name, Event]):
         self._reach(at)
         if version > self.known:
             self.held[version] += count
+            if self.members[member].awaited:
+                # Their columns have other names in the target, by what is resolved until then.
+                self.buffer.drop_from(version)
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
@@ -349,6 +358,7 @@ class Group(Generic[Name, Event]):
     def leave(self, member: Name, at: Place) -> None:
         """Remove a member whose table is dropped. Its items stay: rows after them refer to them."""
         self._approach(at)
+        self.buffer.drop()
         del self.members[member]
         self._reach(at)
 
@@ -356,6 +366,8 @@ class Group(Generic[Name, Event]):
         """Give a member an unused name; it keeps its state and its items."""
         self._approach(at)
         assert new not in self.members, f"{self}: {old} is renamed to {new}, which is a member"
+        # Rows of both names can't be applied together.
+        self.buffer.drop()
         self.members[new] = self.members.pop(old)
         for version, items in self.items.items():
             self.items[version] = tuple(
@@ -389,14 +401,44 @@ class Group(Generic[Name, Event]):
         none of its rows was held, nor a table ahead of it created, nor has a member an item that
         comes after it now.
         """
-        held = self.held[self.known + 1] or self.ahead or self._renumbered
-        return self.base > self.known and not held
+        return self._at_hand and not self.held[self.known + 1]
 
     def adopt(self) -> None:
         """Use the next version of the target from now on."""
         assert self.can_adopt, f"{self}: rows of version {self.known + 1} were held"
         self.known += 1
         self.items.pop(self.known, None)
+
+    @property
+    def can_release(self) -> bool:
+        """Whether the next version can be used without reading again because all of its rows so
+        far are in `buffer`."""
+        held = self.held[self.known + 1]
+        return self._at_hand and self.buffer.count_of(self.known + 1) == held
+
+    def release(self) -> list[Any]:
+        """Use the next version of the target from now on, and return its held rows, which must be
+        forwarded before any other. Until `released` its items stay open.
+        """
+        assert self.can_release, f"{self}: rows of version {self.known + 1} must be read again"
+        version = self.known + 1
+        parts = self.buffer.take(version)
+        if parts:
+            self.releasing[version] = min(self._open_at(version))
+        self.known = version
+        self.items.pop(version, None)
+        del self.held[version]
+        return parts
+
+    def released(self, version: int) -> None:
+        """Note that the rows that a release has forwarded are applied."""
+        del self.releasing[version]
+
+    @property
+    def _at_hand(self) -> bool:
+        """Whether the cutover to the next version is passed, and nothing that this run has read
+        would be decided otherwise by now."""
+        return self.base > self.known and not self.ahead and not self._renumbered
 
     # What others ask.
 
@@ -436,10 +478,16 @@ class Group(Generic[Name, Event]):
     @property
     def open_items(self) -> tuple[Place, ...]:
         """The places of all open items: the saved position must be before all of them."""
-        items = [item.at for items in self.items.values() for item in items]
+        known = {*self.items, *(t.version for t in self._cutovers if t.version > self.known)}
+        items = [at for version in known for at in self._open_at(version)]
+        return (*items, *self.ahead, *self.releasing.values())
+
+    def _open_at(self, version: int) -> tuple[Place, ...]:
+        """The places of the open items and the cutover of a version."""
+        items = [item.at for item in self.items.get(version, ())]
         # A group without recent events must not pull the saved position back.
-        cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version > self.known]
-        return (*items, *cutovers, *self.ahead)
+        cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version == version]
+        return (*items, *cutovers)
 
     @property
     def next_cutover(self) -> Place | None:

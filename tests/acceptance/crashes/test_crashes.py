@@ -54,6 +54,7 @@ ELSEWHERE = {
     Failpoint.UNLOCK_SAVED,
     Failpoint.MODE_OPEN,
     Failpoint.MODE_CHANGED,
+    Failpoint.ROWS_RELEASED,
     Failpoint.SOURCE_RESTARTED,
     Failpoint.GHOST_READ,
     Failpoint.GHOST_RECORDED,

@@ -53,7 +53,7 @@ POINTS = [
 
 LOCK_POINTS = [
     Failpoint.LOCK_DECIDED,
-    Failpoint.SOURCE_RESTARTED,
+    Failpoint.ROWS_RELEASED,
     Failpoint.DDL_EXECUTED,
     Failpoint.LOCK_AGREED,
     Failpoint.ITEM_RECORDED,

@@ -126,6 +126,25 @@ async def test_a_conflict_within_a_source_names_the_shard(estate: ShardedEstate)
         assert "together with its source" in refused.error
 
 
+async def test_each_unlock_finds_the_next_lock(estate: ShardedEstate) -> None:
+    """It is open, or opens when the lock before it is resolved."""
+    estate.create("A1", "B1")
+    async with estate.merging():
+        for number in range(3):
+            estate.ddl("A1", f"ADD c{number} INT")
+            estate.insert("A1", ", ".join(map(str, range(number, 2 * number + 2))))
+        await estate.caught_up()
+        for version in range(1, 4):
+            arguments = {"lock": f"{estate.db}.t:{version}", "owner": "", "skip": False}
+            reply = await operator_commands.unlock(estate.running.coordination, arguments)
+            assert reply.ok, reply.error
+        columns = [None if kept is None else str(kept).encode() for kept in (0, 1, None, None)]
+        await rows(
+            estate,
+            [tuple(columns), (b"1", b"2", b"3", None), (b"2", b"3", b"4", b"5")],
+        )
+
+
 async def test_case_011_unlocked_for_the_other_source(estate: ShardedEstate) -> None:
     estate.create("A1", "B1")
     async with estate.merging():

@@ -197,6 +197,45 @@ async def test_mapped_columns_tell_rows_of_a_shard_that_is_gone(
     assert owners.rows() == [row for row in before if row != first]
 
 
+def ignored(*events: str) -> dict[str, Any]:
+    """A filter of the first schema."""
+    return {"schema-pattern": "{db}_1", "table-pattern": "t", "events": events, "action": "Ignore"}
+
+
+FILTERS = [
+    {"filters": ignored("delete")},
+    {"expression-filters": {"schema": "{db}_1", "table": "t", "delete-value-expr": "v = 1"}},
+    {"filters": ignored("truncate table")},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", FILTERS, ids=["events", "expression", "statement"])
+async def test_rows_whose_deletion_a_filter_leaves_out_stay(
+    owners: Owners, rule: dict[str, Any]
+) -> None:
+    [(key, words)] = rule.items()
+    named = {n: w.format(db=owners.db) if isinstance(w, str) else w for n, w in words.items()}
+    owners.more["filters" if key == "filters" else "expression-filter"] = {"keep": named}
+    owners.instance["filter-rules" if key == "filters" else key] = ["keep"]
+    owners.schema(1, "(1,1),(2,1)")
+    owners.schema(2, "(11,1),(12,2)")
+    async with owners.running() as generation:
+        await copied(generation)
+        await settles(lambda: owners.rows(), [1, 2, 11, 12])
+        emptied = named.get("events") == ("truncate table",)
+        name = f"{owners.db}_1.t"
+        owners.source.execute(f"TRUNCATE {name}" if emptied else f"DELETE FROM {name}")
+        owners.insert(1, "(3,3)")
+        await settles(lambda: owners.rows(), [1, 2, 3, 11, 12])
+    owners.target.execute(f"DELETE FROM {owners.db}.t WHERE id=12")
+    result = await owners.compared()
+    assert (result.failure, result.extra, result.missing) == ("", 2, 1), result
+    assert (result.repaired, owners.rows()) == (1, [1, 2, 3, 11, 12])
+    assert any("filters of the task file leave out deletions" in text for text in result.remarks)
+    assert "DELETE" not in (owners.folder / "repair.sql").read_text("ascii")
+
+
 @pytest.mark.slow
 async def test_rows_without_a_key_of_a_shard_that_is_gone(owners: Owners) -> None:
     owners.schema(1, "(1,1),(1,1),(2,2)", columns="(id INT, v INT)")

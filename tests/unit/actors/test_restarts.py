@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from actors.actor import Mailbox
+from actors.counts import TaskCounts
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import CoordinationTools
 from actors.sharding.pessimistic import coordinator
@@ -30,10 +31,11 @@ EVENT = ShardStatement(Statement("s", "ALTER TABLE x ADD c INT", 9, 0))
 
 class Writer:
     def __init__(self, ddl: Runner, registry: SchemaRegistry) -> None:
+        self.settings, self.counts = SimpleNamespace(batch_bytes=1 << 20), TaskCounts()
         self.ddl, self.registry = ddl, registry
         self.mailbox: Mailbox[Any] = Mailbox(10)
 
-    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+    async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool) -> None:
         pass
 
     def forget(self, target: int) -> None:

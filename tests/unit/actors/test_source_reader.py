@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import pytest
 from actors.actor import Mailbox
 from actors.counts import SourceCounts
 from actors.faults import FatalError
-from actors.messages import GroupMessage, TargetSegment, WriterMessage
+from actors.messages import GroupMessage, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
@@ -56,6 +57,8 @@ class Streams:
 
     def __init__(self, *connections: list[Segment]) -> None:
         self.connections = [list(segments) for segments in connections]
+        self.go = threading.Event()
+        self.go.set()
 
     def __call__(self, *_: object, **__: object) -> Streams:
         self.segments = self.connections.pop(0)
@@ -68,18 +71,22 @@ class Streams:
         pass
 
     def read_segment(self) -> Segment:
+        self.go.wait(10)
         if not self.segments:
             raise StreamLostError("lost")
         return self.segments.pop(0)
 
 
-async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> list[int]:
-    """How many effects the group gets in each of its messages."""
+def reader_of(
+    monkeypatch: pytest.MonkeyPatch,
+    streams: Streams,
+    group: Mailbox[GroupMessage],
+    writer: Mailbox[WriterMessage],
+) -> SourceReader:
+    """A reader of these segments; one group has all targets."""
     monkeypatch.setattr("actors.reading.source_reader.BinlogStream", streams)
-    group: Mailbox[GroupMessage] = Mailbox(100)
-    writer: Mailbox[WriterMessage] = Mailbox(100)
     registry = SchemaRegistry()
-    reader = SourceReader(
+    return SourceReader(
         SourceSettings("a", BinlogSource(DatabaseAddress("localhost", 1, "u"), 1), SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
         StatementReader(
@@ -102,6 +109,12 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         HeldTargets(registry, frozenset(), TiedTargets(), drops_databases=True),
         epoch=0,
     )
+
+
+async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> list[int]:
+    """How many effects the group gets in each of its messages."""
+    group: Mailbox[GroupMessage] = Mailbox(100)
+    reader = reader_of(monkeypatch, streams, group, Mailbox(100))
     with pytest.raises(IndexError), anyio.fail_after(10):
         # Until there are no more connections.
         await reader.run()
@@ -119,6 +132,51 @@ async def test_a_statement_in_an_unfinished_transaction_is_dealt_out_once(
         [unfinished], [unfinished], [unfinished, segment(None, complete=True, end=90)]
     )
     assert await effects_dealt(monkeypatch, streams) == [1]
+
+
+async def test_held_rows_are_released_between_two_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A row that moves between shards must not be parted from its transaction."""
+    streams = Streams([segment(CREATE, complete=False), segment(None, complete=True, end=90)])
+    group: Mailbox[GroupMessage] = Mailbox(100)
+    writer: Mailbox[WriterMessage] = Mailbox(100)
+    reader = reader_of(monkeypatch, streams, group, writer)
+    read = streams.read_segment
+
+    def one_only() -> Segment:
+        found = read()
+        streams.go.clear()
+        return found
+
+    monkeypatch.setattr(streams, "read_segment", one_only)
+    found: list[GroupMessage] = []
+
+    async def read_all() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.run)
+            found.append(await group.get())
+            tasks.start_soon(reader.release, 5, 70)
+            with anyio.move_on_after(0.2):
+                await group.get()
+                raise AssertionError("released inside a transaction")
+            streams.go.set()
+            found.append(await group.get())
+            streams.go.set()
+
+    with pytest.raises(BaseExceptionGroup) as ended, anyio.fail_after(10):
+        await read_all()
+    assert ended.group_contains(IndexError)  # there are no more connections
+    parts = [message for message in found if isinstance(message, TargetSegment)]
+    assert [(part.segment, part.release) for part in parts] == [(0, False), (2, True)]
+    ends = [writer.take() for _ in range(3)]
+    assert [(e.segment, e.end.binlog.offset) for e in ends if isinstance(e, SegmentEnd)] == [
+        (0, 4),
+        (1, 90),
+        (2, 90),
+    ]
+    assert isinstance(ends[2], SegmentEnd)
+    assert (ends[2].targets, ends[2].complete, ends[2].bytes) == (frozenset({5}), True, 70)
 
 
 async def test_the_same_statement_in_another_transaction_is_dealt_out(

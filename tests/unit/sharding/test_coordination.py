@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from actors.actor import Mailbox
+from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import Coordination, CoordinationTools
@@ -66,6 +67,8 @@ def _unit(source: str) -> Any:
 def _tools(registry: SchemaRegistry, unit: Any, *sources: str) -> CoordinationTools:
     """What a task works with that has these sources, and reads the unit's."""
     writer = SimpleNamespace(
+        settings=SimpleNamespace(batch_bytes=1 << 20),
+        counts=TaskCounts(),
         registry=registry,
         mailbox=Mailbox(10),
         tracker=lambda _: SimpleNamespace(resume_at=0),

@@ -9,6 +9,7 @@ from typing import Any, cast
 import anyio
 
 from actors.actor import Mailbox
+from actors.counts import TaskCounts
 from actors.lock_state import LockHistory, ShardStatement
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import CoordinationTools
@@ -38,11 +39,14 @@ class Writer:
 
     def __init__(self, ddl: Runner, registry: SchemaRegistry) -> None:
         self.ddl, self.registry = ddl, registry
+        self.counts = TaskCounts()
+        self.settings = SimpleNamespace(batch_bytes=1 << 20)
         self.mailbox: Mailbox[Any] = Mailbox(10)
         self.asked: list[Mapping[str, tuple[int, int]]] = []
         self.go = anyio.Event()
 
-    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+    async def passed(self, after: Mapping[str, tuple[int, int]], *, positions: bool) -> None:
+        assert not positions
         self.asked.append(after)
         await self.go.wait()
 

@@ -22,7 +22,7 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, effects_of
 from replicator.schema.registry.registry import UNSEEN, KnownStructure, SchemaRegistry
-from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
@@ -51,7 +51,6 @@ def tools_of(registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> GroupT
         writer,
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),
-        cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
         anyio.Event().wait,
     )
@@ -73,7 +72,6 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         writer,
         coordinator,
         cast(SchemaTracker, tracker),
-        cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
         anyio.Event().wait,
     )
@@ -200,3 +198,67 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
         [(5, 1), (5, 2)],
         [],
     ]
+
+
+async def test_held_rows_are_forwarded_from_memory_and_stay_open_until_they_are_applied() -> None:
+    registry = SchemaRegistry()
+    number = registry.join(Member("a", SHARD), TARGET)
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
+    group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    tools = tools_of(registry, writer)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    event = ShardStatement(Statement("s", "ALTER TABLE s.t1 ADD c INT", 3, 0))
+    group.ddl(Item("add", ("add",), SHARD, Place(3, 0), event))
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    for segment, (transactions, ordinals) in enumerate([([5, 5], [1, 2]), ([7], [1])]):
+        kinds = [(number, table_map)] * len(ordinals)
+        rows = row_events(kinds, transactions, ordinals)
+        await actor.on_message(TargetSegment("a", 0, segment, actor.target, rows))
+    lock.resolve({"a": boundary(1)})
+    lock.executed()
+    assert not group.can_adopt
+    assert actor.held_rows.asked is False
+    await actor.on_message(TargetSegment("a", 0, 2, actor.target, None, release=True))
+    parts = [part for _ in range(3) if isinstance(part := await writer.get(), TargetSegment)]
+    assert [places(part.rows) for part in parts] == [[], [], [(5, 1), (5, 2), (7, 1)]]
+    assert [part.version for part in parts] == [0, 0, 1]
+    assert (group.known, group.rows_held) == (1, 0)
+    # Its place is before the rows; nothing later may be saved.
+    assert group.open_items == (Place(3, 0),)
+    asked: list[tuple[int, int]] = []
+
+    def passed(epoch: int, segment: int) -> bool:
+        asked.append((epoch, segment))
+        return len(asked) > 1
+
+    actor.held_rows.settle(passed)
+    assert group.open_items == (Place(3, 0),)
+    actor.held_rows.settle(passed)
+    assert not group.open_items
+    assert asked == [(0, 2)] * 2
+
+
+async def test_nothing_is_released_that_must_be_read_again() -> None:
+    """The coordinator is told, and restarts the source."""
+    registry = SchemaRegistry()
+    number = registry.join(Member("a", SHARD), TARGET)
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
+    group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    tools = tools_of(registry, writer)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    event = ShardStatement(Statement("s", "ALTER TABLE s.t1 ADD c INT", 3, 0))
+    group.ddl(Item("add", ("add",), SHARD, Place(3, 0), event))
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    rows = row_events([(number, table_map)], [5], [1])
+    await actor.on_message(TargetSegment("a", 0, 0, actor.target, rows))
+    lock.resolve({"a": boundary(1)})
+    lock.executed()
+    actor.held_rows.asked = True
+    group.rename(SHARD, TableName("s", "t9"), Place(6, 0))
+    await actor.on_message(TargetSegment("a", 0, 1, actor.target, None, release=True))
+    parts = [part for _ in range(2) if isinstance(part := await writer.get(), TargetSegment)]
+    assert [places(part.rows) for part in parts] == [[], []]
+    assert (group.known, actor.held_rows.asked) == (0, False)
+    assert len(tools.coordinator) == 1
