@@ -105,10 +105,12 @@ class BatchPlanner:
         tables = tuple(self._events(collector, part, part.rows) for part in parts if part.rows)
         plans = collector.collected()
         names = {part.target: self._registry.target_name(part.target) for part in parts}
-        keys = buckets_of(
-            {(part.source, names[part.target]) for part in parts},
-            {plan.target.name: plan.target.buckets for plan in plans.kinds},
-        )
+        pairs = {(part.source, names[part.target]) for part in parts}
+        counts = {plan.target.name: plan.target.buckets for plan in plans.kinds}
+        keys = buckets_of(pairs, counts)
+        if self._watermarks.surplus(pairs, keys):
+            await self._meta.close_buckets(pairs, counts)
+            self._watermarks.closed(pairs, keys)
         missing = self._watermarks.missing(keys)
         if missing:
             await self._meta.open_buckets(missing)

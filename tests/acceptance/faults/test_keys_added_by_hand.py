@@ -118,6 +118,8 @@ def test_while_another_target_is_copied_again(task: LongTask, source: DatabaseSe
 def test_while_only_some_buckets_have_the_last_rows(task: LongTask, source: DatabaseServer) -> None:
     task.values["writer"] = {"batch-bytes": "16MiB"}
     until_equal(task)
+    source.execute(f"UPDATE {NAME}.t1 SET n = 50 WHERE id = 5")
+    until_equal(task)
     target = task.shards.target
     target.execute(f"ALTER TABLE {NAME}.t ADD UNIQUE by_hand (n)")
     source.execute(
