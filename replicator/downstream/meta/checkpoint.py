@@ -294,17 +294,15 @@ class MetaStore:
 
         A watermark ahead of the low one stays: rows may have to be known by it.
         """
-        watermarks = self.table(WATERMARK_TABLE)
+        watermarks, place = self.table(WATERMARK_TABLE), "version, transaction_key, ordinal"
+        of_pair = "source = %s AND target_schema = %s AND target_table = %s AND bucket"
         async with self.saving() as transaction:
             for source, target in sorted(pairs):
                 await transaction.fetch(
-                    f"DELETE p FROM {watermarks} p JOIN {watermarks} f"
-                    " ON f.source = p.source AND f.target_schema = p.target_schema"
-                    " AND f.target_table = p.target_table AND f.bucket = %s"
-                    " WHERE p.source = %s AND p.target_schema = %s AND p.target_table = %s"
-                    " AND p.bucket >= %s AND (p.version, p.transaction_key, p.ordinal)"
-                    " <= (f.version, f.transaction_key, f.ordinal)",
-                    (LOW_WATERMARK_BUCKET, source, *target, counts[target]),
+                    f"DELETE FROM {watermarks} WHERE {of_pair} >= %s AND ({place})"
+                    f" <= (SELECT {place} FROM (SELECT {place} FROM {watermarks}"
+                    f" WHERE {of_pair} = %s) low)",
+                    (source, *target, counts[target], source, *target, LOW_WATERMARK_BUCKET),
                 )
 
     def _watermarks_sql(self, where: str) -> str:
