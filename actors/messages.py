@@ -80,9 +80,9 @@ class TargetSegment:
     the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
     None where the group is as it was before the segment. ``renamed``: a member got another name, so
     rows before and behind do not belong into one batch, which tells rows apart by the names of
-    their members. ``more``: the same group gets another part of this segment next. ``paths``: by
-    the number of a member, `MemberColumns.path` of its rows, if it is not empty. ``release``: the
-    group is to give the rows of the next version, which it has held in memory.
+    their members. ``paths``: by the number of a member, `MemberColumns.path` of its rows, if it is
+    not empty. ``release``: the group is to give the rows of the next version, which it has held in
+    memory.
     """
 
     source: str
@@ -96,7 +96,6 @@ class TargetSegment:
     ddl: DdlItem | None = None
     saved: GroupSaved | None = None
     renamed: bool = False
-    more: bool = False
     paths: Mapping[int, ColumnPath] = field(default_factory=dict)
     release: bool = False
 

@@ -40,6 +40,12 @@ from replicator.schema.scratch.learned_structures import (
 )
 from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
+from replicator.schema.structure.foreign_keys import (
+    ParentChange,
+    keys_after,
+    renamed_columns,
+    with_keys,
+)
 from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
@@ -107,12 +113,14 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
+        if effect.kind is EffectKind.ALTER and (columns := renamed_columns(effect.statement)):
+            registry.rename_parent(source, at, ParentChange(effect.table, effect.table, columns))
         # Of a deferred shard, too, rows may be on the target that were filtered before; those that
         # were copied after the statement were filtered by their new values.
         copied = registry.copying(number, at) in (CopyState.COPIED, CopyState.DEFERRED)
         if effect.kind is EffectKind.ALTER and copied and registry.copied_before(number, at):
-            change = MemberChange(before.structure, after.structure)
-            self._filtered.refuse(effect, statement, Member(source, effect.table), change)
+            made = MemberChange(before.structure, after.structure)
+            self._filtered.refuse(effect, statement, Member(source, effect.table), made)
         return after
 
     async def filtered(self, source: str, effect: Effect, statement: Statement) -> Effect:
@@ -145,7 +153,10 @@ class SchemaTracker:
             return await self._on_scratch_table(effect, None, statement.context)
         (template,) = effect.statement.named(TableRole.LIKE)
         pattern = TableName(template.schema, template.table)
-        return self._copy(source, pattern, effect.table, statement.transaction)
+        found = self._copy(source, pattern, effect.table, statement.transaction)
+        # CREATE TABLE … LIKE copies no foreign keys.
+        alone = with_keys(found.structure, ()) if found.structure is not None else None
+        return replace(found, structure=alone)
 
     def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> KnownStructure:
         number = self._registry.number(Member(source, pattern))
@@ -170,9 +181,10 @@ class SchemaTracker:
         if outcome is None:
             async with self._lock:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
+        keys = keys_after(before.definition.foreign_keys if before else (), effect.statement)
         if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
             # The structure was read later, with the keys that the table had by then.
-            return KnownStructure(before, Provenance.LEARNED)
+            return KnownStructure(with_keys(before, keys), Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
                 None,
@@ -180,7 +192,7 @@ class SchemaTracker:
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
         after = named(outcome.structure, name_after(before, effect.statement))
-        return KnownStructure(after, Provenance.LEARNED)
+        return KnownStructure(with_keys(after, keys), Provenance.LEARNED)
 
     @property
     def _looks(self) -> bool:

@@ -82,6 +82,8 @@ MEANINGS: Mapping[str, str] = {
     "copy_target": "per target that was empty when its full copy began, until one of its shards is"
     " followed: whether it has lost its key during the copy (the task then empties it and copies"
     " it again), and the rows of chunks that are no longer listed",
+    "late_cascade": "per row event of a parent and shard of its children: changes by foreign keys"
+    " that the task makes when the rows of this shard, which a lock holds, come to this event",
     "tracked_key": "per target: keys that several shards may have, and how often each was tracked,"
     " until at most one shard has the key",
     "rules": "per source: the rules of the task file that decide the form of its rows, as of the"

@@ -9,13 +9,20 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from pymysql.err import MySQLError
+
 from actors.comparing.task_progress import TaskProgress
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.shard_roster import RetiredShard, TargetRoster, read_rosters
 from replicator.downstream.meta.row_owners import SavedOwners, owner_row
+from replicator.downstream.meta.saved_state import SavedSource
 from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import server_identity
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.pipeline.compare.repair_now import (
     OwnersChangedError,
@@ -46,6 +53,8 @@ class TargetShards:
     saved: SavedOwners = field(default_factory=SavedOwners)
     undeleted: tuple[Member, ...] = ()
     """Those whose filters leave out deletions: the target keeps rows that they have deleted."""
+    loaded: bool = False
+    """The task has made no full copy, so the target had rows before the task knew its shards."""
 
     @property
     def unread(self) -> str:
@@ -73,7 +82,7 @@ class TargetShards:
         """What becomes of rows that only the target has."""
         others = [marks_of_rules(shard.rules) for shard in self.roster.shards]
         found = rows_alone(target, self._marks(), others)
-        found = replace(found, stays=bool(self.undeleted))
+        found = replace(found, stays=bool(self.undeleted) or self.loaded)
         if not found.kept and self.roster.unseen:
             return replace(found, kept="unowned")
         return found
@@ -105,9 +114,14 @@ class TargetShards:
         if result.extra and alone.stays:
             shards = _listed([str(member) for member in self.undeleted])
             result.remarks.append(
-                f"No repair deletes the {result.extra:,} rows that only the target has: filters of"
-                f" the task file leave out deletions of {shards}, so the target keeps rows that"
-                " these shards have deleted"
+                f"No repair deletes the {result.extra:,} rows that only the target has: "
+                + (
+                    f"filters of the task file leave out deletions of {shards}, so the target keeps"
+                    " rows that these shards have deleted"
+                    if shards
+                    else "the task has made no full copy, so they may be those of a shard that was"
+                    " gone before the task started. If there was none, delete them yourself"
+                )
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -140,7 +154,13 @@ async def shards_of_targets(
     }
     # Without a copy of its own, a task finds rows on the target that it has not written.
     complete = saved is not None and saved.copy is not None
-    rosters = await read_rosters(task, members, complete=complete)
+    read = {source.source: source for source in saved.sources} if saved is not None else {}
+    behind = {
+        source.source_id: await _behind(source, read[source.source_id])
+        for source in task.sources
+        if source.source_id in read
+    }
+    rosters = await read_rosters(task, members, complete=complete, behind=behind)
     sources = {source.source_id: source for source in task.sources}
     return {
         target: TargetShards(
@@ -151,9 +171,37 @@ async def shards_of_targets(
                 for shard in roster.shards
                 if _leaves_out_deletions(sources[shard.member.source], shard.member.name)
             ),
+            loaded=saved is not None and saved.copy is None,
         )
         for target, roster in rosters.items()
     }
+
+
+async def _behind(source: SourceToCheck, saved: SavedSource) -> str:
+    """Why the server of a source may lack what the task has read of it; empty if it has all.
+
+    The target would look wrong, although it is ahead.
+    """
+    try:
+        with closing(Connection(source.address)) as connection:
+            server, end = await server_identity(connection), await binlog_end(connection)
+    except (DatabaseUnavailableError, MySQLError):
+        return ""  # That is found where its tables are read.
+    place, name = source.address, source.source_id
+    if not server.is_same(saved.server):
+        return (
+            f"source {name}: {place.host}:{place.port} is another server ({server}) than the one"
+            f" that the task has read ({saved.server}), and may lack rows that the task has"
+            " applied. Run the task, which looks for its position there, then compare again"
+        )
+    reached = BinlogPosition.parse(saved.position)
+    if end is not None and reached.file and BinlogPosition(end.file, end.offset).key < reached.key:
+        return (
+            f"source {name}: the binlog of {place.host}:{place.port} ends at"
+            f" {end.file}:{end.offset}, before {reached}, to where the task has read it. So the"
+            " server may lack rows that the task has applied. Run the task, which says what to do"
+        )
+    return ""
 
 
 def _leaves_out_deletions(source: SourceToCheck, name: TableName) -> bool:

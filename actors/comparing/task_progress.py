@@ -64,7 +64,7 @@ class TaskProgress:
         for part in status.blocked:
             if part.kind == "target" and part.name in names:
                 return HeldShards(all_of=True, reason=_reason(part))
-        locks = [lock for lock in status.locks if str(target) in (lock.target, *lock.tied)]
+        locks = [lock for lock in status.locks if str(target) == lock.target]
         return held_by(
             WaitingChange(
                 lock.version,

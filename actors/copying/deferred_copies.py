@@ -267,7 +267,8 @@ def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = F
         f"the shard {member} was changed or dropped after its copy began, so its copied rows do"
         f" not fit the events that follow in the binlog: {why}",
         *(copied_anew if emptied else ()),
-        "give the shard its former structure back, then `replicator resume`",
+        "give the shard its former structure back, and the values that its rows had, then"
+        " `replicator resume`",
         f"finish the change on all shards, then {COPY_AGAIN}",
         where=f"{member}, target {target}",
         scope=of_target(target),

@@ -27,6 +27,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy.copy_plan import TargetShard
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.inspection import read_table, read_target
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.fills import TargetFills, filled
@@ -81,6 +82,7 @@ async def make_targets(
             if member.target not in shards:
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
             shards.setdefault(member.target, []).append((setup, member))
+    shards = _parents_first(shards)
     with closing(Connection(address_of(task.target_database))) as target:
         found, empty = {}, set()
         for name, its_shards in shards.items():
@@ -107,6 +109,32 @@ async def make_targets(
                 table = filled(table, fills[name].fills)
             found[name] = CopyTarget(registry.target(name), table)
         return found, frozenset(empty)
+
+
+def _parents_first(
+    shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]],
+) -> dict[TableName, list[tuple[SourceSetup, CopyMember]]]:
+    """The targets in an order in which the parents of foreign keys come before their children."""
+    found: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
+
+    def add(name: TableName, path: tuple[TableName, ...]) -> None:
+        if name in found or name in path or name not in shards:
+            return
+        for setup, member in shards[name]:
+            for key in member.structure.definition.foreign_keys:
+                parent = _route(setup, parent_of(key, member.name.schema))
+                if parent is not None:
+                    add(parent, (*path, name))
+        found[name] = shards[name]
+
+    for name in shards:
+        add(name, ())
+    return found
+
+
+def _route(setup: SourceSetup, name: TableName) -> TableName | None:
+    routed = setup.router.route(name.schema, name.table)
+    return None if routed is None else TableName(routed.schema, routed.table)
 
 
 def pattern_shard(
@@ -224,6 +252,11 @@ async def _pattern(name: TableName, setup: SourceSetup, member: CopyMember) -> P
                 pattern = replace(pattern, create_sql=member.structure.create_sql)
         except MySQLError as error:
             raise refusal(setup.address, error, source=setup.source, of=name) from error
+
+    def parents(schema: str, table: str) -> TableName | None:
+        return _route(setup, TableName(schema or member.name.schema, table))
+
+    pattern = replace(pattern, parents=parents)
     mapped = columns_of({setup.source: setup})(Member(setup.source, member.name)).mapped
     if mapped is not None:
         pattern = replace(pattern, create_sql=wide_enough(pattern.create_sql, mapped.name))
@@ -255,6 +288,7 @@ async def _make(
         target=str(name),
         like=f"{setup.source}: {member.name}",
         left_out=list(made.foreign_keys),
+        refused=made.refused,
         auto_increment=made.auto_increment,
         engine=made.engine,
         collations=dict(made.collations),

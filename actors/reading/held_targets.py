@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from actors.faults import Parts
 from actors.reading.statement_reader import Step
-from actors.sharding.coordination import TiedTargets
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement import TableRole
@@ -30,21 +29,18 @@ class HeldTargets:
     that it ties to a held one: what stands behind it there can't be applied before it. The saved
     position of the source stays before `places`, so all of it is read again later.
 
-    ``tied``: targets that foreign keys tie are held together, too. ``drops_databases``: DROP
-    DATABASE is executed, and takes all targets of a database along.
+    ``drops_databases``: DROP DATABASE is executed, and takes all targets of a database along.
     """
 
     def __init__(
         self,
         registry: SchemaRegistry,
         blocked: Set[TableName],
-        tied: TiedTargets,
         *,
         drops_databases: bool,
     ) -> None:
         self._registry = registry
         self._blocked = blocked
-        self._families = tied
         self._drops_databases = drops_databases
         self._tied: dict[TableName, TableName] = {}
         self._schemas: dict[str, TableName] = {}
@@ -145,7 +141,11 @@ class HeldTargets:
     def _held_of(self, targets: Iterable[TableName]) -> TableName | None:
         return min(filter(self.holds, targets), default=None)
 
+    def tie(self, held: TableName, targets: Set[TableName]) -> None:
+        """Hold other targets, too, which can't be applied without what is held of one."""
+        self._tie_to(held, targets)
+
     def _tie_to(self, held: TableName | None, targets: Set[TableName]) -> None:
-        for target in {name for one in targets for name in self._families.family(one)}:
+        for target in targets:
             if held is not None and not self.holds(target):
                 self._tied[target] = held

@@ -6,7 +6,6 @@ How far the reader of a source is.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,8 @@ from actors.backoff import until_done
 from actors.counts import SourceCounts
 from actors.faults import FatalError
 from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
-from actors.reading.held_targets import HeldTargets
+from actors.reading.cascade_routes import CascadeRoutes
+from actors.reading.held_targets import HeldTargets, Route
 from actors.reading.idle_streams import IdleStream
 from actors.reading.prepared_transactions import PreparedCheck, PreparedLookup
 from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
@@ -136,6 +136,7 @@ class SourceReader(Actor[Never]):
         self._start = start
         self._statements = statements
         self._registry = tools.registry
+        self._cascades = CascadeRoutes(settings.source, tools.registry, statements.members)
         self._writer = tools.writer
         self._group_of = group_of
         self._counts = tools.counts
@@ -352,11 +353,25 @@ class SourceReader(Actor[Never]):
                 raise
             return [Step(statement)]
         route = self._statements.target
-        return [self.held.without_held_effects(step, route) for step in steps]
+        return [self._without_held(step, route) for step in steps]
+
+    def _without_held(self, step: Step, route: Route) -> Step:
+        """A step without the effects on held targets."""
+        effects = [effect for of in step.effects.values() for effect in of]
+        self._cascades.follow(effects)
+        kept = self.held.without_held_effects(step, route)
+        for effect in effects:
+            if self.held.holds(effect.target):
+                # The structure that its rows have from here on is not learned yet.
+                children = map(route, self._cascades.below(effect.table))
+                self.held.tie(effect.target, {child for child in children if child is not None})
+        return kept
 
     async def _deal_step(
         self, step: Step, segment: Segment, rows: Mapping[int, RowEvents], *, complete: bool
     ) -> None:
+        if self._statements.cascades_unlogged:
+            rows = self._cascades.added(rows)
         rows = self.held.without_held_rows(rows, segment.timestamp)
         await self._origins_learned(step)
         end = SegmentEnd(
@@ -371,11 +386,8 @@ class SourceReader(Actor[Never]):
         )
         self._next_segment += 1
         await self._writer.put(end)
-        groups = [(target, self._group_of(target)) for target in sorted(end.targets)]
-        left = Counter(id(group) for _, group in groups)
-        for target, group in groups:
-            left[id(group)] -= 1
-            await group.mailbox.put(
+        for target in sorted(end.targets):
+            await self._group_of(target).mailbox.put(
                 TargetSegment(
                     source=end.source,
                     epoch=end.epoch,
@@ -384,7 +396,6 @@ class SourceReader(Actor[Never]):
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,
-                    more=left[id(group)] > 0,
                 )
             )
 

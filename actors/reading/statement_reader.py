@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -10,10 +10,10 @@ from pymysql.constants import ER
 
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.foreign_keys import refuse_unrepeatable
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
-from actors.reading.tied_shards import NONE_TIED, TiedShards
 from actors.reading.uncopied_members import uncopied_members
 from actors.statement_filter import (
     ForbiddenStatementError,
@@ -23,12 +23,15 @@ from actors.statement_filter import (
 )
 from replicator.binlog.connection.source_server import ServerInfo
 from replicator.binlog.segments.segment import Segment, Statement
+from replicator.checks.schema.cascading_keys import SourceRules
 from replicator.ddl.analysis.side_effects import acts_on_rows
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.unknown_statements import mentioned_tables
 from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import change_and_rename
+from replicator.ddl.rewrite.storage import physical_edits, physical_options
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
@@ -74,7 +77,8 @@ class StatementSettings:
     ``target_collations`` are all that the target has; None where that is not known.
     ``accepts_cascades``: foreign keys may change rows that the source does not log, the application
     takes care. ``copied``: the rows of all members were, those of any other table were not.
-    ``tied``: its shards that foreign keys tie. ``columns``: the task file's rules about them.
+    ``columns``: the task file's rules about columns; ``leaves_out_rows``: whether its filters leave
+    out rows of a table.
     ``time_zone``: that of the source's host, where the server can't tell it; empty: not known.
     """
 
@@ -86,7 +90,7 @@ class StatementSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     time_zone: str = ""
     copied: bool = False
-    tied: TiedShards = NONE_TIED
+    leaves_out_rows: Callable[[TableName], bool] = lambda _: False
 
 
 class StatementReader:
@@ -114,8 +118,13 @@ class StatementReader:
         self._told: set[TableName] = set()
         self._collations = DefaultCollations(settings.target_collations)
         self._accepts_cascades = settings.accepts_cascades
+        columns = settings.columns
+        self._rules = SourceRules(
+            lambda name: self.target(self.known_as(name)),
+            lambda name: columns.of(name.schema, name.table),
+            settings.leaves_out_rows,
+        )
         self._copied = settings.copied
-        self._tied = settings.tied
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
         self._source = settings.source
@@ -138,6 +147,12 @@ class StatementReader:
         present = {self.known_as(name) for name in defaults.sequences} - self.members
         self.others.know(present, map(self.known_as, defaults.views))
         self._tell(present)
+
+    @property
+    def cascades_unlogged(self) -> bool:
+        """Whether foreign keys change rows that the source does not log, and the task repeats."""
+        logs = self._defaults is not None and self._defaults.logs_cascades
+        return not (logs or self._accepts_cascades)
 
     def known_as(self, name: TableName) -> TableName:
         """The name of a table of the source as the task knows it."""
@@ -230,13 +245,14 @@ class StatementReader:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         parsed = self._written_out(statement, parsed)
         parsed = self.others.without(parsed, self.members, unseen.views)
-        parsed = self._bounded(statement, parsed)
+        whole = parsed = self._bounded(statement, parsed)
+        parsed = self._without_storage(statement, whole)
         if parsed.kind is StatementKind.SEQUENCE:
             self._tell(TableName(table.schema, table.table) for table in parsed.tables)
         override = self._overrides.find(self._source, statement)
         try:
             if override is None:
-                found = self._own(statement, self._dropped(parsed, unseen))
+                found = self._own(statement, self._dropped(parsed, unseen), whole)
             else:
                 found = self._overridden(statement, parsed, override)
         except DdlError as error:
@@ -311,19 +327,33 @@ class StatementReader:
         return replace(parsed, tables=tuple(dropped))
 
     def _own(
-        self, statement: Statement, parsed: ParsedStatement
+        self, statement: Statement, parsed: ParsedStatement, whole: ParsedStatement
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
-        """The statement with its effects, or those that it stands for."""
+        """The statement with its effects, or those that it stands for.
+
+        ``whole`` also says how the table is stored, which ``parsed`` does not.
+        """
         replayed = self.online.take(parsed, statement, self.parsed)
-        if replayed is None:
-            found = [(statement, self._effects(parsed, statement.schema))]
+        if replayed is None and (parts := change_and_rename(parsed)):
+            # The change first, under the former name.
+            texts = (self._written_out(statement, self.parsed(statement, sql)) for sql in parts)
+            found = [(statement, self._effects(one, statement.schema, one)) for one in texts]
+        elif replayed is None:
+            effects = self._effects(parsed, statement.schema, whole)
+            found = [(statement, wave) for wave in (effects, self._stored(parsed, effects, whole))]
         else:
             found = []
             for one in replayed:
-                written_out = self._written_out(one.statement, one.parsed)
-                effects = self._effects(written_out, one.statement.schema)
+                made = self._written_out(one.statement, one.parsed)
+                bare = self._without_storage(one.statement, made)
+                effects = self._effects(bare, one.statement.schema, made)
                 _refuse_absent(effects, self.members)
-                found.append((one.statement, self._exchanged(one, effects)))
+                found += [
+                    (one.statement, self._exchanged(one, effects)),
+                    (one.statement, self._stored(bare, effects, made)),
+                ]
+        # One of them has the effects; the others are steps without any.
+        found = [step for step in found if step[1]] or found[:1]
         for processed, effects in found:
             _refuse_unread(processed, effects)
         return found
@@ -405,16 +435,41 @@ class StatementReader:
             made.add(new)
         return True
 
-    def _effects(self, parsed: ParsedStatement, schema: str) -> tuple[Effect, ...]:
-        """What the filters let pass. Raises DdlError, ForbiddenStatementError."""
+    def _without_storage(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
+        """A statement that does not say how the table is stored, unless it says nothing else."""
+        edits = physical_edits(parsed)
+        if not edits or is_idle(parsed):
+            return parsed
+        return self.parsed(statement, splice(parsed.sql, edits))
+
+    def _stored(
+        self, parsed: ParsedStatement, effects: tuple[Effect, ...], whole: ParsedStatement
+    ) -> tuple[Effect, ...]:
+        """What a statement with these effects, or an idle one, says about how tables are stored."""
+        options = physical_options(whole)
+        if not options:
+            return ()
+        if is_idle(parsed):
+            effects = self._filter.apply(whole, effects_of(parsed, self.target, self.members))
+        return tuple(
+            Effect(EffectKind.STORAGE, e.table, e.target, "", e.statement, options=options)
+            for e in effects
+            if e.kind in _DEFINING and e.instead is None
+        )
+
+    def _effects(
+        self, parsed: ParsedStatement, schema: str, whole: ParsedStatement
+    ) -> tuple[Effect, ...]:
+        """What the filters let pass of ``parsed``, by the text of the ``whole`` statement. Raises
+        DdlError, ForbiddenStatementError."""
         try:
             effects = effects_of(parsed, self.target, self.members)
         except DdlError:
             default = self.known_as(TableName(schema, "")).schema
-            if self._filter.leaves_out(parsed, default, self.target):
+            if self._filter.leaves_out(whole, default, self.target):
                 return ()
             raise
-        kept = self._filter.apply(parsed, effects)
+        kept = self._filter.apply(whole, effects)
         if kept and is_idle(parsed):
             self._log.info("ddl.idle", statement=parsed.sql[:200])
             return ()
@@ -423,24 +478,14 @@ class StatementReader:
         return kept
 
     def _refuse_cascades(self, parsed: ParsedStatement, effects: tuple[Effect, ...]) -> None:
-        tied = self._tied.targets
-        changed = [
-            e.table
-            for e in effects
-            if e.kind is EffectKind.ALTER or (e.kind is EffectKind.CREATE and e.target not in tied)
-        ]
-        logged = self._defaults is not None and self._defaults.logs_cascades
-        if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
-            raise DdlError(
-                f"{changed[0]} gets a foreign key that deletes or changes its rows with those of"
-                " the parent (ON DELETE, ON UPDATE), and this server does not log these changes."
-                " If the application changes the rows of the child itself, before those of the"
-                " parent, ignore-checking-items: [foreign_keys] lets the statement pass"
-            )
-        for effect in effects if not logged else ():
+        """Raise DdlError for a new foreign key whose changes of rows the task can't repeat."""
+        if not self.cascades_unlogged or not acts_on_rows(parsed.tokens):
+            return
+        for effect in effects:
             there = effect.statement.only_if_missing and effect.table in self.members
-            if effect.kind in _DEFINING and not there:
-                self._tied.refuse_other_keys(parsed, effect, self.target)
+            if effect.kind not in _DEFINING or there:
+                continue
+            refuse_unrepeatable(parsed, effect.table, self._rules)
 
     def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
         """The same with the collation that it took from its server or database, if any."""
@@ -453,6 +498,7 @@ class StatementReader:
     def _exchanged(self, replay: Replay, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         """The effects of a change that came with a ghost table; with its CREATE TABLE, if any."""
         made = self._written_out(replay.statement, replay.made) if replay.made else None
+        made = self._without_storage(replay.statement, made) if made else None
         return tuple(replace(effect, exchanged=True, made=made) for effect in effects)
 
     def parsed(self, statement: Statement, sql: str) -> ParsedStatement:

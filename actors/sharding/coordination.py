@@ -72,25 +72,12 @@ class LockRemedy:
 
 
 @dataclass(frozen=True, slots=True)
-class TiedTargets:
-    """The ``families`` of targets that foreign keys tie; ``connected``: of each of their shards, a
-    text that is the same for all shards that keys connect."""
-
-    families: Sequence[Set[TableName]] = ()
-    connected: Mapping[Member, str] = field(default_factory=dict)
-
-    def family(self, target: TableName) -> tuple[TableName, ...]:
-        """The targets that keys tie to this one, and itself, in the order of their names."""
-        return next((tuple(sorted(f)) for f in self.families if target in f), (target,))
-
-
-@dataclass(frozen=True, slots=True)
 class OpenLock:
     """A lock, for reports.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
-    same of each source that holds rows after it. ``tied``: other targets whose rows it holds, too.
+    same of each source that holds rows after it.
     ``reason``: why it is open, if not only because shards lack it; ``ways``: the remedies in that
     case.
     """
@@ -99,7 +86,6 @@ class OpenLock:
     view: LockView[TableName, ShardStatement]
     since: int | None
     holding: Mapping[str, int] = field(default_factory=dict)
-    tied: tuple[TableName, ...] = ()
     reason: str = ""
     ways: tuple[LockRemedy, ...] = ()
 
@@ -174,8 +160,7 @@ class Coordination(ABC):
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
     """The environment of a coordination. ``setups`` are all sources, ``units`` those that are read,
-    complete when the first of them starts. ``blocked`` are the blocked targets, ``tied`` those that
-    foreign keys tie.
+    complete when the first of them starts. ``blocked`` are the blocked targets.
     """
 
     setups: Mapping[str, SourceSetup]
@@ -184,7 +169,6 @@ class CoordinationTools:
     meta: MetaStore
     units: Mapping[str, Unit]
     blocked: Set[TableName]
-    tied: TiedTargets = TiedTargets()
 
     @property
     def registry(self) -> SchemaRegistry:
@@ -227,8 +211,6 @@ class ShardMode(ABC):
     """Whether a target has the least structure that takes the rows of all its shards."""
     holds_rows = True
     """Whether rows of one table may wait while those of another go on."""
-    connects_shards = False
-    """Whether tables that foreign keys connect bring their schema changes as one shard."""
     lets_shards_leave = False
     """Whether a shard that the task file leaves out may go while something is open."""
     drops_databases = False

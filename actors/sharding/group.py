@@ -9,13 +9,29 @@ import numpy as np
 import structlog
 
 from actors.actor import Actor, Mailbox
-from actors.faults import COPY_AGAIN, REPLACE, DdlEvent, FatalError, of_target
-from actors.messages import Drain, GroupMessage, GroupSaved, TargetSegment, WriterMessage
+from actors.faults import (
+    COPY_AGAIN,
+    MOVED_ROWS,
+    REPLACE,
+    SKIP,
+    DdlEvent,
+    FatalError,
+    of_target,
+)
+from actors.messages import (
+    DdlItem,
+    Drain,
+    GroupMessage,
+    GroupSaved,
+    TargetSegment,
+    WriterMessage,
+)
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
+from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -82,6 +98,10 @@ class GroupActor(Actor[GroupMessage]):
             assert effect.renamed_to is not None
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.inherit(new, at, old[effect.table])
+        for effect in renames:
+            assert effect.renamed_to is not None
+            change = ParentChange(effect.table, effect.renamed_to, {})
+            registry.rename_parent(self.source, at, change)
 
     def remove_member(self, name: TableName, at: int) -> None:
         """Remove a member whose table is gone, if it is one."""
@@ -98,6 +118,8 @@ class GroupActor(Actor[GroupMessage]):
         origin = self.registry.number(Member(self.source, effect.renamed_to))
         if origin is not None:
             self.registry.inherit(new, at, origin)
+            change = ParentChange(effect.renamed_to, effect.table, {})
+            self.registry.rename_parent(self.source, at, change)
             if not effect.skipped:
                 former = self.registry.target_name(self.registry.target_of(origin))
                 self.registry.owners.moved(self.registry.member(origin), former, effect.target)
@@ -110,6 +132,11 @@ class GroupActor(Actor[GroupMessage]):
         members = tuple((member, self.version) for member in own)
         return GroupSaved(members, GroupState(self.version, ()))
 
+    def unrecorded(self, effect: Effect, statement: Statement) -> DdlItem:
+        """A statement that is executed at its place, and may be executed again without harm."""
+        version = self.version
+        return DdlItem(self.source, self.target, version, effect, statement, recorded=False)
+
     def several_changes(self, statement: Statement) -> FatalError:
         """The fault that a statement changes the target in several ways at once."""
         target = self.registry.target_name(self.target)
@@ -120,6 +147,20 @@ class GroupActor(Actor[GroupMessage]):
             where=f"source {self.source}, target {target}",
             scope=of_target(target),
             about=DdlEvent(self.source, statement.position, REPLACE),
+        )
+
+    def moved_in(self, effect: Effect, statement: Statement) -> FatalError:
+        """The fault that a shard comes to a target that others have rows of."""
+        target = self.registry.target_name(self.target)
+        return FatalError(
+            "ddl.move-in",
+            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
+            f" {effect.target}, and the rows that it holds are on its former target",
+            MOVED_ROWS,
+            COPY_AGAIN,
+            where=f"source {self.source}, target {target}, statement: {statement.sql[:2000]}",
+            scope=of_target(target),
+            about=DdlEvent(self.source, statement.position, SKIP),
         )
 
     def log_not_executed(
@@ -152,7 +193,7 @@ class GroupActor(Actor[GroupMessage]):
             # Every later row of it was written after its copy.
             del copied[member]
         if copied:
-            until = np.array([copied.get(member, 0) for member, _ in rows.kinds], np.int64)
+            until = np.array([copied.get(kind.member, 0) for kind in rows.kinds], np.int64)
             left = rows.where(rows.transaction >= until[rows.kind])
             if left is None:
                 return None
@@ -163,10 +204,12 @@ class GroupActor(Actor[GroupMessage]):
         """The rows except those of members that are still to be copied."""
         copying = self.registry.copying
         chosen = np.ones(len(rows), np.bool_)
-        for number, (member, _) in enumerate(rows.kinds):
+        for number, kind in enumerate(rows.kinds):
             places = np.flatnonzero(rows.kind == number)
             transactions, own = np.unique(rows.transaction[places], return_inverse=True)
-            copied = [copying(member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()]
+            copied = [
+                copying(kind.member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()
+            ]
             chosen[places] = np.array(copied, np.bool_)[own]
         return rows.where(chosen)
 

@@ -31,7 +31,6 @@ from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
-from actors.task.startup.ties_at_start import ties_at_start
 from actors.task.wiring.wiring import (
     TARGET_PATIENCE,
     RunningTask,
@@ -203,8 +202,6 @@ class Generation:
         """Follow the sources; False where that was ended by ``stop``."""
         self._log.info("task.step", step="sources")
         try:
-            ties = await ties_at_start(resources, resources.blocked.sources)
-            resources = replace(resources, blocked=ties.with_blocked(resources.blocked))
             starts = {
                 source: await load_start(
                     setup, resources.registry, resources.meta, resources.blocked.targets
@@ -212,7 +209,6 @@ class Generation:
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }
-            starts = {s: ties.connect(s, start, resources.registry) for s, start in starts.items()}
         except DatabaseUnavailableError as error:
             if not self.away.leave_out(error):
                 raise
@@ -224,7 +220,6 @@ class Generation:
             )
             for source in sorted(resources.blocked.sources)
         }
-        ties.confirm(resources.registry)
         moved = MovedRows(resources, starts, await _safe_until(resources, starts))
         await moved.look_up()
         if (spark := await self._spark_unless(stop)) is None:
@@ -237,7 +232,6 @@ class Generation:
             moved.safe_until,
             load_data=load_data,
             tracks_keys=moved.notes,
-            ties=ties,
         )
         save_held_shards(self._running, self.reason_of)
         background = self.copy.background if self.copy else None

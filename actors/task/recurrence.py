@@ -55,8 +55,9 @@ def _unexpected(text: str, where: str) -> FatalError:
         "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
         " log, the structures of the tables and the first events after the saved positions",
         "if you have fixed the cause (for example the installation): `replicator resume`",
-        "leave the table out (ignore-tables of the block-allow-list), then `replicator stop`,"
-        " `replicator run`",
+        "to go on without the table: `replicator stop`, leave it out (ignore-tables of the"
+        " block-allow-list), then `replicator run TASK.yaml --on-changed-rules keep`. Its rows on"
+        " the target stay as they are",
         where=where,
     )
 

@@ -13,13 +13,14 @@ from actors.faults import COPY_AGAIN, FatalError, UnreadRows, copy_target_again,
 from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.task_setup import ColumnsOf
+from actors.writing.cascade_plans import CascadePlans
 from actors.writing.checkpoints import BucketWatermarks, buckets_of
 from actors.writing.job_runner import shown_place
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.events.table_map import TableMap
 from replicator.binlog.positions.position import SourcePosition
-from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.row_events import OWN_ROWS, RowEvents, RowKind
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -60,9 +61,8 @@ class WritableColumns(Protocol):
 class BatchPlanner:
     """Makes batches: finds the plans of rows, and the watermarks of the buckets of their targets.
 
-    ``watermarks`` are those of all buckets. ``tied``: the targets that foreign keys tie, as in
-    `replicator.checks.schema.tied_tables.Ties`. Plans are cached, and the structures of targets
-    that they need; the cache of a target must be dropped (`forget`) when its structure changes.
+    ``watermarks`` are those of all buckets. Plans are cached, and the structures of targets that
+    they need; the cache of a target must be dropped (`forget`) when its structure changes.
     ``read_to``: up to where a source is applied, None where that is not known.
     """
 
@@ -72,17 +72,23 @@ class BatchPlanner:
     _columns: ColumnsOf
     _filters: RowFilters
     _watermarks: BucketWatermarks
-    _tied: Mapping[TableName, frozenset[str]]
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     _tables: dict[int, Table] = field(factory=dict, init=False)
     _spread: frozenset[TableName] | None = field(default=None, init=False)
+    _cascades: CascadePlans = field(init=False)
     _alike: PlanCache = field(factory=PlanCache, init=False)
     _plans: dict[tuple[int, int | None, ColumnPath], tuple[TableMap, TablePlan]] = field(
         factory=dict, init=False
     )
 
+    def __attrs_post_init__(self) -> None:
+        self._cascades = CascadePlans(
+            self._registry, self._columns, self._tables, self._meta.buckets
+        )
+
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
+        self._cascades.forget()
         self._tables.pop(target, None)
         self._rules.forget(target)
         registry = self._registry
@@ -102,7 +108,9 @@ class BatchPlanner:
         collector = PlanCollector()
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
         await self._know_targets(parts)
-        tables = tuple(self._events(collector, part, part.rows) for part in parts if part.rows)
+        planned = [(part, self._events(collector, part, part.rows)) for part in parts if part.rows]
+        tables = tuple(events for _, events in planned if events is not None)
+        parts = [part for part, events in planned if events is not None]
         plans = collector.collected()
         names = {part.target: self._registry.target_name(part.target) for part in parts}
         pairs = {(part.source, names[part.target]) for part in parts}
@@ -124,15 +132,19 @@ class BatchPlanner:
             revision=self._meta.lease.revision,
             shared=frozenset(p.target for p in parts if len(members_of(p.target)) > 1),
             reached=reached,
-            tied={number: self._tied[name] for number, name in names.items() if name in self._tied},
+            cascading=frozenset(plan.target.number for plan in plans.kinds if plan.cascade),
         )
 
     async def _know_targets(self, parts: Iterable[TargetSegment]) -> None:
         """Read the structures of targets that get rows for the first time."""
-        new: dict[int, TargetSegment] = {}
+        new: dict[int, TargetSegment | None] = {}
         for part in parts:
             if part.target not in self._tables:
-                new.setdefault(part.target, part)
+                new[part.target] = new.get(part.target) or part
+            for kind in part.rows.kinds if part.rows else ():
+                if kind.parent != OWN_ROWS:
+                    others = self._cascades.targets(kind) - self._tables.keys()
+                    new |= {target: new.get(target) for target in others}
         if not new:
             return
         names = {target: self._registry.target_name(target) for target in new}
@@ -141,28 +153,65 @@ class BatchPlanner:
         await self._meta.confirm()
         if self._spread is None:
             self._spread = await self._meta.spread()
-        for target, part in new.items():
+        for target, needing in new.items():
             name = names[target]
             table = found.get(name)
+            if table is None and needing is None:
+                continue
             if table is None:
-                raise self._missing(part, name)
+                assert needing is not None
+                raise self._missing(needing, name)
             refuse_engine(name, table)
             if name in self._spread:
                 _refuse_added_key(name, table)
             await self._rules.load(target, name)
             self._tables[target] = table
 
-    def _events(self, plans: PlanCollector, part: TargetSegment, rows: RowEvents) -> RowEvents:
-        numbers = np.zeros(len(rows.kinds), np.int64)
-        for kind, first in rows.firsts.items():
-            member, table_map = rows.kinds[kind]
+    def _events(
+        self, plans: PlanCollector, part: TargetSegment, rows: RowEvents
+    ) -> RowEvents | None:
+        numbers = np.full(len(rows.kinds), -1, np.int64)
+        for number, first in rows.firsts.items():
+            kind = rows.kinds[number]
+            at = int(rows.transaction[first])
             try:
-                plan = self._plan(part, member, int(rows.transaction[first]), table_map)
+                if kind.parent == OWN_ROWS:
+                    plan: TablePlan | None = self._plan(part, kind.member, at, kind.table_map)
+                else:
+                    plan = self._plan_of_parent(part, kind, at)
             except FatalError as error:
-                error.where += f"; {self._place(part, rows, first, member)}"
+                error.where += f"; {self._place(part, rows, first, kind.member)}"
                 raise
-            numbers[kind] = plans.number(plan, self._registry.member(member), part.version)
-        return rows.of_plans(numbers)
+            if plan is not None:
+                member = self._registry.member(kind.member)
+                numbers[number] = plans.number(plan, member, part.version)
+        chosen = rows.where(numbers[rows.kind] >= 0)
+        return None if chosen is None else chosen.of_plans(numbers)
+
+    def _plan_of_parent(self, part: TargetSegment, kind: RowKind, at: int) -> TablePlan | None:
+        """The plan of a parent's events for a child; None if no foreign key acts there."""
+        name = self._registry.member(kind.parent)
+        held = self._registry.held(kind.parent, at)
+        structure = held.certain
+        if structure is None and held.structure is not None:
+            told = described_by_event(held.structure, kind.table_map)
+            structure = held.structure if told else None
+        try:
+            if structure is None:
+                raise self._unknown(part, UnreadRows(name, at, kind.table_map), held)
+            path = part.paths.get(kind.member, ())
+            return self._cascades.plan(kind, at, structure, path)
+        except PlanError as error:
+            target = self._registry.target_name(part.target)
+            misfit = isinstance(error, MisfitError)
+            raise FatalError(
+                "rows.no-plan",
+                str(error),
+                COPY_AGAIN if misfit else _fitted(error, target),
+                where=f"{name}, target {target}",
+                scope=of_target(target),
+                about=UnreadRows(name, at, kind.table_map) if misfit else None,
+            ) from error
 
     def _place(self, part: TargetSegment, rows: RowEvents, index: int, member: int) -> str:
         place = place_of(rows, index, part.source, str(self._registry.member(member)))

@@ -98,6 +98,8 @@ class DdlRunner:
         others have locked the target and there are targets that need not wait for them."""
 
         async def attempt() -> None:
+            if item.effect.kind is EffectKind.STORAGE:
+                return await self._executor.set_options(item.effect)
             change = await self._change(item)
             effect = self._learner.decided(item.source, item.effect, item.statement, change)
             known = replace(item, effect=effect)
@@ -110,7 +112,7 @@ class DdlRunner:
                 if not await self.rules.refused(known, refusal):
                     raise
                 await self._execute(known, change)
-            await self.rules.executed(known)
+            return await self.rules.executed(known)
 
         await self._until_there(self._registry.target_name(item.target), attempt)
 

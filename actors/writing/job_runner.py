@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import anyio
 import structlog
 from attrs import define, field
 from pymysql.constants import ER
@@ -47,7 +48,7 @@ class JobRunner:
 
     ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
     to where a source is applied, None where that is not known. ``applied`` is called for each
-    batch.
+    batch. ``late`` is set when foreign keys have deleted rows that shards may still have.
     """
 
     _spark: SparkContext
@@ -59,6 +60,7 @@ class JobRunner:
     held_by: Callable[[TableName], str] = field(default=lambda _: "", init=False)
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     applied: Callable[[BatchResult], None] = field(default=lambda _: None, init=False)
+    late: anyio.Event = field(factory=anyio.Event, init=False)
     _before: str = field(default="idle", init=False)
     _starves: bool = field(default=False, init=False)
     _log = structlog.get_logger()
@@ -95,6 +97,8 @@ class JobRunner:
                 if not result.failures:
                     self.state = "idle"
                     self.applied(result)
+                    if result.total("late"):
+                        self.late.set()
                     return result
                 for failed in result.failures:
                     if failed.mismatch is not None:

@@ -82,13 +82,17 @@ def _nothing_open() -> Collection[Place]:
     return ()
 
 
+def _nothing_held(_: int) -> bool:
+    return False
+
+
 class SegmentTracker:
     """The segments of one source in the writer, in order, and how far they are applied.
 
     ``start`` is its first boundary with the state of its groups there, ``low_watermarks`` the
     watermarks known to be applied, by target; ``high_watermarks`` the highest ones that any bucket
     may have. ``open_items`` returns the positions of the open DDL items: the saved position stays
-    before all of them.
+    before all of them. ``is_held`` tells whether the rows of a target wait for a later reading.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class SegmentTracker:
         low_watermarks: dict[int, Watermark],
         open_items: Callable[[], Collection[Place]] = _nothing_open,
         high_watermarks: Mapping[int, Watermark] | None = None,
+        is_held: Callable[[int], bool] = _nothing_held,
     ) -> None:
         self.source = source
         self.epoch = epoch
@@ -108,6 +113,7 @@ class SegmentTracker:
         """The GTID sets executed at the low watermarks that were moved."""
         self.queued_bytes = 0
         self._open_items = open_items
+        self._is_held = is_held
         key = start.position.binlog.key if start.position else 0
         self._resume = Resume(Boundary(key, start))
         self._whole_transaction = False
@@ -151,7 +157,9 @@ class SegmentTracker:
     ) -> SegmentTracker:
         """The tracker of the source's next run."""
         low = dict(low_watermarks)
-        tracker = SegmentTracker(self.source, epoch, state, low, self._open_items, self._tried)
+        tracker = SegmentTracker(
+            self.source, epoch, state, low, self._open_items, self._tried, self._is_held
+        )
         tracker.low_gtids = self.low_gtids
         return tracker
 
@@ -328,9 +336,12 @@ class SegmentTracker:
             self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items())
 
     def _catch_up(self, segment: PendingSegment) -> None:
-        """Raise the low watermarks to what buckets have, as far as everything was read again."""
+        """Raise the low watermarks to what buckets have, as far as everything was read again.
+
+        Of a held target nothing is applied again: buckets that lack rows must still get them.
+        """
         for target, tried in tuple(self._tried.items()):
-            if tried.transaction < segment.reached.key:
+            if tried.transaction < segment.reached.key and not self._is_held(target):
                 del self._tried[target]
                 if tried > self.low_watermarks.get(target, NOTHING_APPLIED):
                     self.low_watermarks[target] = tried

@@ -72,8 +72,7 @@ class TaskToCheck:
     ``resuming``: the task has a checkpoint, so the members of its ``followed`` sources may rightly
     be in the middle of a schema change; only the structures of other sources are compared.
     ``equal_structures``: all shards of a target must have the same structure; ``joins_structures``:
-    the target has the least one that takes the rows of all; ``holds_rows``: rows of one table may
-    wait while those of another go on; ``connects_shards``: not where foreign keys connect the two.
+    the target has the least one that takes the rows of all.
     ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
     """
 
@@ -82,8 +81,6 @@ class TaskToCheck:
     task_mode: Literal["full", "incremental", "all"] = "all"
     equal_structures: bool = True
     joins_structures: bool = False
-    holds_rows: bool = True
-    connects_shards: bool = False
     resuming: bool = False
     spark_master: str = "local[*]"
     keeps_duplicates: bool = False

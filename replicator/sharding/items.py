@@ -83,6 +83,9 @@ class MemberState:
     Where one group has the members of several targets (which foreign keys tie), ``target`` is the
     member's, and ``connected`` is the same for all members that foreign keys connect: these always
     have one version, so an item of one of them counts for all. Elsewhere both are empty.
+
+    ``idle`` are the texts of statements that have changed nothing on the member since its last
+    item. They are no items, but where others need one of them, the member has made it.
     """
 
     version: int
@@ -91,6 +94,11 @@ class MemberState:
     optional: tuple[int, ...] = ()
     target: str = ""
     connected: str = ""
+    idle: tuple[str, ...] = ()
+
+    def made(self, text: str, version: int) -> bool:
+        """Whether a member has made the item ``version``, or has changed nothing by its text."""
+        return self.version >= version or text in self.idle
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,6 @@ def _lines(lock: LockStatus) -> Iterator[Text]:
             f"{',' * bool(lock.since)} {held}",
             style="dim",
         )
-    if lock.tied:
-        yield Text(f"foreign keys tie to it, and it holds rows of: {some_of(lock.tied)}")
     if lock.reason:
         yield Text(lock.reason)
     for source in lock.sources:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from actors.actor import Mailbox
-from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
 from actors.messages import DdlItem, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
@@ -83,8 +82,8 @@ class OptimisticGroup(GroupActor):
     def _flowing(self, rows: RowEvents) -> RowEvents | None:
         """The rows of the present version: neither held, nor applied before it."""
         chosen = np.ones(len(rows), np.bool_)
-        for kind, (number, _) in enumerate(rows.kinds):
-            member = self.registry.member(number)
+        for kind, found in enumerate(rows.kinds):
+            member = self.registry.member(found.member)
             own = rows.kind == kind
             if member in self._held:
                 self.rows_held[member] += int(own.sum())
@@ -99,6 +98,8 @@ class OptimisticGroup(GroupActor):
         assert statement is not None
         self._follow_names(message.effects, statement)
         effects = [e for e in message.effects if not self._waits(e)]
+        if effects and all(effect.kind is EffectKind.STORAGE for effect in effects):
+            return self.unrecorded(effects[0], statement)
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
         others = [e for e in effects if e not in renames and e not in going]
@@ -158,7 +159,7 @@ class OptimisticGroup(GroupActor):
             case EffectKind.MOVE_IN if effect.skipped:
                 self.add_moved_member(effect, statement.transaction)
             case EffectKind.MOVE_IN:
-                raise self._moved(effect, statement)
+                raise self.moved_in(effect, statement)
             case _:
                 self.log_not_executed(effect, statement)
                 return None
@@ -183,18 +184,6 @@ class OptimisticGroup(GroupActor):
                 [(Member(self.source, one), Member(self.source, two)) for one, two in pairs],
             )
         return self._item(replace(renames[0], instead=()), statement)
-
-    def _moved(self, effect: Effect, statement: Statement) -> FatalError:
-        return FatalError(
-            "ddl.move-in",
-            f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the target"
-            f" {effect.target}, and the rows that it holds are on its former target",
-            MOVED_ROWS,
-            COPY_AGAIN,
-            where=f"source {self.source}, target {effect.target}",
-            scope=of_target(self.registry.target_name(self.target)),
-            about=DdlEvent(self.source, statement.position, SKIP),
-        )
 
 
 def _behind(rows: RowEvents, place: Place) -> Truths:

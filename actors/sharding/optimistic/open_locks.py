@@ -195,7 +195,8 @@ _ANSWERS = {
     Objection.ROUNDED: {Action.EXEC: _ROUNDED, Action.SKIP: _ROUNDED},
     Objection.LEFT_OUT: {
         Action.EXEC: "the shard's further rows are applied; the target keeps the rows that were"
-        " left out, until `replicator compare` with --repair-now, or you, delete them",
+        " left out, until you delete them (`replicator compare` names them; with --repair-now, it"
+        " deletes them if the task has made a full copy and no filter leaves out deletions)",
     },
     Objection.REFUSED: {
         Action.EXEC: "tries again, once the target or its rows are corrected",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 
 import anyio
 import anyio.abc
@@ -16,12 +15,6 @@ from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic.target_versions import TargetVersions
-from actors.sharding.pessimistic.tied_groups import (
-    TiedGroups,
-    history_of,
-    tied_state,
-    untied_state,
-)
 from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
@@ -30,7 +23,7 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
-from replicator.sharding.items import Conflict, GroupState, Item, MemberState
+from replicator.sharding.items import Conflict, GroupState, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
@@ -92,7 +85,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._units = tools.units
         self._sources = tuple(tools.setups)
         self._blocked = tools.blocked
-        self._tied = tools.tied
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
@@ -111,74 +103,43 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if not self._registry.target_name(target).table:
             # Databases have no rows: their statements are executed in the order of the binlog.
             return self._plain.make_group(unit, target)
-        family = self._family(target)
-        head = family[0]
-        new = head not in self.locks
-        lock = self._lock(head)
+        new = target not in self.locks
+        lock = self._lock(target)
         position = unit.state.position
+        mark = unit.high_watermarks.get(target)
         group = lock.start(
             unit.source,
-            self._state(unit, family),
+            self._state(unit, target),
             boundary(position.binlog.key if position else 0),
-            max(
-                (
-                    mark.place
-                    for of in family
-                    if (mark := unit.high_watermarks.get(of)) and mark.version == lock.version
-                ),
-                default=None,
-            ),
+            mark.place if mark is not None and mark.version == lock.version else None,
         )
         group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
-        if len(family) > 1:
-            # Rows of several targets are decided together, in the order of their transactions.
-            group.buffer.drop_from(0)
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
-                    other.group(head)
-        groups = {
-            of: PessimisticGroup(
-                unit.source, of, group, lock, unit.low_watermarks.get(of), self._tools
-            )
-            for of in family
-        }
-        self._groups[unit.source, head] = groups[head]
-        if len(family) == 1:
-            return groups[head]
-        made = TiedGroups(groups)
-        unit.groups |= dict.fromkeys(family, made)
+                    other.group(target)
+        made = PessimisticGroup(
+            unit.source, target, group, lock, unit.low_watermarks.get(target), self._tools
+        )
+        self._groups[unit.source, target] = made
         return made
 
-    def _family(self, target: int) -> tuple[int, ...]:
-        """The targets that have one lock with this one; the first stands for all."""
-        names = self._tied.family(self._registry.target_name(target))
-        return tuple(map(self._registry.target, names))
-
-    def _state(self, unit: Unit, family: Sequence[int]) -> GroupState[TableName]:
+    def _state(self, unit: Unit, target: int) -> GroupState[TableName]:
         """The group's saved state; a new group starts at the version of its target."""
-        saved = {of: unit.state.groups[of] for of in family if of in unit.state.groups}
-        states = {of: group.state for of, group in saved.items() if group.state is not None}
-        past = self._past(family[0])
+        saved = unit.state.groups.get(target)
+        if saved is not None and saved.state is not None:
+            return saved.state
+        past = self._past(target)
         cutovers = past.cutovers.get(unit.source)
         base = cutovers[0].version - 1 if cutovers else len(past.history)
-        for of in family:
-            if of in states or (states and of not in saved):
-                continue
-            numbers = saved[of].members if of in saved else ()
-            names = [self._registry.member(number).name for number, _ in numbers]
-            members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
-            states[of] = GroupState(base, tuple(members))
-        applied = any(of in unit.high_watermarks for of in family)
-        named = {self._registry.target_name(of): state for of, state in states.items()}
-        if len(family) == 1:
-            return untied_state(named[self._registry.target_name(family[0])])
-        return tied_state(named, applied=applied)
+        numbers = saved.members if saved is not None else ()
+        names = [self._registry.member(number).name for number, _ in numbers]
+        members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
+        return GroupState(base, tuple(members))
 
-    def _past(self, head: int) -> LockHistory:
-        """What was decided of the items of a family, by the target that stands for it."""
-        names = self._tied.family(self._registry.target_name(head))
-        return history_of(names, self._histories)
+    def _past(self, target: int) -> LockHistory:
+        """What was decided of the items of a target."""
+        return self._histories.get(self._registry.target_name(target)) or LockHistory([])
 
     def began(self, unit: Unit) -> None:
         """A run of a source starts, and with it all its groups, including those without members."""
@@ -223,8 +184,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def open_targets(self, source: str) -> Collection[int]:
         """The targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
-        having = [target for target, group in groups.items() if group and group.open_items]
-        return [of for target in having for of in self._family(target)]
+        return [target for target, group in groups.items() if group and group.open_items]
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that run now, by source."""
@@ -233,17 +193,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def _known_targets(self) -> set[int]:
         recorded = {self._registry.target(name) for name in self._histories}
         with_members = {n for n, name in self._registry.targets() if name.table}
-        return {target for target in recorded | with_members if not self._ties_unknown(target)}
-
-    def _ties_unknown(self, target: int) -> bool:
-        """Whether keys tied a target when its items were decided, and no source that is read has
-        shards of its family: what it is tied to is known when the others are read."""
-        name = self._registry.target_name(target)
-        past = self._histories.get(name)
-        if past is None or len(self._units) == len(self._sources):
-            return False
-        items = [*past.history, *([past.pending.resolved] if past.pending else [])]
-        return self._tied.family(name) == (name,) and any(item.target for item in items)
+        return recorded | with_members
 
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
@@ -302,7 +252,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _decided(
         self, target: int, resolution: Resolution[TableName, ShardStatement]
     ) -> None:
-        name = self._target_of(target, resolution.item)
+        name = self._registry.target_name(target)
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(Failpoint.LOCK_AGREED)
@@ -344,7 +294,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             # The restarted source reports when it has passed its cutover again.
             self._executing.discard(target)
             return
-        name = self._target_of(target, resolution.item)
+        name = self._registry.target_name(target)
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
@@ -400,26 +350,17 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def open_locks(self) -> list[OpenLock]:
         """All open locks."""
         return [
-            self._open_lock(target, lock, view)
-            for target, lock in self.locks.items()
+            self._open_lock(lock, view)
+            for lock in self.locks.values()
             if (view := lock.view()) is not None
         ]
 
     def _open_lock(
         self,
-        target: int,
         lock: TargetLock[TableName, ShardStatement],
         view: LockView[TableName, ShardStatement],
     ) -> OpenLock:
-        view = replace(view, target=self._target_of(target, view.item))
-        tied = tuple(name for name in self._tied.family(lock.target) if name != view.target)
-        return OpenLock(lock_id(view), view, self._since(lock), _holding(lock), tied)
-
-    def _target_of(self, head: int, item: Item[TableName, ShardStatement]) -> TableName:
-        """The target of an item, of those that have one lock."""
-        head_name = self._registry.target_name(head)
-        named = (name for name in self._tied.family(head_name) if str(name) == item.target)
-        return next(named, head_name)
+        return OpenLock(lock_id(view), view, self._since(lock), _holding(lock))
 
     def _since(self, lock: TargetLock[TableName, ShardStatement]) -> int | None:
         items = [item for source in lock.sources for item in lock.candidates(source)]
@@ -457,10 +398,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if self._reads_again:
             return True
         resolving = (
-            name
+            other.target
             for other in self.locks.values()
             if other.pending is not None and other.target not in self._blocked
-            for name in self._tied.family(other.target)
         )
         its_target = any(lock.startswith(f"{name}:") for name in resolving)
         return its_target and all(lock != other.id for other in self.open_locks())
@@ -480,7 +420,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             (
                 number
                 for number, lock in self.locks.items()
-                if (view := lock.view()) and message.lock in self._ids(lock, view)
+                if (view := lock.view()) and message.lock == lock_id(view)
             ),
             None,
         )
@@ -511,15 +451,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         message.answer(None)
         await self._advance(target)
 
-    def _ids(
-        self,
-        lock: TargetLock[TableName, ShardStatement],
-        view: LockView[TableName, ShardStatement],
-    ) -> set[str]:
-        """The names of a lock: which of tied targets it shows may change meanwhile."""
-        family = self._tied.family(lock.target)
-        return {lock_id(replace(view, target=name)) for name in family}
-
     def _shard(self, target: int, message: Unlock) -> TableName | None:
         """The shard that the operator named. Raises UnlockError."""
         if not message.shard:
@@ -542,7 +473,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             self._conflicts[target] = conflict
             self._log.error(
                 "lock.conflict",
-                target=str(self._target_of(target, conflict.ours.items[0])),
+                target=str(self._registry.target_name(target)),
                 version=conflict.version,
                 ours=_claim(conflict.ours.source, conflict.ours.items[0].member),
                 our_statements=[item.text for item in conflict.ours.items],

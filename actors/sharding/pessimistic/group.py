@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import anyio
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.faults import COPY_AGAIN, MOVED_ROWS, DdlEvent, FatalError, of_target
+from actors.faults import COPY_AGAIN, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -29,7 +29,6 @@ from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_val
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
-from replicator.ddl.parser.statement import TableRole
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
@@ -37,6 +36,7 @@ from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
@@ -49,9 +49,10 @@ from replicator.schema.effects.touched_parts import (
 )
 from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import HistoryError, Item, Recorded, Template
-from replicator.sharding.pessimistic.group import Group, Tie, TieError
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
@@ -78,9 +79,6 @@ class PessimisticGroup(GroupActor):
 
     Rows of the target's version go to the writer. Rows of a later version are held: in memory as
     far as there is room, until the version is released; otherwise the source reads them again.
-
-    Where foreign keys tie the target to others, these share ``group`` and ``numbers`` (the numbers
-    of all its members), and ``tied_as`` is the target's name there, else empty.
     """
 
     def __init__(
@@ -95,16 +93,13 @@ class PessimisticGroup(GroupActor):
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
         self._lock = lock
-        self.tied_as = ""
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self.numbers = {
-            member: tools.registry.join(Member(source, member), name)
-            for member, state in group.members.items()
-            if state.target in ("", str(name))
+            member: tools.registry.join(Member(source, member), name) for member in group.members
         }
 
     @property
@@ -125,12 +120,39 @@ class PessimisticGroup(GroupActor):
     async def decide(self, message: TargetSegment) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
         if message.release:
-            rows = self.held_rows.release(self._lock.version, message.epoch, message.segment)
+            released = self.held_rows.release(self._lock.version, message.epoch, message.segment)
             self.cutover_segment()
             self.tell_changed()
-            return replace(message, rows=rows, version=self.version, release=False)
-        [part] = await decide_together({self.target: self}, [message])
-        return part
+            return replace(message, rows=released, version=self.version, release=False)
+        group, effects = self.group, message.effects
+        self.segment = message.segment
+        base, version = group.base, group.known
+        if message.rows:
+            self.add_unknown(message.rows)
+        [rows] = decide_rows(group, self.numbers, [message.rows], self.held_rows)
+        left = self.after_low_watermark(rows) if rows is not None else None
+        # The statement of the segment comes after its rows.
+        paths = await self.column_paths(left)
+        ddl: DdlItem | None = None
+        for effect in effects:
+            assert message.statement is not None
+            self.refuse_several(effects, message.statement)
+            ddl = await self.take(effect, message.statement) or ddl
+        self.cutover_segment()
+        changed = bool(effects) or base != group.base
+        if changed:
+            self.tell_changed()
+        return replace(
+            message,
+            rows=left,
+            effects=(),
+            statement=None,
+            version=version,
+            ddl=ddl,
+            saved=self.saved() if changed else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in effects),
+            paths=paths,
+        )
 
     def add_unknown(self, rows: RowEvents) -> None:
         """Add tables that were dropped before the task first read its source's tables."""
@@ -139,8 +161,6 @@ class PessimisticGroup(GroupActor):
 
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
         name = self.registry.member(member).name
-        if self.tied_as:
-            raise self._untied(name)
         self.log.warning("member.unknown", member=str(name))
         # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
@@ -153,12 +173,13 @@ class PessimisticGroup(GroupActor):
 
     async def take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if any."""
-        name, at = effect.table, Place(statement.transaction, 0)
-        group = self.group
+        name, at, group = effect.table, Place(statement.transaction, 0), self.group
         if effect.undecided:
             self._add_unrecorded(effect, at)
             effect = await self._tools.learner.filtered(self.source, effect, statement)
         match effect.kind:
+            case EffectKind.STORAGE:
+                return self.unrecorded(effect, statement)
             case EffectKind.ALTER if effect.filtered:
                 # Not an item: the other shards must not wait for it, nor it for them.
                 await self._tools.learner.learn(self.source, effect, statement)
@@ -171,10 +192,6 @@ class PessimisticGroup(GroupActor):
                 if reason := awaited_truncation(name, group, self._lock):
                     self.log_not_executed(effect, statement, reason)
                 return None
-            case EffectKind.MOVE_IN if self.tied_as and not effect.skipped:
-                raise self._not_taken(effect, statement, "it had another name before")
-            case EffectKind.CREATE | EffectKind.MOVE_IN if self.tied_as and effect.skipped:
-                return None
             case EffectKind.CREATE:
                 return await self._join(effect, statement, at)
             case EffectKind.RENAME:
@@ -183,18 +200,7 @@ class PessimisticGroup(GroupActor):
             case EffectKind.MOVE_IN if effect.skipped:
                 return await self._join(effect, statement, at)
             case EffectKind.MOVE_IN:
-                where, ways = self._details(statement)
-                raise FatalError(
-                    "ddl.move-in",
-                    f"a RENAME of {effect.renamed_to} to {effect.table} moves the shard to the"
-                    f" target {effect.target}, and the rows that it holds are on its former"
-                    " target",
-                    MOVED_ROWS,
-                    *ways,
-                    where=where,
-                    scope=of_target(self.registry.target_name(self.target)),
-                    about=self._event(statement, OverrideAction.SKIP),
-                )
+                raise self.moved_in(effect, statement)
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)
         self.log_not_executed(effect, statement)
@@ -205,11 +211,12 @@ class PessimisticGroup(GroupActor):
         self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
         text = compared_text(target_statement(effect, statement.context), before, statement.context)
-        if self.tied_as:
-            # The same change of another target is another item.
-            text = text.replace("<table>", self.tied_as, 1)
         event = ShardStatement(statement, effect.instead)
-        item = Item(text, (effect.sql,), name, at, event, effect.discards_rows, self.tied_as)
+        item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
+        if await self._changes_nothing(effect, statement, before):
+            self.group.idle(name, text, at)
+            self.log.info("ddl.idle", statement=statement.sql[:200])
+            return
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
@@ -241,13 +248,22 @@ class PessimisticGroup(GroupActor):
                 awaited=recorded.awaited,
             )
 
+    async def _changes_nothing(
+        self, effect: Effect, statement: Statement, before: Table | None
+    ) -> bool:
+        """Whether a statement has changed nothing on its shard, and is none that it still owes."""
+        state = self.group.members[effect.table]
+        owes = state.awaited or state.optional
+        if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
+            return False
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        return effect.instead is None and before == after.certain
+
     def _add_unrecorded(self, effect: Effect, at: Place) -> None:
         """Add the table of a statement that the task did not find when it began."""
         name = effect.table
         if name in self.group.members:
             return
-        if self.tied_as:
-            raise self._untied(name)
         number = self.registry.join(Member(self.source, name), effect.target)
         self.group.join(name, at, None)
         self.numbers[name] = number
@@ -303,9 +319,7 @@ class PessimisticGroup(GroupActor):
         item = self.group.resolved(version)
         later = [self.group.resolved(number) for number in range(version + 1, now + 1)]
         statements = [
-            statement_of(done)
-            for done in later
-            if done is not None and not done.skipped and item and done.target == item.target
+            statement_of(done) for done in later if done is not None and not done.skipped and item
         ]
         found = {name: followed_column(name, statements) for name in columns}
         return {name: other for name, other in found.items() if other is not None}
@@ -345,47 +359,6 @@ class PessimisticGroup(GroupActor):
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
-    def _tie(self, effect: Effect) -> Tie | None:
-        """What foreign keys connect a created table with, where they tie its target to others."""
-        if not self.tied_as:
-            return None
-        referenced = effect.statement.named(TableRole.REFERENCED)
-        parents = [TableName(parent.schema, parent.table) for parent in referenced]
-        return self.group.tie(
-            effect.table, self.tied_as, parents, lambda name: str(Member(self.source, name))
-        )
-
-    def _not_taken(self, effect: Effect, statement: Statement, reason: str) -> FatalError:
-        """The fault of a table that can't become a shard of a tied target."""
-        where, _ = self._details(statement)
-        target = self.registry.target_name(self.target)
-        return FatalError(
-            "ddl.not-supported",
-            f"{effect.table} comes as a shard of {target}, which foreign keys tie to other targets,"
-            f" and the task can't take it: {reason}",
-            "if other shards change to this structure by statements that the task has still to"
-            " read: `replicator resume`",
-            "if it has got no rows: DROP it at the source, `binlog skip` this statement,"
-            " then `replicator resume`. Then CREATE it with the structure and the foreign keys"
-            " of the other shards",
-            COPY_AGAIN,
-            where=where,
-            scope=of_target(target),
-            about=self._event(statement, OverrideAction.SKIP),
-        )
-
-    def _untied(self, name: TableName) -> FatalError:
-        target = self.registry.target_name(self.target)
-        return FatalError(
-            "target.keys-differ",
-            f"{name} changes, which was dropped before the task first read the tables of its"
-            f" source: foreign keys tie its target {target} to others, and the task does not know"
-            " which tables they connected it with",
-            COPY_AGAIN,
-            where=f"source {self.source}, {name}, target {target}",
-            scope=of_target(target),
-        )
-
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)
         number = self.numbers.pop(name)
@@ -406,18 +379,11 @@ class PessimisticGroup(GroupActor):
         fitting, found = await self._fitting(effect, number, held, at)
         if fitting or effect.skipped:
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
-            try:
-                state = self.group.join(name, at, chosen, fitting, self._tie(effect))
-            except TieError as error:
-                raise self._not_taken(effect, statement, str(error)) from error
+            state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = await self._tools.versions.present(effect.target) is None
-            item = DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
-            return item if missing else None
-        if self.tied_as:
-            reason = f"its structure is another one: {'; '.join(found)}"
-            raise self._not_taken(effect, statement, reason)
+            return self.unrecorded(effect, statement) if missing else None
         if await self._others_lead():
             self.group.join_ahead(name, at)
             self.numbers[name] = number
@@ -460,8 +426,6 @@ class PessimisticGroup(GroupActor):
         for template in self.group.templates(at):
             if template.member is not None:
                 like = self.group.members[template.member]
-                if like.target != self.tied_as:
-                    continue
                 state = template.version, like.awaited
                 if state in states:
                     continue
@@ -517,6 +481,7 @@ class PessimisticGroup(GroupActor):
         place = statement.transaction
         self.registry.inherit(number, place, self.numbers[old])
         self.registry.learn(self.numbers[old], place, GONE)
+        self.registry.rename_parent(self.source, place, ParentChange(old, new, {}))
         self.group.rename(old, new, at)
         former = self.numbers.pop(old)
         self.registry.leave(former)
@@ -525,13 +490,10 @@ class PessimisticGroup(GroupActor):
         self.log.info("member.renamed", member=str(old), to=str(new))
 
     def saved(self) -> GroupSaved:
-        """The group as a checkpoint keeps it, as far as it is of this target."""
+        """The group as a checkpoint keeps it."""
         state = self.group.state
-        own = tuple(member for member in state.members if member[1].target == self.tied_as)
-        return GroupSaved(
-            tuple((self.numbers[name], member.version) for name, member in own),
-            replace(state, members=own),
-        )
+        members = tuple((self.numbers[name], member.version) for name, member in state.members)
+        return GroupSaved(members, state)
 
     def tell_changed(self) -> None:
         """Have the lock looked at."""
@@ -544,54 +506,3 @@ class PessimisticGroup(GroupActor):
         """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
         return f"{where}, statement: {statement.sql[:2000]}", (COPY_AGAIN,)
-
-
-async def decide_together(
-    groups: Mapping[int, PessimisticGroup], parts: Sequence[TargetSegment]
-) -> list[TargetSegment]:
-    """Decide the parts of one segment, by the targets that share a sharding group.
-
-    Their rows are decided in the order of the binlog: a version may begin between them.
-    """
-    head = next(iter(groups.values()))
-    group = head.group
-    head.segment = parts[0].segment
-    base, version = group.base, group.known
-    for part in parts:
-        if part.rows:
-            groups[part.target].add_unknown(part.rows)
-    tables = decide_rows(group, head.numbers, [part.rows for part in parts], head.held_rows)
-    rows = [
-        groups[part.target].after_low_watermark(applied) if applied is not None else None
-        for part, applied in zip(parts, tables, strict=True)
-    ]
-    # The statement of the segment comes after its rows.
-    paths = {
-        part.target: await groups[part.target].column_paths(left)
-        for part, left in zip(parts, rows, strict=True)
-    }
-    ddl: dict[int, DdlItem | None] = {}
-    for part in parts:
-        mine = groups[part.target]
-        for effect in part.effects:
-            assert part.statement is not None
-            mine.refuse_several(part.effects, part.statement)
-            ddl[part.target] = await mine.take(effect, part.statement) or ddl.get(part.target)
-    head.cutover_segment()
-    changed = any(part.effects for part in parts) or base != group.base
-    if changed:
-        head.tell_changed()
-    return [
-        replace(
-            part,
-            rows=left,
-            effects=(),
-            statement=None,
-            version=version,
-            ddl=ddl.get(part.target),
-            saved=groups[part.target].saved() if changed else None,
-            renamed=any(e.kind is EffectKind.RENAME for e in part.effects),
-            paths=paths[part.target],
-        )
-        for part, left in zip(parts, rows, strict=True)
-    ]

@@ -27,7 +27,6 @@ class PessimisticMode(ShardMode):
     """The mode whose locks wait for all shards."""
 
     equal_structures = True
-    connects_shards = True
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """The decisions of all locks so far."""

@@ -69,13 +69,13 @@ def _decide_run(
     # At the end: it passes a cutover at the last row, and all of the rows are before it.
     decisions[last] = group.row(names[last], end.last, counts[last])
     for rows, chosen in runs:
-        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
+        applied = [decisions.get(kind.member) is RowDecision.APPLY for kind in rows.kinds]
         chosen[:] = np.array(applied, np.bool_)[rows.kind]
     held = [member for member, found in decisions.items() if found is RowDecision.HOLD]
     versions = {member: group.members[names[member]].version for member in held}
     for version in sorted(set(versions.values())):
         for rows, _ in runs:
-            of_version = [versions.get(member) == version for member, _ in rows.kinds]
+            of_version = [versions.get(kind.member) == version for kind in rows.kinds]
             kept = rows.where(np.array(of_version, np.bool_)[rows.kind])
             if kept is not None:
                 held_rows.keep(version, kept)

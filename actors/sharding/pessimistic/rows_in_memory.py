@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from actors.lock_state import ShardStatement
-from replicator.binlog.segments.row_events import RowEvents, chained
+from replicator.binlog.segments.row_events import OWN_ROWS, RowEvents, chained
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import SchemaRegistry
@@ -46,11 +46,12 @@ class RowsInMemory:
         """Return the section of rows of a segment: a new one if the structure of a member has
         changed since the last ones."""
         for kind, first in rows.firsts.items():
-            member = rows.kinds[kind].member
-            since = self._registry.since(member, int(rows.transaction[first]))
-            if self._since.setdefault(member, since) != since:
-                self._since[member] = since
-                self._section += 1
+            of = rows.kinds[kind]
+            for member in {of.member, of.parent} - {OWN_ROWS}:
+                since = self._registry.since(member, int(rows.transaction[first]))
+                if self._since.setdefault(member, since) != since:
+                    self._since[member] = since
+                    self._section += 1
         return self._section
 
     def release(self, version: int, epoch: int, segment: int) -> RowEvents | None:

@@ -83,6 +83,8 @@ class UncoordinatedGroup(GroupActor):
 
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """What to execute for an effect; adds and removes members."""
+        if effect.kind is EffectKind.STORAGE:
+            return self.unrecorded(effect, statement)
         member = Member(self.source, effect.table)
         moves_in = effect.kind is EffectKind.MOVE_IN
         shared = effect.discards_rows and self._others(member, effect)

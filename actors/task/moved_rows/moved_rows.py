@@ -139,7 +139,10 @@ class MovedRows:
         again = began + REPEAT_SECONDS if self._has_put_back else began
         next_survey = began + SURVEY_SECONDS
         # Where shards are copied later, the task begins anew for these before.
-        while self.notes and UNTIL_COPIED not in self.safe_until.values():
+        while UNTIL_COPIED not in self.safe_until.values():
+            if not self.notes:
+                await running.writer.jobs.late.wait()
+                self._left = True
             await anyio.sleep(LOOK_SECONDS)
             now = time.monotonic()
             behind = self._behind(surveys.saved())
@@ -162,7 +165,8 @@ class MovedRows:
                 await running.writer.flush()
                 if await surveys.left():
                     break
-                await anyio.sleep_forever()
+                running.writer.jobs.late = anyio.Event()
+                await running.writer.jobs.late.wait()
         else:
             await anyio.sleep_forever()
         log.info("moved.restarting")

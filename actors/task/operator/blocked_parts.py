@@ -329,7 +329,7 @@ def recopy_wanted(
     of_sources = {target for target, of in known.items() if named.sources.intersection(of)}
     targets = named.targets | of_sources
     names = {shown(target) for target in targets}
-    changing = {name for lock in status.locks for name in (lock.target, *lock.tied)}
+    changing = {lock.target for lock in status.locks}
     changing |= {t.target for t in status.targets if t.ddl}
     if names & changing:
         raise ValueError(

@@ -10,7 +10,7 @@ from actors.lock_state import ShardStatement
 from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.wiring.wiring import RunningTask
 from replicator.binlog.positions.position import Distance
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import TableName
 from replicator.sharding.items import Claim
 from replicator.sharding.open_locks import LockView
 from replicator.status import (
@@ -81,9 +81,8 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        remedies=(*_blocked(running), *_ways(task, lock, _left_alone(running, view))),
+        remedies=(*_blocked(running), *_ways(task, lock)),
         reason=lock.reason,
-        tied=tuple(map(str, lock.tied)),
         shard=lock.shard,
     )
 
@@ -127,7 +126,6 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
     if lock.ways:
         yield from (_way(task, unlock, way) for way in lock.ways)
         return
-    several = len({choice.item.target for choice in lock.view.choices}) > 1
     for choice in lock.view.choices:
         owner = f"--owner {shlex.quote(choice.source)}"
         if choice.by_member:
@@ -136,12 +134,7 @@ def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
             f"source {source}: {some_of([*map(str, members)])}"
             for source, members in choice.members.items()
         )
-        others = (
-            "those that the other shards have for this target count as the same, and are not"
-            " executed, and those for targets that foreign keys tie to it come after it"
-            if several
-            else "those of the other shards count as the same, and are not executed"
-        )
+        others = "those of the other shards count as the same, and are not executed"
         yield (
             f"`{unlock} {owner}`: executes the statement of {holders}; {others}. Its columns must"
             " hold the values of all shards. The statement:"
@@ -172,23 +165,7 @@ def _by_source(names: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{source}: {some_of(of)}" for source, of in names.items() if of)
 
 
-def _left_alone(
-    running: RunningTask, view: LockView[TableName, ShardStatement]
-) -> dict[str, list[str]]:
-    """By source, the missing shards of other targets: no shard is left of the lock's target that
-    foreign keys connect with them, and that could run its statement."""
-    registry, found = running.registry, dict[str, list[str]]()
-    for source, names in view.missing.items():
-        for name in names:
-            number = registry.number(Member(source, name))
-            if number is not None:
-                target = registry.target_name(registry.target_of(number))
-                if target != view.target:
-                    found.setdefault(source, []).append(str(name))
-    return found
-
-
-def _ways(task: str, lock: OpenLock, alone: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
     conflict = view.conflict
@@ -207,18 +184,9 @@ def _ways(task: str, lock: OpenLock, alone: Mapping[str, Sequence[str]]) -> Iter
             " it are resolved"
         )
     if view.missing:
-        lacking = {
-            source: [name for name in map(str, names) if name not in alone.get(source, ())]
-            for source, names in view.missing.items()
-        }
+        lacking = {source: [*map(str, names)] for source, names in view.missing.items()}
         if shown := _by_source(lacking):
             yield f"run the statement on the other shards ({shown}): that resolves it"
-        if shown := _by_source(alone):
-            yield (
-                f"{shown} can't run it: the shard of {view.target} that foreign keys connect with"
-                " it was dropped. DROP it as well, if it is to go; if not, only an unlock resolves"
-                " the lock, and changes none of its rows"
-            )
         yield (
             f"`{unlock}`: the target executes it now; the shards that lack it may make it later,"
             " and their rows are matched by column name"

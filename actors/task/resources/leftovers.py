@@ -147,8 +147,10 @@ def source_leftovers(
             f"the meta tables of task {task} belong to the sources {_listed(saved.all)}, but the"
             f" task file has {_listed(sources)}: another task has the same name, or the sources"
             " were renamed",
-            "if it is another task: give it another `name:` in the task file",
-            "if the sources are the same: give them their former source-id again",
+            "if it is another task: `replicator stop`, give it another `name:` in the task file,"
+            " then `replicator run`",
+            "if the sources are the same: `replicator stop`, give them their former source-id"
+            " again, then `replicator run`",
             f"to forget the former task: {START_OVER}",
             where=where,
         )

@@ -33,8 +33,6 @@ async def task_to_check(task: Task, *, writes_nothing: bool = False) -> TaskToCh
         task_mode=task.task_mode,
         equal_structures=mode.equal_structures,
         joins_structures=mode.joins_structures,
-        holds_rows=mode.holds_rows,
-        connects_shards=mode.connects_shards,
         resuming=bool(saved),
         spark_master=task.spark.master,
         keeps_duplicates=task.task_mode != "incremental"

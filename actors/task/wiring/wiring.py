@@ -18,7 +18,6 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.reading.tied_shards import TiedShards
 from actors.reading.unread_shards import UnreadShards
 from actors.sharding.coordination import (
     Coordination,
@@ -29,7 +28,6 @@ from actors.sharding.coordination import (
 from actors.sharding.modes import SHARD_MODES
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
-from actors.task.startup.ties_at_start import TiesAtStart
 from actors.task.wiring.source_unit import SourceUnit
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
@@ -64,6 +62,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
 from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
+from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE, forget_late_sql
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.row_owners import RowOwnerStore
 from replicator.downstream.meta.statement_gtids import StatementGtidStore
@@ -136,13 +135,11 @@ async def wire(
     *,
     load_data: bool,
     tracks_keys: bool,
-    ties: TiesAtStart,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked; ``ties``:
-    the targets that foreign keys tie.
+    a transaction; ``tracks_keys``: keys that are deleted from shared targets are tracked.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
@@ -156,22 +153,22 @@ async def wire(
         # The writer and the coordination need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    settings = _apply_settings(
-        resources, safe_until, ties, load_data=load_data, tracks_keys=tracks_keys
-    )
+    def is_held(source: str, target: int) -> bool:
+        return units[source].reader.held.holds(registry.target_name(target))
+
+    settings = _apply_settings(resources, safe_until, load_data=load_data, tracks_keys=tracks_keys)
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     validator = _validator(resources, spark)
-    writer = await _writer(
-        resources, starts, jobs, runner, rules, collations, open_items, ties.referenced
-    )
+    writer = await _writer(resources, starts, jobs, runner, rules, collations, open_items, is_held)
     if validator is not None:
         await validator.resume()
         jobs.applied, writer.checkpoints.also = validator.note, validator.save
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, units, ties))
+    coordination = await mode.coordination(_tools(resources, writer, units))
     jobs.held_by = partial(_held_by, coordination)
     # Last: the operator's later overrides are added to these.
+    await _forget_late(meta, starts)
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
     for source, start in starts.items():
@@ -183,7 +180,6 @@ async def wire(
             online,
             writer,
             collations,
-            ties,
             copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
@@ -214,7 +210,6 @@ def _tools(
     resources: Resources,
     writer: BatchedWriter,
     units: dict[str, SourceUnit],
-    ties: TiesAtStart,
 ) -> CoordinationTools:
     return CoordinationTools(
         resources.setups,
@@ -223,13 +218,12 @@ def _tools(
         resources.meta,
         units,
         resources.blocked.targets,
-        ties.tied,
     )
 
 
 def _held_by(coordination: Coordination, target: TableName) -> str:
     locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
-    return next((lock.id for lock in locks if target in (lock.view.target, *lock.tied)), "")
+    return next((lock.id for lock in locks if target == lock.view.target), "")
 
 
 def save_held_shards(running: RunningTask, reason_of: Callable[[TableName], str]) -> None:
@@ -246,8 +240,7 @@ def _held_shards(
     numbers = {number for source in units for number in coordination.open_targets(source)}
     changes: dict[TableName, list[WaitingChange]] = {}
     for lock in coordination.open_locks():
-        for target in (lock.view.target, *lock.tied):
-            changes.setdefault(target, []).append(lock.waiting)
+        changes.setdefault(lock.view.target, []).append(lock.waiting)
     held = {running.registry.target_name(number): ALL_HELD for number in numbers}
     held |= {target: held_by(found) for target, found in changes.items()}
     for unit in units.values():
@@ -272,7 +265,6 @@ def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> 
 def _apply_settings(
     resources: Resources,
     safe_until: Mapping[str, int],
-    ties: TiesAtStart,
     *,
     load_data: bool,
     tracks_keys: bool,
@@ -286,10 +278,19 @@ def _apply_settings(
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
         tracked_table=meta.table(TRACKED_KEY_TABLE) if tracks_keys else "",
-        logs_cascades=ties.logging,
         show_values=resources.task.show_row_values,
         validated=validated_sources(resources.task),
+        late_cascades=meta.table(LATE_CASCADE_TABLE),
+        tracked_cascades=meta.table(TRACKED_KEY_TABLE),
     )
+
+
+async def _forget_late(meta: MetaStore, starts: Mapping[str, SourceStart]) -> None:
+    """Forget what foreign keys left to be done before the positions that are read from."""
+    sql = forget_late_sql(meta.table(LATE_CASCADE_TABLE))
+    for source, start in starts.items():
+        if start.resume is not None:
+            await meta.connection.execute(sql, (source, start.resume.binlog.key))
 
 
 async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:
@@ -322,7 +323,7 @@ async def _writer(
     rules: WriterRules,
     collations: Set[str],
     open_items: Callable[[str], Collection[Place]],
-    tied: Mapping[TableName, frozenset[str]],
+    is_held: Callable[[str, int], bool],
 ) -> BatchedWriter:
     task, registry, meta = resources.task, resources.registry, resources.meta
     trackers = {
@@ -333,6 +334,7 @@ async def _writer(
             dict(start.low_watermarks),
             partial(open_items, source),
             start.high_watermarks,
+            partial(is_held, source),
         )
         for source, start in starts.items()
     }
@@ -357,7 +359,6 @@ async def _writer(
             columns,
             await _row_filters(resources, starts, collations),
             watermarks,
-            tied,
         ),
         jobs,
         runner,
@@ -395,7 +396,6 @@ def _reader_maker(
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
-    ties: TiesAtStart,
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
@@ -420,7 +420,7 @@ def _reader_maker(
             columns=setup.columns,
             time_zone=resources.task.timezone or "",
             copied=copied,
-            tied=TiedShards(source, ties.keys, setup.columns, setup.leaves_out_rows),
+            leaves_out_rows=setup.leaves_out_rows,
         )
         return SourceReader(
             SourceSettings(
@@ -439,9 +439,7 @@ def _reader_maker(
                 statement_gtids,
             ),
             unit.group,
-            HeldTargets(
-                registry, resources.blocked.targets, ties.tied, drops_databases=drops_databases
-            ),
+            HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
             epoch=unit.epoch,
         )
 

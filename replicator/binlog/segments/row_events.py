@@ -20,12 +20,23 @@ from replicator.kernels.compiled import Bytes, Integers, Truths
 from replicator.kernels.gather import copy_pieces, gather_pieces
 from replicator.watermark import Place
 
+OWN_ROWS = -1
+"""The `RowKind.parent` of a table's own rows."""
+
 
 class RowKind(NamedTuple):
-    """What row events that are read alike have in common: their member, and their table map."""
+    """What row events that are read alike have in common.
+
+    Attributes:
+        member: the member whose rows the events change.
+        table_map: the table map of the events.
+        parent: `OWN_ROWS`, or the member that the events are of, if they may change rows of
+            `member` by foreign keys.
+    """
 
     member: int
     table_map: TableMap
+    parent: int = OWN_ROWS
 
 
 @dataclass(frozen=True, eq=False)

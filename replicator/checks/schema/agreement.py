@@ -188,11 +188,11 @@ def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> li
 
 
 def check_cascades(
-    shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None = None
+    shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None
 ) -> list[CheckResult]:
-    """Whether rows of members change with those of a parent, of which no binlog tells.
+    """Whether the task repeats what foreign keys change, which no binlog tells.
 
-    ``obstacle``: why the target can't change them likewise, and what would help.
+    ``obstacle``: why it can't, and what would help.
     """
     acting = [
         shard
@@ -201,18 +201,23 @@ def check_cascades(
     ]
     if not acting:
         return []
+    if obstacle is None:
+        finding = (
+            f"foreign keys of {members_listed(acting)} change or delete rows when their parent"
+            f" changes, and the server does not log it: the task does the same to {name}"
+        )
+        return [_PLACE.passed("foreign_keys", finding)]
     return [
         _PLACE.failed(
             "foreign_keys",
-            f"foreign keys of {members_listed(acting)} change or delete rows when their parent "
-            f"changes (ON DELETE, ON UPDATE): the server does not write this to its binlog, so "
-            f"{name} would keep the old rows"
-            + (f". The target can't make these changes itself: {obstacle[0]}" if obstacle else ""),
-            "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
-            "and change the rows of the child itself, before those of the parent",
-            "If it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
-            "changes all the same are lost then",
-            *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
+            f"foreign keys of {members_listed(acting)} change or delete rows when their parent"
+            " changes (ON DELETE, ON UPDATE): the server does not write this to its binlog, so"
+            f" {name} would keep the old rows. The task can't do the same: {obstacle[0]}",
+            f"Let the task do the same: {obstacle[1]}",
+            "Take the action out of the key (ON DELETE RESTRICT), and let the application delete"
+            " and change the rows of the child itself, before those of the parent",
+            "If it does so already, ignore-checking-items: [foreign_keys]: rows that the server"
+            " changes all the same are lost then",
         )
     ]
 

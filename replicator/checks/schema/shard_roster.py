@@ -83,7 +83,11 @@ class _SourceShards:
 
 
 async def read_rosters(
-    task: TaskToCheck, saved: Mapping[TableName, Iterable[Member]], *, complete: bool
+    task: TaskToCheck,
+    saved: Mapping[TableName, Iterable[Member]],
+    *,
+    complete: bool,
+    behind: Mapping[str, str],
 ) -> dict[TableName, TargetRoster]:
     """The shards of all targets.
 
@@ -91,6 +95,7 @@ async def read_rosters(
         task: the task, with its sources.
         saved: by target, the shards that the task may have written rows of.
         complete: no other shard can have rows on a target that is in ``saved``.
+        behind: by source, why its server may lack what the task has read of it.
     """
     found: dict[str, _SourceShards] = {}
     limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
@@ -102,6 +107,9 @@ async def read_rosters(
             for member in members
             if member.source == source.source_id
         }
+        if reason := behind.get(source.source_id):
+            found[source.source_id] = _SourceShards(failure=reason)
+            return
         async with limit:
             found[source.source_id] = await _read_source(source, own)
 

@@ -21,20 +21,21 @@ from replicator.checks.schema.agreement import (
     check_joinable,
     members_listed,
 )
+from replicator.checks.schema.cascading_keys import SourceRules, meeting, unrepeatable
 from replicator.checks.schema.required_keys import check_required_key
 from replicator.checks.schema.table_fit import Difference, member_differences, rule_differences
-from replicator.checks.schema.tied_tables import Ties, ties_of
 from replicator.checks.source.copying import check_locking, needs_locks
 from replicator.checks.target.target_rights import TARGET_RIGHTS
 from replicator.checks.target.target_tables import check_empty, check_target_table
 from replicator.ddl.rewrite.default_collations import with_available
-from replicator.ddl.rewrite.target_table import Collations, target_table
+from replicator.ddl.rewrite.target_table import Collations, Parents, no_parents, target_table
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.server.identity import folds_names
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.hidden_columns import system_period
 from replicator.schema.structure.inspection import (
     available_collations,
@@ -73,10 +74,9 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     with closing(Connection(task.target.address)) as connection:
         folds = await folds_names(connection)
         results = check_target_names(sorted(estate.shards), folds=folds)
-        ties = await _ties(task, connection, estate)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
-            results += await _check_target(task, connection, name, shards, ties)
+            results += await _check_target(task, connection, name, shards, estate)
         if task.task_mode != "incremental":
             for source in task.sources:
                 if task.resuming and source.followed:
@@ -145,7 +145,7 @@ async def _check_target(
     connection: Connection,
     name: TableName,
     shards: Sequence[Shard],
-    ties: Ties,
+    estate: _Estate,
 ) -> list[CheckResult]:
     followed = {source.source_id for source in task.sources if task.resuming and source.followed}
     joining = [shard for shard in shards if shard.member.source not in followed]
@@ -163,12 +163,15 @@ async def _check_target(
         *_agreement(task, joining, name),
         *check_counters(shards, name, table, copies=copies),
         *check_versioning(joining, name),
-        *(_cascades(joining, name, ties) if task.task_mode != "full" else ()),
     ]
+    if task.task_mode != "full":
+        results += await _cascades(task, connection, name, joining, estate)
     if table is None or there is None:
         available = await available_collations(connection)
         pattern = _pattern(shards) if task.joins_structures else shards[0]
-        results += check_missing(name, pattern, available, copies=copies)
+        results += check_missing(
+            name, pattern, available, copies=copies, parents=_parents(task, pattern)
+        )
         results += await check_required_key(connection, name, pattern, shards, copies=copies)
         return results
     pending = [s for s in shards if s.member.source in followed]
@@ -208,21 +211,50 @@ def _widening(task: TaskToCheck, shards: Sequence[Shard], target: Table) -> str:
         return ""
 
 
-def _cascades(shards: Sequence[Shard], name: TableName, ties: Ties) -> list[CheckResult]:
-    if name in ties.referenced:
-        finding = (
-            f"{name} and its shards have the same foreign keys: the task applies their changes in"
-            " the order of the shards, and the target changes rows along as they did"
-        )
-        return [_PLACE.passed("foreign_keys", finding)]
-    return check_cascades(shards, name, ties.obstacles.get(name))
+async def _cascades(
+    task: TaskToCheck,
+    connection: Connection,
+    name_of_target: TableName,
+    shards: Sequence[Shard],
+    estate: _Estate,
+) -> list[CheckResult]:
+    """What becomes of the changes that foreign keys of these shards of a target make."""
+    every = estate.shards[name_of_target]
+    rules = {source.source_id: _rules(source) for source in task.sources}
+    silent = [shard for shard in shards if not shard.logs_cascades]
+    for shard, key in ((s, key) for s in silent for key in s.table.definition.foreign_keys):
+        if not key.acts:
+            continue
+        own, name = rules[shard.member.source], shard.member.name
+        found = unrepeatable(name, key, own)
+        target = own.route(parent_of(key, name.schema))
+        if found is None and target is not None:
+            table = await read_table(connection, target)
+            parents = [other.table for other in estate.shards.get(target, [])]
+            found = meeting(
+                key,
+                [(other.member, other.rules) for other in every],
+                target,
+                parents if table is None else [table],
+                keeps_duplicates=task.keeps_duplicates,
+            )
+        if found is not None:
+            return check_cascades(shards, name_of_target, found)
+    return check_cascades(shards, name_of_target, None)
 
 
-async def _ties(task: TaskToCheck, connection: Connection, estate: _Estate) -> Ties:
-    try:
-        return await ties_of(task, connection, estate.shards)
-    except pymysql.err.MySQLError:
-        return Ties()  # What can't be read, `_check_target` tells.
+def _rules(source: SourceToCheck) -> SourceRules:
+    def route(name: TableName) -> TableName | None:
+        routed = source.router.route(name.schema, name.table)
+        return None if routed is None else TableName(routed.schema, routed.table)
+
+    def leaves_out_rows(name: TableName) -> bool:
+        filtered = source.expression_filters.concern(name.schema, name.table)
+        return filtered or bool(source.event_filter.rows_left_out(name.schema, name.table))
+
+    return SourceRules(
+        route, lambda name: source.columns.of(name.schema, name.table), leaves_out_rows
+    )
 
 
 def _fit(
@@ -282,12 +314,24 @@ def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, lis
     return having
 
 
+def _parents(task: TaskToCheck, shard: Shard) -> Parents:
+    """The targets that foreign keys of a shard refer to."""
+    (route,) = (_rules(s).route for s in task.sources if s.source_id == shard.member.source)
+    return lambda schema, table: route(TableName(schema or shard.member.name.schema, table))
+
+
 def check_missing(
-    name: TableName, first: Shard, available: Set[str], *, copies: bool
+    name: TableName,
+    first: Shard,
+    available: Set[str],
+    *,
+    copies: bool,
+    parents: Parents = no_parents,
 ) -> list[CheckResult]:
     """Tell what becomes of a target that is not there; the full copy makes it like ``first``.
 
-    ``available`` are the collations of the target's server.
+    ``available`` are the collations of the target's server, ``parents`` the targets that foreign
+    keys of the shard refer to.
     """
     qualified = name.quoted
     try:
@@ -296,6 +340,7 @@ def check_missing(
             name.schema,
             name.table,
             Collations(first.collations, available),
+            parents,
         )
     except ValueError as error:
         return [

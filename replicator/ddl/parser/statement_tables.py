@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from replicator.ddl.parser import statement_tables as execution_clauses
 from replicator.ddl.parser.alter_actions import split_at_commas
@@ -305,10 +306,13 @@ def _option_is_set(cursor: Cursor, index: int) -> bool:
 
 
 def _start_transaction(cursor: Cursor) -> Span | None:
-    """Find the START TRANSACTION that ends a CREATE TABLE in a binlog of MySQL 8.0.21+."""
-    last = cursor.tokens[-2:]
-    if [token.keyword for token in last] == ["START", "TRANSACTION"]:
-        return Span(last[0].start, last[1].end)
+    """Find the START TRANSACTION of a CREATE TABLE in a binlog of MySQL 8.0.21+, which has the
+    options of the CREATE TABLE … SELECT after it."""
+    depth = 0
+    for token, following in pairwise(cursor.tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and (token.keyword, following.keyword) == ("START", "TRANSACTION"):
+            return Span(token.start, following.end)
     return None
 
 

@@ -11,10 +11,12 @@ that can roll back, whatever its shard has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise
 
-from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.model.table import TableOption
+from replicator.ddl.parser.alter_actions import defined_columns, split_at_commas
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.mysql.names import TableName
@@ -34,8 +36,18 @@ MERGING = frozenset({"MERGE", "MRG_MYISAM"})
 REPLACEMENT = "InnoDB"
 """What takes their place."""
 
-OF_THE_ENGINE = frozenset({"PAGE_CHECKSUM", "ROW_FORMAT", "TRANSACTIONAL"})
-"""Options that InnoDB refuses or that mean something else to it."""
+PHYSICAL = frozenset(
+    {
+        *("AUTOEXTEND_SIZE", "AVG_ROW_LENGTH", "CHECKSUM", "COMPRESSION", "DELAY_KEY_WRITE"),
+        *("ENCRYPTED", "ENCRYPTION", "ENCRYPTION_KEY_ID", "ENGINE_ATTRIBUTE", "KEY_BLOCK_SIZE"),
+        *("MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PAGE_CHECKSUM", "PAGE_COMPRESSED"),
+        *("PAGE_COMPRESSION_LEVEL", "ROW_FORMAT", "SECONDARY_ENGINE_ATTRIBUTE", "TRANSACTIONAL"),
+    }
+)
+"""Options that say how a server stores a table, and nothing about its structure or rows."""
+
+STATISTICS = frozenset({"STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES"})
+"""Options about what the server knows of the table; an existing target does not get them."""
 
 _DEFINING = (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE)
 _QUERIES = frozenset({"SELECT", "TABLE", "VALUES"})
@@ -45,6 +57,10 @@ _ACTIONS = frozenset(
 )
 """What begins an action of ALTER TABLE whose own words can be names of columns."""
 
+_SWITCHES = (("FORCE",), ("DISABLE", "KEYS"), ("ENABLE", "KEYS"))
+"""Actions of ALTER TABLE that leave nothing behind."""
+
+_SAFE_VALUE = re.compile(r"[\w.-]*")
 _ANY_VALUE = (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, TokenKind.NUMBER)
 _WORD_OPERATORS = frozenset({"AND", "BETWEEN", "DIV", "IN", "IS", "LIKE", "MOD", "NOT", "OR"})
 
@@ -91,12 +107,88 @@ def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> lis
     neither structure nor rows. An action of ALTER TABLE that is nothing else goes with its comma.
     ``also`` are further options to be taken out, each a word with one value.
     """
+
+    def length(tokens: Sequence[Token], place: int) -> int:
+        if tokens[place].keyword in also:
+            return _with_value(tokens, place, 1, *_ANY_VALUE)
+        return _place_length(tokens, place)
+
+    return _cuts(statement, length)
+
+
+def physical_edits(statement: ParsedStatement) -> list[Edit]:
+    """What to take out of a CREATE or ALTER TABLE so that it does not say how a server stores the
+    table: its `PHYSICAL` and `STATISTICS` options, of ALTER TABLE also the engine, rebuilds, the
+    counter and switches of keys. An engine that keeps its rows elsewhere stays.
+    """
+    altering = statement.kind is StatementKind.ALTER_TABLE
+    numbers = any(
+        token.keyword == "AUTO_INCREMENT"
+        for _, _, definition in defined_columns(statement)
+        for token in definition
+    )
+
+    def length(tokens: Sequence[Token], place: int) -> int:
+        word = tokens[place].keyword
+        if word in PHYSICAL | STATISTICS:
+            return _with_value(tokens, place, 1, *_ANY_VALUE)
+        if not altering:
+            return 0
+        for switch in _SWITCHES:
+            words = tuple(token.keyword for token in tokens[place : place + len(switch)])
+            if words == switch:
+                return len(switch)
+        # A new column of numbers begins with the counter's.
+        if word == "AUTO_INCREMENT" and not numbers:
+            return _with_value(tokens, place, 1, TokenKind.NUMBER)
+        return _engine_length(tokens, place) if word == "ENGINE" else 0
+
+    return _cuts(statement, length)
+
+
+def physical_options(statement: ParsedStatement) -> tuple[TableOption, ...]:
+    """The `PHYSICAL` options that a CREATE or ALTER TABLE gives its table, of CREATE also those of
+    `STATISTICS`, and an engine that can roll back and is not the usual one. Values are SQL. Those
+    of an engine in `REPLACED` are left out: they mean something else to another engine."""
+    if any(engine_name(token) in REPLACED for token in engines(statement)):
+        return ()
+    creates = statement.kind is StatementKind.CREATE_TABLE
+    names = PHYSICAL | STATISTICS if creates else PHYSICAL
+    found: dict[str, str] = {}
+    for tokens, place in _options(statement):
+        name = tokens[place].keyword
+        engine = name == "ENGINE" and _engine_length(tokens, place)
+        if _depth(tokens, place) or not (engine or name in names):
+            continue
+        for token in _values(tokens, place + 1)[:1]:
+            text = token.text.strip("'\"`")
+            if engine and text.upper() not in TRANSACTIONAL - {"INNODB", "INNOBASE"}:
+                continue
+            if token.kind in _ANY_VALUE and _SAFE_VALUE.fullmatch(text):
+                plain = token.kind in (TokenKind.WORD, TokenKind.NUMBER)
+                found[name] = text.upper() if plain else f"'{text}'"
+    return tuple(TableOption(name, value) for name, value in found.items())
+
+
+def _engine_length(tokens: Sequence[Token], place: int) -> int:
+    """How many tokens ENGINE has, if it is the table's and keeps the rows on its server."""
+    known = [
+        t for t in _values(tokens, place + 1)[:1] if engine_name(t) in TRANSACTIONAL | REPLACED
+    ]
+    return 0 if _depth(tokens, place) or not known else _with_value(tokens, place, 1, *_ANY_VALUE)
+
+
+def _depth(tokens: Sequence[Token], place: int) -> int:
+    texts = [token.text for token in tokens[:place]]
+    return texts.count("(") - texts.count(")")
+
+
+def _cuts(statement: ParsedStatement, length: Callable[[Sequence[Token], int], int]) -> list[Edit]:
+    """Take out the options that have a `length` in tokens, with their commas."""
     removed: set[int] = set()
     for tokens, place in _options(statement):
-        length = _place_length(tokens, place)
-        if tokens[place].keyword in also:
-            length = _with_value(tokens, place, 1, *_ANY_VALUE)
-        removed |= {token.start for token in tokens[place : place + length]}
+        found = length(tokens, place)
+        removed |= {token.start for token in tokens[place : place + found]}
     if not removed:
         return []
     omitted = {t.start for t in statement.tokens if _is_omitted(statement, t)}
@@ -252,11 +344,15 @@ def _is_omitted(statement: ParsedStatement, token: Token) -> bool:
 def storage_edits(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """What to put into a CREATE or ALTER TABLE so that the table can roll back, and so that the
     statement names no place outside of it."""
-    found = [token for token in engines(statement) if engine_name(token) in REPLACED]
-    edits = [(Span(token.start, token.end), REPLACEMENT) for token in found]
-    created = bool(edits) and statement.kind is StatementKind.CREATE_TABLE
-    also = OF_THE_ENGINE if created else frozenset[str]()
-    return [*edits, *place_edits(statement, also)]
+    return [*engine_edits(statement), *place_edits(statement)]
+
+
+def engine_edits(statement: ParsedStatement) -> list[Edit]:
+    """Give a table, and its partitions, the usual engine in place of those that servers may lack or
+    that can't roll back."""
+    usual = REPLACED | TRANSACTIONAL - {REPLACEMENT.upper()}
+    found = [token for token in engines(statement) if engine_name(token) in usual]
+    return [(Span(token.start, token.end), REPLACEMENT) for token in found]
 
 
 def merges_tables(statement: ParsedStatement) -> bool:

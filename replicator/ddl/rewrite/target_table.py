@@ -8,26 +8,37 @@ CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.definitions import foreign_key_of
 from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
 from replicator.ddl.parser.tokens import Token, TokenKind
 from replicator.ddl.rewrite.default_collations import charset_of, nearest_collation, renamed
 from replicator.ddl.rewrite.retarget import foreign_comments, splice
 from replicator.ddl.rewrite.storage import (
-    OF_THE_ENGINE,
-    REPLACEMENT,
     TRANSACTIONAL,
+    engine_edits,
     engine_name,
     engines,
     foreign_engine,
     foreign_rows,
+    physical_edits,
+    physical_options,
     place_edits,
 )
+from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import TableName
+
+Parents = Callable[[str, str], TableName | None]
+"""From the schema (empty if it is not written) and the name of a parent to its target; None if it
+has none."""
+
+_GIVEN_NAME = re.compile(r"_ibfk_\d+$")
+"""A name that InnoDB gives to a foreign key without one, by the name of the table."""
 
 _COMMENT_END = re.compile(r"\s*\*/")
 
@@ -36,17 +47,21 @@ _COMMENT_END = re.compile(r"\s*\*/")
 class CreateTarget:
     """The statement that makes a target's table, and what differs from the shard's on purpose.
 
-    ``foreign_keys`` are the definitions left out, as they were written. ``auto_increment`` is the
+    ``foreign_keys`` are the definitions left out, as they were written; ``kept_keys`` those that it
+    has, with the names of the targets. ``auto_increment`` is the
     column that counts up, empty where none does: the attribute is kept, the counter is not.
     ``engine`` is the shard's storage engine where another one took its place, else empty.
-    ``collations`` are pairs of the shard's collation and the one that took its place.
+    ``collations`` are pairs of the shard's collation and the one that took its place. ``options``
+    say how the shard's server stores the table: the target gets those that it accepts, afterwards.
     """
 
     sql: str
     foreign_keys: tuple[str, ...] = ()
+    kept_keys: tuple[str, ...] = ()
     auto_increment: str = ""
     engine: str = ""
     collations: tuple[tuple[str, str], ...] = ()
+    options: tuple[TableOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +83,25 @@ class Collations:
         return nearest_collation(wanted, self.available) or wanted
 
 
-def target_table(create_sql: str, schema: str, table: str, collations: Collations) -> CreateTarget:
+def no_parents(schema: str, table: str) -> TableName | None:
+    """The parents of a table whose foreign keys are all left out."""
+    return None
+
+
+def target_table(
+    create_sql: str,
+    schema: str,
+    table: str,
+    collations: Collations,
+    parents: Parents = no_parents,
+) -> CreateTarget:
     """Return CREATE TABLE IF NOT EXISTS for ``schema.table``, made from a shard's statement.
 
     Each charset gets its collation written out; one that the target's server lacks is replaced by a
     binary one, which makes no two texts equal that differ for the shards. Left out are foreign keys
-    (the parents of the shards are merged as well, or not at all), the counter of AUTO_INCREMENT,
-    its tablespaces, places in its file system and other servers. A storage engine that can't roll
+    without an action, and those whose ``parents`` have no target; the counter of AUTO_INCREMENT,
+    its tablespaces, places in its file system and other servers, and `physical_options`. A storage
+    engine that can't roll
     back is replaced, in the partitions, too: rows could not be written in one transaction with the
     record of them. All else stays as it was written. Raises `ValueError` for text that is no CREATE
     TABLE with a list of columns, for a `foreign_engine`, and for an impossible name.
@@ -91,10 +118,13 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     if found.guard is not None:
         place = found.guard.position
         pieces.append((Span(place, place), f" {found.guard.clause}"))
-    foreign_keys = []
+    foreign_keys, kept = [], []
     texts = _Texts(collations)
     for before, item in pairwise(items):
-        if _is_foreign_key(item):
+        if _is_foreign_key(item) and (key := _kept_key(create_sql, item, parents)):
+            pieces.append((Span(item[0].start, item[-1].end), key))
+            kept.append(key)
+        elif _is_foreign_key(item):
             # The comma before it goes, too: a column always comes first.
             pieces.append((Span(before[-1].end, item[-1].end), ""))
             foreign_keys.append(create_sql[item[0].start : item[-1].end])
@@ -104,16 +134,16 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     options = found.tokens[after:]
     pieces += texts.edits(_until_partitions(options), "=")
     engine = next((t.text for t in engines(found) if engine_name(t) not in TRANSACTIONAL), "")
-    pieces += place_edits(found, {"AUTO_INCREMENT"} | (OF_THE_ENGINE if engine else set()))
-    pieces += foreign_comments(found)
-    if engine:
-        pieces += [(Span(t.start, t.end), REPLACEMENT) for t in engines(found)]
+    pieces += place_edits(found, {"AUTO_INCREMENT"})
+    pieces += [*engine_edits(found), *physical_edits(found), *foreign_comments(found)]
     return CreateTarget(
         sql=splice(create_sql, pieces),
         foreign_keys=tuple(foreign_keys),
+        kept_keys=tuple(kept),
         auto_increment=next((item[0].name for item in items if _counts_up(item)), ""),
         engine=engine,
         collations=tuple(sorted(texts.replaced)),
+        options=physical_options(found),
     )
 
 
@@ -153,6 +183,20 @@ def _is_foreign_key(item: list[Token]) -> bool:
     if words[0] == "CONSTRAINT":
         del words[: 1 if words[1:2] == ["FOREIGN"] else 2]
     return words[:2] == ["FOREIGN", "KEY"]
+
+
+def _kept_key(sql: str, item: list[Token], parents: Parents) -> str:
+    """The definition of a key with an action for the target; empty if it is left out."""
+    key = foreign_key_of(sql, item)
+    if isinstance(key, str) or not key.acts or key.unknown:
+        return ""
+    parent = parents(key.parent_schema, key.parent)
+    if parent is None:
+        return ""
+    name = "" if _GIVEN_NAME.search(key.name) else key.name
+    return foreign_key_sql(
+        replace(key, name=name, parent_schema=parent.schema, parent=parent.table)
+    )
 
 
 def _hidden(sql: str, item: list[Token]) -> Iterator[tuple[Span, str]]:

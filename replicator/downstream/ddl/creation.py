@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql.err
 
 from replicator.ddl.rewrite.default_collations import charset_of, ignores_spaces
-from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
+from replicator.ddl.rewrite.target_table import (
+    Collations,
+    CreateTarget,
+    Parents,
+    no_parents,
+    target_table,
+)
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.table_options import set_options
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.inspection import (
@@ -39,7 +46,8 @@ class Pattern:
 
     ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
     ``collation`` is the database's default, ``default_collations`` are those of each charset of
-    the server, ``key_collations`` those of the columns of unique keys.
+    the server, ``key_collations`` those of the columns of unique keys. ``parents``: the targets
+    that its foreign keys refer to.
     """
 
     name: TableName
@@ -47,21 +55,24 @@ class Pattern:
     collation: str
     default_collations: Mapping[str, str]
     key_collations: frozenset[str]
+    parents: Parents = no_parents
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTarget:
     """What was made; the fields below ``created`` are empty for a table that was there already.
 
-    ``foreign_keys`` were left out. ``auto_increment`` is a column that counts up in the target,
-    too: rows written there by others would take values that shards give to theirs. ``engine`` is
-    the shard's storage engine where one that can roll back took its place. ``collations`` are
-    pairs: one of the shard's that the target lacks, and the binary one that took its place.
-    ``warnings`` are the server's own, such as TiDB's of indexes and checks that it leaves out.
+    ``foreign_keys`` were left out; ``refused`` says why the target did not take others.
+    ``auto_increment`` is a column that counts up in the target, too: rows written there by others
+    would take values that shards give to theirs. ``engine`` is the shard's storage engine where one
+    that can roll back took its place. ``collations`` are pairs: one of the shard's that the target
+    lacks, and the binary one that took its place. ``warnings`` are the server's own, such as TiDB's
+    of indexes and checks that it leaves out.
     """
 
     created: bool
     foreign_keys: tuple[str, ...] = ()
+    refused: str = ""
     auto_increment: str = ""
     engine: str = ""
     collations: tuple[tuple[str, str], ...] = ()
@@ -121,19 +132,31 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     if there is not None:
         return CreatedTarget(created=False)
     statements, made = await creation_statements(target, name, pattern)
+    refused = ""
     try:
         await reach_all_nodes(target)
         for statement in statements[:-1]:
             await _run(target, name, statement)
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
-        await _run(target, name, made.sql)
+        try:
+            await _run(target, name, made.sql)
+        except TargetNotCreatedError as error:
+            if not made.kept_keys:
+                raise
+            # The task needs no foreign keys on the target.
+            refused = error.message
+            alone = replace(pattern, parents=no_parents)
+            _, made = await creation_statements(target, name, alone)
+            await _run(target, name, made.sql)
         warnings = await target.fetch("SHOW WARNINGS")
+        await set_options(target, name, made.options, if_empty=True)
     finally:
         # A fresh session for whoever comes next: cheaper than putting sql_mode back.
         target.close()
     return CreatedTarget(
         created=True,
         foreign_keys=made.foreign_keys,
+        refused=refused,
         auto_increment=made.auto_increment,
         engine=made.engine,
         collations=made.collations,
@@ -150,7 +173,9 @@ async def creation_statements(
     """
     collations = Collations(pattern.default_collations, await available_collations(target))
     try:
-        made = target_table(pattern.create_sql, name.schema, name.table, collations)
+        made = target_table(
+            pattern.create_sql, name.schema, name.table, collations, pattern.parents
+        )
     except ValueError as error:
         raise TargetNotCreatedError(
             f"how to create {name} can't be told from {pattern.name}: {error}",

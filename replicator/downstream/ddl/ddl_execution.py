@@ -24,6 +24,7 @@ import pymysql.err
 import structlog
 from pymysql.constants import ER
 
+from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.single_changes import single_changes
@@ -31,6 +32,7 @@ from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.clustered_keys import free_key
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.rehearsal import Rehearsal
+from replicator.downstream.ddl.table_options import set_options
 from replicator.downstream.ddl.value_safeguards import (
     filled_by,
     refuse_implicit_timestamps,
@@ -49,6 +51,7 @@ from replicator.mysql.context.statement_session import set_up_session
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_table
@@ -199,7 +202,25 @@ class DdlExecutor:
         self._connection = connection
         self._meta = meta
         self._rehearsal = Rehearsal(connection, scratch_table(meta.schema, meta.task))
+        self._set: set[tuple[TableName, TableOption]] = set()
         self._log = structlog.get_logger()
+
+    async def set_options(self, effect: Effect) -> None:
+        """Give a target what an effect says about how it is stored, each value once in this run.
+
+        Raises DatabaseUnavailableError and LeaseLostError.
+        """
+        new = [option for option in effect.options if (effect.target, option) not in self._set]
+        if not new:
+            return
+        creates = effect.statement.kind is StatementKind.CREATE_TABLE
+        session = Connection(self._connection.address)
+        try:
+            await self._meta.lease.confirm(session)
+            await set_options(session, effect.target, new, if_empty=creates)
+        finally:
+            session.close()
+        self._set |= {(effect.target, option) for option in new}
 
     async def execute(self, ddl: DdlExecution) -> bool:
         """Execute a statement unless its record says that it was; whether it ran just now.

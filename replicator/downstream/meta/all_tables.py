@@ -23,6 +23,7 @@ from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
 from replicator.downstream.meta.failover_positions import FAILOVER_TABLE
 from replicator.downstream.meta.held_shards import HELD_TABLE
+from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
@@ -56,6 +57,7 @@ META_TABLES = (
     CHUNK_TABLE,
     LATER_COPY_TABLE,
     TRACKED_KEY_TABLE,
+    LATE_CASCADE_TABLE,
     RULES_TABLE,
     VALIDATION_ERROR_TABLE,
     VALIDATION_KEY_TABLE,
@@ -111,7 +113,7 @@ ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {}
 The lease, the watermarks and the chunks are read before the additions: they get none.
 """
 
-ADDED_TABLES: frozenset[str] = frozenset({ROW_OWNER_TABLE.suffix})
+ADDED_TABLES: frozenset[str] = frozenset({ROW_OWNER_TABLE.suffix, LATE_CASCADE_TABLE.suffix})
 """The suffixes of the tables that an earlier release does not have."""
 
 

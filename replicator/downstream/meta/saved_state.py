@@ -15,6 +15,7 @@ from replicator.downstream.meta.held_shards import HELD_TABLE, HeldShards, read_
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
+from replicator.mysql.server.identity import ServerIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class SavedSource:
     """The checkpoint of a source.
 
     ``position`` is ``file:offset``; ``open_items`` are its schema changes that wait for others.
-    ``applied``: up to where all was applied that did not wait, in the same form.
+    ``applied``: up to where all was applied that did not wait, in the same form. ``server``: the
+    one whose binlog the position is in.
     """
 
     source: str
@@ -31,6 +33,7 @@ class SavedSource:
     open_items: int
     applied: str
     saved_at: datetime
+    server: ServerIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
     try:
         sources = await connection.fetch(
             "SELECT source, binlog_file, binlog_offset, gtid, open_items, applied,"
-            " UNIX_TIMESTAMP(saved_at)"
+            " UNIX_TIMESTAMP(saved_at), server_id, server_uuid"
             f" FROM {CHECKPOINT_TABLE.qualified(schema, task)} ORDER BY source"
         )
         held = await read_held(connection, HELD_TABLE.qualified(schema, task))
@@ -105,8 +108,9 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
                 int(items),
                 applied,
                 datetime.fromtimestamp(int(at), UTC),
+                ServerIdentity(int(server_id), server_uuid),
             )
-            for source, file, offset, gtid, items, applied, at in sources
+            for source, file, offset, gtid, items, applied, at, server_id, server_uuid in sources
         ),
         tuple((TableName(schema, table), int(count)) for schema, table, count in members),
         SavedCopy(bool(done), *map(int, (*chunks[0], *deferred[0]))) if begun else None,

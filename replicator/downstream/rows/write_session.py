@@ -60,7 +60,6 @@ locked. By default that is a minute for rows, and a day or a year for a table (t
 "innodb_lock_wait_timeout", "lock_wait_timeout")."""
 
 _DEFAULTS = {
-    "foreign_key_checks": "0",
     "unique_checks": "1",
     "innodb_lock_wait_timeout": str(LOCK_SECONDS),
     "lock_wait_timeout": str(LOCK_SECONDS),
@@ -69,6 +68,8 @@ _REQUIRED = {
     "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",
     "sql_select_limit": NO_SELECT_LIMIT,
+    # What foreign keys did in a shard is in its rows, or the task repeats it.
+    "foreign_key_checks": "0",
     # Only a note tells of a number that is rounded, or of spaces that are cut off.
     "sql_notes": "1",
 }

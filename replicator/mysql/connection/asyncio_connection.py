@@ -97,8 +97,8 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
 class Connection:
     """One connection to one server, opened when first used and again after it was lost.
 
-    Sessions run in UTC with ``foreign_key_checks=0`` and an empty ``sql_mode`` unless
-    ``session`` of the address says otherwise.
+    Sessions run with ``foreign_key_checks=0``, and, unless ``session`` of the address says
+    otherwise, in UTC with an empty ``sql_mode``.
     """
 
     def __init__(self, address: DatabaseAddress, *, patience: float = 60.0) -> None:
@@ -237,9 +237,9 @@ class Connection:
     async def _open(self) -> aiomysql.Connection:
         session: Mapping[str, str] = {
             "time_zone": UTC,
-            "foreign_key_checks": "0",
             "sql_mode": "",
             **dict(self.address.session),
+            "foreign_key_checks": "0",
             "sql_select_limit": NO_SELECT_LIMIT,
         }
         connection = await log_in(self.address)

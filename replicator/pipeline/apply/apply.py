@@ -39,7 +39,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     small = len(batch) <= SMALL_EVENTS and sum(sizes.values()) <= SMALL_BYTES
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans.kinds}
     answers = worker_pool(spark, work_on).ask(
-        lambda tasks: frames_of(batch, spread(sizes, buckets, tasks, batch.tied), settings),
+        lambda tasks: frames_of(batch, spread(sizes, buckets, tasks, batch.cascading), settings),
         1 if small else sum(buckets.values()),
         sent=lambda: reach(Failpoint.PARTS_SENT),
     )

@@ -29,9 +29,9 @@ class Batch:
     of the targets after the batch, by source and the target's number. ``left``: the watermarks that
     must be found in the buckets, or later ones; ``revision``: the number of the last save, or a
     later one. ``shared``: the numbers of the targets that have several members. ``reached``: by
-    source, the boundary that it brings its targets to. ``tied``: the numbers of the targets that
-    foreign keys tie, with the columns of each that keys with an action refer to. ``share``: what of
-    it the task applies that it is sent to.
+    source, the boundary that it brings its targets to. ``cascading``: the numbers of the targets
+    that have events of parents; one task has all of them. ``share``: what of it the task applies
+    that it is sent to.
     """
 
     plans: PlanList
@@ -41,7 +41,7 @@ class Batch:
     revision: int = 0
     shared: frozenset[int] = frozenset()
     reached: Mapping[str, Reached] = field(default_factory=dict)
-    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    cascading: frozenset[int] = frozenset()
     share: Share = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -81,10 +81,11 @@ class ApplySettings:
     the position up to which its transactions are applied in safe mode. ``patience``: seconds for
     which an executor tries to reach a target that is away. ``tracked_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
-    mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``logs_cascades``:
-    the sources that log what their foreign keys change. ``show_values``: errors may have the
-    values of rows. ``validated``: the sources whose keys are told once they are applied.
-    ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
+    mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``show_values``:
+    errors may have the values of rows.``validated``: the sources whose keys are told once
+    they are applied. ``late_cascades``: the quoted name of the table of what foreign keys do
+    later, ``tracked_cascades`` that of the tracked keys, for rows that foreign keys may have
+    deleted. ``crash``: the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
     `replicator.failpoints`.
     """
 
@@ -95,9 +96,10 @@ class ApplySettings:
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
     tracked_table: str = ""
-    logs_cascades: frozenset[str] = frozenset()
     show_values: bool = False
     validated: frozenset[str] = frozenset()
+    late_cascades: str = ""
+    tracked_cascades: str = ""
     crash: tuple[str, str] = ("", "")
 
 
@@ -142,7 +144,8 @@ class WriteOutcome(StrEnum):
     UNFILTERED = "unfiltered"
     """An expression filter has no result for a row; no bucket of its target was written."""
     CASCADE_IN_SAFE_MODE = "cascade-in-safe-mode"
-    """Foreign keys act on a change that overlaps with the full copy; no tied target was written."""
+    """Foreign keys act on a change that overlaps with the full copy. No target was written that
+    they reach."""
     OUT_OF_STEP = "out-of-step"
     """The target does not have what this run left there: another process has taken the task over,
     or commits were lost."""
@@ -159,8 +162,8 @@ class TargetOutcome:
     ``waited``: the whole seconds since a server was first found away; ``key`` names the columns of
     the row key, ``row`` has their values where these may be shown. ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there;
-    ``transactions``: how many were necessary, since the target refused fewer with ``code`` and
-    ``message``.
+    ``late``: rows that were deleted and must be looked up in the shards; ``transactions``: how many
+    were necessary, since the target refused fewer with ``code`` and ``message``.
     """
 
     target: int
@@ -180,6 +183,7 @@ class TargetOutcome:
     left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
     transactions: int = 1
+    late: int = 0
 
     @property
     def too_large(self) -> bool:
@@ -241,22 +245,22 @@ def spread(
     sizes: Mapping[int, int],
     buckets: Mapping[int, int],
     tasks: int,
-    tied: Collection[int] = (),
+    together: Collection[int] = (),
 ) -> list[Share]:
     """The buckets of each target, divided among ``tasks`` Spark tasks; some may get nothing. A task
     gets all row events of a target of which it has buckets, and decodes all of them. So a target is
     divided among as few tasks as an even distribution allows. One task has all buckets of all
-    ``tied`` targets.
+    targets that are applied ``together``.
 
     ``sizes``: the bytes of each target's row events, ``buckets`` its number of buckets. Each bucket
     of each target is in exactly one share.
     """
     loads = [_Load({}) for _ in range(tasks)]
     even = max(1.0, sum(sizes.values()) / tasks)
-    for target in sorted(sizes.keys() & set(tied)):
+    for target in sorted(sizes.keys() & set(together)):
         loads[0].share[target] = frozenset(range(buckets[target]))
         loads[0].size += sizes[target]
-    for target in sorted(sizes.keys() - set(tied), key=lambda number: (-sizes[number], number)):
+    for target in sorted(sizes.keys() - set(together), key=lambda number: (-sizes[number], number)):
         count = max(1, min(buckets[target], tasks, round(sizes[target] / even)))
         chosen = sorted(loads, key=lambda load: load.size)[:count]
         for index, load in enumerate(chosen):

@@ -39,6 +39,7 @@ from replicator.pipeline.apply.batch import (
     WriteOutcome,
     place_of,
 )
+from replicator.pipeline.apply.cascade_changes import KeylessChildError
 from replicator.pipeline.apply.net_effect import DuplicateKeyError
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
 from replicator.rows.decoder.row_block import RowBlock
@@ -109,6 +110,7 @@ FAILURES = (
     FencedError,
     LockedOutError,
     CascadeInSafeModeError,
+    KeylessChildError,
     OutOfPatienceError,
     MySQLError,
     OSError,
@@ -172,6 +174,8 @@ def _row_outcome(
     if isinstance(error, CascadeInSafeModeError):
         found = _RowFound(work, error.key, keyed=True, members=(error.member,))
         return _failed(work, WriteOutcome.CASCADE_IN_SAFE_MODE, 0, str(error)), found
+    if isinstance(error, KeylessChildError):
+        return _failed(work, WriteOutcome.CASCADE_IN_SAFE_MODE, 0, str(error)), _RowFound(work, b"")
     return None
 
 

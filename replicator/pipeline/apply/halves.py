@@ -10,6 +10,7 @@ import numpy as np
 from replicator.kernels.compiled import Integers, Truths
 from replicator.pipeline.apply.batch import TargetOutcome, WriteOutcome
 from replicator.pipeline.apply.buckets import TargetWork
+from replicator.rows.decoder.row_block import RowBlock
 from replicator.watermark import Mark, Watermark
 
 
@@ -19,7 +20,7 @@ def apply_in_parts(
     """Apply rows in one transaction, or in several ones if the target refuses one as too large.
 
     Args:
-        works: the rows of one target, or those of tied targets.
+        works: the rows of one target, or of all targets with events of parents.
         apply: applies them in one transaction.
 
     Returns:
@@ -72,10 +73,15 @@ def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWo
     """The rows as two consecutive transactions, or None for the rows of a single event.
 
     Each source's rows are cut at an event, so the watermark of the event before it tells the halves
-    apart, even inside a transaction of the source. Rows of a single target are cut in the order of
-    arrival, rows of several targets in the order in which `apply_tied` writes them.
+    apart, even inside a transaction of the source. Rows are cut in the order of arrival; if there
+    are events of parents, in the order in which `apply_cascading` writes them.
     """
-    order = [_arrival(work) for work in works] if len(works) == 1 else _binlog_order(works)
+    of_parents = any(work.plans.of_parent.any() for work in works)
+    order = (
+        binlog_order([(work, work.entries) for work in works])
+        if of_parents
+        else [work.entries.event for work in works]
+    )
     every = np.concatenate(order)
     distinct = np.unique(every)
     if len(distinct) < 2:
@@ -94,22 +100,18 @@ def halves(works: Sequence[TargetWork]) -> tuple[list[TargetWork], list[TargetWo
     return first, second
 
 
-def _arrival(work: TargetWork) -> Integers:
-    return work.entries.event
-
-
-def _binlog_order(works: Sequence[TargetWork]) -> list[Integers]:
+def binlog_order(works: Sequence[tuple[TargetWork, RowBlock]]) -> list[Integers]:
     """A number for each row, the same for the rows of an event, ascending as events follow."""
     places = [
         np.stack(
             [
-                work.plans.source[work.events.kind][work.entries.event],
-                work.events.transaction[work.entries.event],
-                work.events.ordinal[work.entries.event],
+                work.plans.source[work.events.kind][entries.event],
+                work.events.transaction[entries.event],
+                work.events.ordinal[entries.event],
             ],
             axis=1,
         )
-        for work in works
+        for work, entries in works
     ]
     _, numbers = np.unique(np.concatenate(places), axis=0, return_inverse=True)
     ends = np.cumsum([len(of) for of in places])[:-1]

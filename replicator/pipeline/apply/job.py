@@ -31,8 +31,8 @@ from replicator.pipeline.apply.batch import (
     place_of,
 )
 from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
+from replicator.pipeline.apply.cascades import apply_cascading
 from replicator.pipeline.apply.halves import apply_in_parts
-from replicator.pipeline.apply.tied_targets import apply_tied
 from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.row_filter import FilterError, passing
@@ -194,18 +194,18 @@ def _outcomes(
         work = _work(part, targets[number], rows[number], numbers)
         return apply_in_parts([work], lambda works: [apply_buckets(works[0], settings)])[0]
 
-    tied = sorted(rows.keys() & part.tied.keys())
-    # After an event that can't be read, none of the tied targets may go on.
-    if tied and not unreadable & part.tied.keys():
-        works = [_work(part, targets[number], rows[number], numbers) for number in tied]
-        found = apply_in_parts(works, lambda some: apply_tied(some, part.tied, settings))
+    together = sorted(rows.keys() & part.cascading)
+    # After an event that can't be read, none of these targets may go on.
+    if together and not unreadable & part.cascading:
+        works = [_work(part, targets[number], rows[number], numbers) for number in together]
+        found = apply_in_parts(works, lambda some: apply_cascading(some, settings))
         yield from found
         if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
             return
     # Each further target would wait as long for a server that is away; the whole batch is to be
     # applied again.
     yield from side_by_side(
-        sorted(rows.keys() - unreadable - part.tied.keys()),
+        sorted(rows.keys() - unreadable - part.cascading),
         apply,
         last=lambda found: found.outcome is WriteOutcome.UNREACHABLE,
     )

@@ -182,10 +182,10 @@ class PlanNumbers:
     """What plans are told apart by, as arrays with an entry for each plan of a batch.
 
     ``source``: the index of its source among ``sources``; ``version``: that of the target, which
-    its rows are of. ``keyed``: whether its rows have a key; ``replaces``: whether a row may be put
-    over another; ``member``: a number of its shard; ``columns``: of the target's columns that it
-    writes; ``group``: of these, those of the key, whether they are all that the target has, and
-    what is written into others.
+    its rows are of. ``of_parent``: whether its rows are those of a parent. ``keyed``: whether its
+    rows have a key; ``replaces``: whether a row may be put over another; ``member``: a number of
+    its shard; ``columns``: of the target's columns that it writes; ``group``: of these, those of
+    the key, whether they are all that the target has, and what is written into others.
     """
 
     def __init__(self, plans: PlanList) -> None:
@@ -194,6 +194,7 @@ class PlanNumbers:
         self.sources = plans.sources
         self.source = _numbered([source for source, *_ in plans.names])
         self.version = plans.version
+        self.of_parent = np.array([bool(plan.cascade) for plan in kinds], np.bool_)[kind]
         self.keyed = np.array([bool(plan.rows.key) for plan in kinds], np.bool_)[kind]
         self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
         self.member = _numbered(plans.names)

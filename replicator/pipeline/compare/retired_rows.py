@@ -26,7 +26,8 @@ class RowsOnTargetAlone:
             true of these alone, as SQL.
         kept: why no other row counts as extra; empty if all of them do. ``retired``: shards that do
             not exist any more may own them; ``unowned``: a shard that nobody has named may.
-        stays: no other row is deleted, even if it counts as extra: filters leave out deletions.
+        stays: no other row is deleted, even if it counts as extra: filters leave out deletions, or
+            a shard that was gone before the task started may own it.
     """
 
     retired: tuple[bytes, ...] = ()

@@ -14,6 +14,7 @@ import numpy as np
 from replicator.downstream.rows.target_columns import Restated, TargetColumn, TargetTable
 from replicator.kernels.compiled import Integers
 from replicator.mysql.names import Member, TableName
+from replicator.pipeline.plans.cascade import CascadeGraph
 from replicator.pipeline.plans.row_filter import RowFilter
 from replicator.rows.values.column_format import RowFormat
 
@@ -41,6 +42,7 @@ class TablePlan:
     covers: bool = True
     filtering: RowFilter | None = None
     restated: tuple[tuple[str, Restated], ...] = ()
+    cascade: CascadeGraph = ()
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

@@ -8,7 +8,7 @@ that structure, so that a wrong structure is found and no row is falsified.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import replace
 
 from replicator.binlog.errors import BinlogError
@@ -197,6 +197,29 @@ def fill_field(member: str, column: Column) -> bytes | None:
         return NULL_FIELD
     shown = shown_value(column, column.fill)
     return None if shown is None else escape(_encoded(member, column, shown, column.charset))
+
+
+def parent_rows(
+    member: Member, structure: Table, table_map: TableMap, wanted: Set[str], rules: MemberColumns
+) -> RowFormat:
+    """How rows of a parent are read of which some (folded) columns are needed. Raises PlanError."""
+    name = str(member)
+    structure = with_hidden(structure, len(table_map.types))
+    _check_structure(name, structure, table_map)
+    written = tuple(i for i, c in enumerate(structure.columns) if folded(c.name) in wanted)
+    return RowFormat(
+        columns=tuple(
+            _mapped(_column_format(name, column, None, table_map, i), rules)
+            for i, column in enumerate(structure.columns)
+        ),
+        written=written,
+        key=(),
+        hashed=(),
+        generated=frozenset(
+            i for i, c in enumerate(structure.columns) if c.generated and i not in written
+        ),
+        until=_until(name, structure),
+    )
 
 
 def with_filter(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import (
     ParsedStatement,
@@ -45,6 +46,8 @@ class EffectKind(StrEnum):
 
     ALTER = "alter"
     """Columns, keys or options change; ``sql`` does the same to the target."""
+    STORAGE = "storage"
+    """Only how the server stores the table changes: ``options``, which the target need not have."""
     CREATE = "create"
     DROP = "drop"
     TRUNCATE = "truncate"
@@ -101,6 +104,7 @@ class Effect:
     made: ParsedStatement | None = None
     created: ParsedStatement | None = None
     own: tuple[TableName, ...] = ()
+    options: tuple[TableOption, ...] = ()
 
     @property
     def discards_rows(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.registry.row_owners import RowOwners
+from replicator.schema.structure.foreign_keys import ParentChange, with_parents_changed
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
@@ -137,7 +138,10 @@ class SchemaRegistry:
         self._declared: dict[Member, dict[int, KnownStructure]] = {}
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
+        self._parents: dict[str, dict[int, dict[TableName, ParentChange]]] = {}
         self._lock = threading.Lock()
+        self.changes = 0
+        """How often a structure was noted."""
         self.owners = RowOwners()
         """The shards that targets may have rows of, as far as they are not saved."""
 
@@ -180,6 +184,7 @@ class SchemaRegistry:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
                 self._structures[number] = dict(self._declared.get(member, {}))
+                self.changes += 1
             self._withdraw(number)
             routed = self._target_of[number] = self._target(target)
             self._present.add(number)
@@ -219,6 +224,10 @@ class SchemaRegistry:
     def members_in(self, source: str) -> tuple[int, ...]:
         """The members that a source has now."""
         return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
+
+    def known_in(self, source: str) -> tuple[int, ...]:
+        """The members that a source has or had."""
+        return tuple(n for n, m in enumerate(tuple(self._members)) if m.source == source)
 
     def member(self, number: int) -> Member:
         """The member with this number."""
@@ -292,6 +301,7 @@ class SchemaRegistry:
             self._copying[member][since] = CopyState.COPIED
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = held
+            self.changes += 1
 
     def declare(self, member: Member, since: int, structure: Table) -> None:
         """Note the structure that the operator gives a table from a place on.
@@ -318,6 +328,7 @@ class SchemaRegistry:
             self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
         if not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+            self.changes += 1
 
     def _is_first_hand(self, member: int, since: int) -> bool:
         noted = self._structures.get(member, {}).get(since)
@@ -331,7 +342,30 @@ class SchemaRegistry:
         """
         since = self.since(member, at)
         found = UNSEEN if since is None else self._structures[member][since]
-        return self.held(found.member, found.at) if isinstance(found, _Inherited) else found
+        if isinstance(found, _Inherited):
+            # The statement may rename its parents, too.
+            since, found = found.at, self.held(found.member, found.at)
+        source = self._members[member].source
+        if since is None or found.structure is None or source not in self._parents:
+            return found
+        return self._with_parents(found, source, since, at)
+
+    def rename_parent(self, source: str, at: int, change: ParentChange) -> None:
+        """Note that a statement gives a table or its columns other names: its server changes the
+        foreign keys that refer to it."""
+        self._parents.setdefault(source, {}).setdefault(at, {})[change.parent] = change
+        self.changes += 1
+
+    def _with_parents(
+        self, held: KnownStructure, source: str, since: int, at: int
+    ) -> KnownStructure:
+        """A structure with the names that its parents have at a position."""
+        structure = held.structure
+        assert structure is not None
+        for changed_at, changes in sorted(self._parents[source].items()):
+            if since < changed_at <= at and structure.definition.foreign_keys:
+                structure = with_parents_changed(structure, changes)
+        return held if structure is held.structure else replace(held, structure=structure)
 
     def record(self, member: int, version: int, at: int) -> MemberRecord:
         """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""

@@ -8,7 +8,15 @@ from dataclasses import replace
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, Span, TableRole
 from replicator.ddl.rewrite.retarget import foreign_comments, retarget, splice
-from replicator.ddl.rewrite.storage import REPLACEMENT, engines, foreign_engine, place_edits
+from replicator.ddl.rewrite.storage import (
+    REPLACEMENT,
+    TRANSACTIONAL,
+    engine_name,
+    engines,
+    foreign_engine,
+    physical_edits,
+    place_edits,
+)
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure.structure import Table
 
@@ -73,10 +81,10 @@ def kept_here(create_sql: str) -> str:
 
 
 def _kept_here(statement: ParsedStatement) -> list[tuple[Span, str]]:
-    edits = place_edits(statement)
-    if foreign_engine(statement):
-        edits += [(Span(token.start, token.end), REPLACEMENT) for token in engines(statement)]
-    return edits
+    foreign = bool(foreign_engine(statement))
+    named = [t for t in engines(statement) if foreign or engine_name(t) in TRANSACTIONAL]
+    edits = [(Span(token.start, token.end), REPLACEMENT) for token in named]
+    return [*edits, *place_edits(statement), *physical_edits(statement)]
 
 
 def uncounted(create_sql: str) -> str:

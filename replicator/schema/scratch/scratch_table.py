@@ -231,6 +231,8 @@ async def _tried(
     if before is None or base is None:
         learned = tuple(replace(column, learned=True) for column in after.columns)
         return replace(after, columns=learned), lasting
+    if standing is None and after == base:
+        return named(before, scratch), lasting
     return taken_over(before, base, after, text, standing), lasting
 
 

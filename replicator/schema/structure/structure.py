@@ -10,9 +10,15 @@ from functools import lru_cache
 
 from replicator.ddl.model.table import ColumnDefinition, KeyKind, TableDefinition
 from replicator.ddl.parser.table_text import column_definitions, table_definition
-from replicator.ddl.rewrite.storage import TRANSACTIONAL
+from replicator.ddl.rewrite.storage import PHYSICAL, TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
 from replicator.mysql.names import folded
+
+_PHYSICAL = re.compile(
+    r"(?:/\*!?\w*\s*)?`?\b(?:AUTO_INCREMENT|ENGINE|" + "|".join(sorted(PHYSICAL)) + r")\b`?"
+    r"='?\w+'?(?:\s*\*/)?"
+)
+"""Options that say how a table is stored, as SHOW CREATE TABLE writes them."""
 
 
 @lru_cache(maxsize=4096)
@@ -125,9 +131,12 @@ class Table:
 
 
 def fingerprint_of(create_sql: str) -> str:
-    """`Table.fingerprint`, from the text of SHOW CREATE TABLE."""
+    """`Table.fingerprint`, from the text of SHOW CREATE TABLE.
+
+    An option that says how the table is stored may be set while a statement is half executed.
+    """
     text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
-    text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
+    text = " ".join(_PHYSICAL.sub(" ", text).split())
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.tokens import TokenKind
+from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.check_constraints import check_constraints, without_check
 from replicator.schema.effects.column_values import items_of, with_items
@@ -40,12 +42,31 @@ def joined_table(members: Sequence[Table]) -> Table:
         for check in check_constraints(first)
         if check.name and check.form in shape.checks
     ]
+    items += map(foreign_key_sql, _foreign_keys(members))
     return replace(
         first,
         columns=tuple(column for column, _ in definitions),
         keys=tuple(key for key, _ in keys if key is not None),
         create_sql=with_items(first.create_sql, items),
     )
+
+
+def _foreign_keys(members: Sequence[Table]) -> list[ForeignKeyDefinition]:
+    """The foreign keys that all members have, as the first one has them."""
+
+    def forms(table: Table) -> list[tuple[object, ...]]:
+        return [
+            (*map(folded, (*key.columns, "", *key.parent_columns)), key.on_delete, key.on_update)
+            for key in table.definition.foreign_keys
+        ]
+
+    common = [set(forms(member)) for member in members]
+    first = members[0]
+    return [
+        key
+        for key, form in zip(first.definition.foreign_keys, forms(first), strict=True)
+        if all(form in of for of in common)
+    ]
 
 
 def widening(target: Table, members: Sequence[Table]) -> str:

@@ -149,10 +149,18 @@ class Group(Generic[Name, Event]):
             self.items[version] = (*self.items.get(version, ()), item)
         self._advance(item.member, version)
         self.members[item.member] = replace(
-            self.members[item.member], since=item.at, awaited=(), optional=()
+            self.members[item.member], since=item.at, awaited=(), optional=(), idle=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
+
+    def idle(self, member: Name, text: str, at: Place) -> None:
+        """Note that a member has made a statement that has changed nothing there: it is no item."""
+        self._approach(at)
+        state = self.members[member]
+        if text not in state.idle:
+            self.members[member] = replace(state, idle=(*state.idle, text))
+        self._reach(at)
 
     def _precedes(self, version: int, item: Item[Name, Event]) -> bool:
         """Whether the target's item of a version, which is another target's of those that are tied,
@@ -173,6 +181,9 @@ class Group(Generic[Name, Event]):
     def _at(self, state: MemberState, version: int) -> MemberState:
         resolved = self.resolved(version)
         granted = resolved is not None and resolved.target == state.target
+        if resolved is not None and resolved.text in state.idle:
+            left = tuple(text for text in state.idle if text != resolved.text)
+            return replace(state, version=version, idle=left)
         awaited = (*state.awaited, version) if granted else state.awaited
         return replace(state, version=version, awaited=awaited)
 
@@ -452,15 +463,20 @@ class Group(Generic[Name, Event]):
         return (
             not ahead
             and self.seen >= self._acted_upon
-            and all(state.version > self.known for state in self.members.values())
+            and all(state.version > self.known or state.idle for state in self.members.values())
         )
+
+    def made(self, text: str) -> bool:
+        """Whether each member has the item after `known`, if that has this text."""
+        return all(state.made(text, self.known + 1) for state in self.members.values())
 
     def missing(self, item: Item[Name, Event]) -> tuple[Name, ...]:
         """The members that lack the item after `known`, which is this one.
 
         Of connected ones only that of the item's target, which is to bring it, if it is there.
         """
-        lacking = {n: state for n, state in self.members.items() if state.version <= self.known}
+        next_version = self.known + 1
+        lacking = {n: s for n, s in self.members.items() if not s.made(item.text, next_version)}
         bringing = {s.connected for s in lacking.values() if s.target == item.target}
         return tuple(
             sorted(
@@ -519,7 +535,8 @@ class Group(Generic[Name, Event]):
         self.base = cutover.version
         for name, state in self.members.items():
             if state.version < cutover.version:
-                assert cutover.forced, (
+                resolved = self._history[cutover.version - 1]
+                assert cutover.forced or resolved.text in state.idle, (
                     f"{self}: {name} comes to {cutover} with version {state.version}"
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"

@@ -126,7 +126,10 @@ class TargetLock(Generic[Name, Event]):
     def agreed(self) -> bool:
         """Whether all sources are ready, with the same item."""
         texts = {item.text for source in self.sources for item in self.candidates(source)}
-        return self.pending is None and len(texts) == 1 and all(map(self.ready, self.sources))
+        if self.pending is not None or len(texts) != 1 or not all(map(self.ready, self.sources)):
+            return False
+        (text,) = texts
+        return all(group.made(text) for group in self.groups.values())
 
     def resolve(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
         """Decide the agreed item: save the result, with all cutovers, then execute it.

@@ -1,8 +1,7 @@
-"""The process killed while tables that foreign keys connect are held together; equal in the end."""
+"""The process killed while rows are held of tables that foreign keys connect; equal in the end."""
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.support.tasks.task_files import task_dict, write_task
 
 pytestmark = pytest.mark.slow
 
+ROW_STEPS = (Failpoint.ROWS_WRITTEN, Failpoint.WATERMARKS_WRITTEN, Failpoint.BUCKET_COMMITTED)
 PARENT = "(id INT PRIMARY KEY, v INT)"
 Shard = tuple[DatabaseServer, int]
 
@@ -114,9 +114,14 @@ def walk(
     return FamilyWalk({"a": mariadb_source, "b": mysql56_source}, target_server, database_name)
 
 
-def test_killed_at_each_step_with_an_open_lock(walk: FamilyWalk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["", "pessimistic", "optimistic"])
+def test_killed_at_each_step_while_shards_are_out_of_step(
+    walk: FamilyWalk, tmp_path: Path, mode: str
+) -> None:
+    walk.task["shard-mode"] = mode
     path = write_task(tmp_path, walk.task)
-    for number, step in enumerate((*STEPS, Failpoint.BUCKET_COMMITTED)):
+    steps = (*(STEPS if mode == "pessimistic" else ()), *ROW_STEPS)
+    for number, step in enumerate(steps):
         with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:
                 task.until_logged("task.running")
@@ -150,27 +155,3 @@ def test_killed_while_families_are_created(walk: FamilyWalk, tmp_path: Path) -> 
     with task_process(path, tmp_path) as task:
         task.until(walk.equal, "equality")
         assert not [e for e in task.events() if e["level"] == "error"]
-
-
-def test_killed_in_an_unlock_of_changes_in_other_orders(walk: FamilyWalk, tmp_path: Path) -> None:
-    path = write_task(tmp_path, walk.task)
-    with killed_at(Failpoint.LOCK_DECIDED, path, tmp_path, alone=False) as task:
-        task.until_logged("task.running")
-        walk.rows()
-        for number, shard in enumerate(walk.shards[:3]):
-            for table in "pc" if number % 2 else "cp":
-                walk.alter(shard, table, "ADD COLUMN n INT DEFAULT 3")
-
-        def conflict() -> bool:
-            answer = task.cli("show-ddl-locks", walk.db, "--json")
-            found = json.loads(answer.stdout)["locks"] if answer.returncode == 0 else []
-            return [lock["state"] for lock in found] == ["conflict"]
-
-        task.until(conflict, "a conflict")
-        [lock] = json.loads(task.cli("show-ddl-locks", walk.db, "--json").stdout)["locks"]
-        owner = ("--owner", "a", "--shard", f"{walk.db}.p2")
-        task.cli("unlock-ddl-lock", walk.db, lock["id"], *owner)
-    for table in "cp":
-        walk.alter(walk.shards[3], table, "ADD COLUMN n INT DEFAULT 3")
-    with task_process(path, tmp_path) as task:
-        task.until(walk.equal, "equality")

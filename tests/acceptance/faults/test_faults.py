@@ -22,6 +22,7 @@ from tests.conftest import TARGETS, started
 from tests.support.tasks.long_task import LongTask
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
 from tests.support.tasks.shards import Shards
+from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import write_task
 
 pytestmark = pytest.mark.slow
@@ -263,13 +264,17 @@ Connection.query = query
 """
 
 
+def damaged(folder: Path, flag: Path) -> dict[str, str]:
+    """An environment in which workers fail at each query while there is this file."""
+    (folder / "sitecustomize.py").write_text(DAMAGED.format(flag=str(flag)))
+    return {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
+
+
 @pytest.mark.remedy("task.unexpected", "resume")
 def test_an_installation_is_damaged_and_put_right(shards: Shards, tmp_path: Path) -> None:
     flag = tmp_path / "damaged"
-    (tmp_path / "sitecustomize.py").write_text(DAMAGED.format(flag=str(flag)))
     path = write_task(tmp_path, shards.task())
-    searched = {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
-    with task_process(path, tmp_path, env=searched) as task:
+    with task_process(path, tmp_path, env=damaged(tmp_path, flag)) as task:
         task.until_state(shards.database, "running")
         flag.touch()
         shards.change()
@@ -282,6 +287,42 @@ def test_an_installation_is_damaged_and_put_right(shards: Shards, tmp_path: Path
         assert task.cli("resume", shards.database).returncode == 0
         task.until_applied(shards.database, shards.sources)
         shards.assert_equal()
+
+
+@pytest.mark.remedy("task.unexpected", "run")
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+def test_a_table_is_left_out_after_an_unexpected_error(
+    shards: Shards, tmp_path: Path, mode: str
+) -> None:
+    name, flag = shards.database, tmp_path / "damaged"
+    searched = damaged(tmp_path, flag)
+    values = shards.task() | {"shard-mode": mode}
+    path = write_task(tmp_path, values)
+    with task_process(path, tmp_path, env=searched) as task:
+        task.until_state(name, "running")
+        shards.change()
+        task.until_applied(name, shards.sources)
+        flag.touch()
+        left = rows_of(shards.target, f"{name}.bag")
+        shards.change()
+        found = task.until_state(name, "paused").error
+        assert found is not None
+        assert found.event == "task.unexpected"
+        (way,) = (way for way in found.remedies if "leave it out" in way)
+        assert task.cli("stop", name).returncode == 0
+        assert task.process.wait(PATIENCE) == 1
+    flag.unlink()  # Without the table, what failed is not reached.
+    for rules in values["block-allow-list"].values():
+        rules["ignore-tables"] = [{"db-name": name, "tbl-name": "bag"}]
+    path = write_task(tmp_path, values)
+    options = way.partition("`replicator run ")[2].partition("`")[0].split()[1:]
+    with task_process(path, tmp_path, *options, env=searched) as task:
+        task.until_state(name, "running")
+        shards.change()
+        task.until_applied(name, shards.sources)
+        keyed = [(server, f"{name}.{shard}") for server in shards.servers for shard in ("t1", "t2")]
+        assert rows_of(shards.target, f"{name}.t") == union_of(keyed)
+        assert rows_of(shards.target, f"{name}.bag") == left
 
 
 def test_the_jvm_of_spark_is_killed(running: LongTask) -> None:

@@ -56,6 +56,41 @@ async def test_a_statement_that_changes_nothing_is_no_change(
     assert _made(estate) == made
 
 
+IDLE = (
+    "ALTER TABLE {t} MODIFY v INT DEFAULT 5",
+    "ALTER TABLE {t} ADD COLUMN IF NOT EXISTS v BIGINT",
+    "ALTER TABLE {t} ADD INDEX IF NOT EXISTS k (v), DROP COLUMN IF EXISTS w",
+    "CREATE INDEX IF NOT EXISTS k ON {t} (v)",
+    "DROP INDEX IF EXISTS nothing ON {t}",
+    "ALTER TABLE {t} ALTER v SET DEFAULT 5",
+)
+
+
+@pytest.mark.parametrize("mode", ["pessimistic", "optimistic", ""])
+async def test_a_shard_that_is_so_already_changes_nothing(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT DEFAULT 5, KEY k (v))")
+    async with estate.merging():
+        for sql in IDLE:
+            estate.run("A1", sql)
+            estate.put("A1", "{}, 5")
+        await estate.settled()
+        # A change of the others only: the shard that is so already has made it.
+        estate.ddl("B1", "DROP INDEX k")
+        estate.ddl("A1", "DROP INDEX k")
+        estate.put("B1", "{}, 5")
+        await estate.settled()
+        estate.ddl("A1", "ADD COLUMN w INT NULL")
+        estate.ddl("A1", "ADD COLUMN IF NOT EXISTS w INT NULL")
+        estate.put("A1", "{}, 6, 6")
+        estate.ddl("B1", "ADD COLUMN w INT NULL")
+        estate.put("B1", "{}, 6, 6")
+        await estate.settled()
+
+
 def _made(estate: ShardedEstate) -> object:
     """When the target was made, or rebuilt."""
     return estate.target.execute(

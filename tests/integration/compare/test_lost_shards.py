@@ -16,8 +16,9 @@ from actors.reading import purge_watch
 from actors.task.startup.check_scope import task_to_check
 from replicator.checks.run.all_checks import run_checks
 from replicator.sandbox.server import DatabaseServer
-from tests.support.tasks.row_owners import QUIET, Owners
+from tests.support.tasks.row_owners import COLUMNS, QUIET, Owners
 from tests.support.tasks.running import copied, settles
+from tests.support.tasks.task_files import start_of
 
 Logs = list[Any]
 
@@ -195,6 +196,74 @@ async def test_mapped_columns_tell_rows_of_a_shard_that_is_gone(
     result = await owners.compared()
     assert (result.failure, result.retired, result.extra) == ("", 2, 1), result
     assert owners.rows() == [row for row in before if row != first]
+
+
+@pytest.mark.slow
+async def test_a_server_that_may_lack_what_the_task_has_applied_is_not_compared(
+    owners: Owners, mariadb11_source: DatabaseServer
+) -> None:
+    owners.schema(1, "(1,1),(2,2)")
+    async with owners.running() as generation:
+        await copied(generation)
+        owners.insert(1, "(3,3)")
+        owners.source.execute(f"UPDATE {owners.db}_1.t SET v=5 WHERE id=1")
+        await settles(lambda: owners.rows(), [1, 2, 3])
+    name, other = f"{owners.db}_1", mariadb11_source
+    other.execute(
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO {name}.t VALUES (1,1),(2,2)",
+    )
+    try:
+        owners.place = {"port": other.port, "user": other.user, "password": other.password}
+        result = await owners.compared()
+    finally:
+        other.execute(f"DROP DATABASE {name}")
+    assert "is another server" in result.failure, result
+    assert (result.incomplete, result.repaired) == (True, 0)
+    owners.place = {}
+    checkpoint = f"{owners.db}_meta.{owners.db}_checkpoint"
+    owners.target.execute(f"UPDATE {checkpoint} SET binlog_offset = binlog_offset + 1000000")
+    result = await owners.compared()
+    assert "before" in result.failure, result
+    found = owners.target.execute(f"SELECT id, v FROM {owners.db}.t ORDER BY id")
+    assert found == ((1, 5), (2, 2), (3, 3))
+    owners.target.execute(f"UPDATE {checkpoint} SET binlog_offset = binlog_offset - 1000000")
+    result = await owners.compared()
+    assert (result.failure, result.differing) == ("", 0), result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copied_before", [False, True], ids=["loaded", "copied by an earlier run"])
+async def test_rows_of_a_shard_that_was_gone_before_an_incremental_task_stay(
+    owners: Owners, copied_before: bool
+) -> None:
+    """The account sees everything, so no shard can be hidden from it."""
+    owners.place = {"user": owners.source.user, "password": owners.source.password}
+    owners.schema(1, "(1,1),(2,2)")
+    owners.schema(2, "(11,1),(12,2)")
+    if copied_before:
+        async with owners.running() as generation:
+            await copied(generation)
+            await settles(lambda: owners.rows(), [1, 2, 11, 12])
+        owners.target.execute(f"DROP DATABASE {owners.db}_meta")
+    else:
+        owners.target.execute(
+            f"CREATE TABLE {owners.db}.t {COLUMNS}",
+            f"INSERT INTO {owners.db}.t VALUES (1,1),(2,2),(11,1),(12,2)",
+        )
+    owners.drop(2)
+    owners.more["task-mode"] = "incremental"
+    owners.instance["meta"] = start_of(owners.source)
+    async with owners.running():
+        owners.insert(1, "(3,3)")
+        await settles(lambda: owners.rows(), [1, 2, 3, 11, 12])
+    owners.target.execute(f"DELETE FROM {owners.db}.t WHERE id=1")
+    result = await owners.compared()
+    assert (result.failure, result.extra, result.missing) == ("", 2, 1), result
+    assert (result.repaired, owners.rows()) == (1, [1, 2, 3, 11, 12])
+    assert any("has made no full copy" in text for text in result.remarks)
+    assert "DELETE" not in (owners.folder / "repair.sql").read_text("ascii")
 
 
 def ignored(*events: str) -> dict[str, Any]:

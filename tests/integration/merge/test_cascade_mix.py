@@ -90,15 +90,28 @@ def create(merging: Merging) -> None:
         merging.shards(table, 1)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "server", ["mariadb_source", pytest.param("mysql56_source", marks=pytest.mark.slow)]
-)
+CASES = [
+    ("mariadb_source", "pessimistic", 1),
+    *(
+        pytest.param(server, mode, seed, marks=pytest.mark.slow)
+        for server in ("mariadb_source", "mysql56_source")
+        for mode in ("", "pessimistic", "optimistic")
+        for seed in (2, 3)
+    ),
+]
+
+
+@pytest.mark.parametrize(("server", "mode", "seed"), CASES)
 async def test_any_mixture_of_changes(
-    request: pytest.FixtureRequest, merging_from: Callable[..., Merging], server: str, seed: int
+    request: pytest.FixtureRequest,
+    merging_from: Callable[..., Merging],
+    server: str,
+    mode: str,
+    seed: int,
 ) -> None:
-    """One after the other as they come, and all at once behind a stop."""
+    """One after the other as they come, and all at once after a stop."""
     merging = merging_from(request.getfixturevalue(server))
+    merging.more["shard-mode"] = mode
     create(merging)
     async with merging.running() as generation:
         for number, transaction in enumerate(transactions(seed)):

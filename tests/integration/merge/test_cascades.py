@@ -11,7 +11,7 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
-from tests.support.tasks.running import NOTHING, fault_of
+from tests.support.tasks.running import NOTHING
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
 
@@ -116,6 +116,7 @@ async def test_children_lose_their_parent(merging: Merging, action: str) -> None
         await merging.check(generation)
 
 
+@pytest.mark.also_tidb
 async def test_chains_and_a_table_that_refers_to_itself(merging: Merging) -> None:
     family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     create(merging, "g", "c", "ON DELETE CASCADE ON UPDATE CASCADE")
@@ -241,16 +242,6 @@ async def test_a_running_task_takes_new_shards_of_a_family(merging: Merging) -> 
             *(("3", 2), ("4", 1), ("4", 9)),
         ]
 
-    async def follow() -> None:
-        async with merging.running() as generation:
-            key = child.format(1).replace("DELETE CASCADE", "DELETE RESTRICT")
-            merging.do(f"CREATE TABLE c_5 {key}")
-            await merging.caught_up(generation)
-
-    fault = await fault_of(follow())
-    assert fault.event == "ddl.not-supported"
-    assert "lacks the FOREIGN KEY" in fault.message
-
 
 @pytest.mark.parametrize("mode", ["incremental", "all"])
 @pytest.mark.parametrize("make", [mapped_family, extracted_family])
@@ -307,9 +298,9 @@ async def test_what_is_copied_is_followed(merging: Merging) -> None:
 
 
 @pytest.mark.remedy("rows.cascade-in-safe-mode", "copy anew")
-async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Merging) -> None:
+async def test_a_key_that_changes_in_safe_mode_is_a_fault(merging: Merging) -> None:
     merging.more["syncers"] = {"sync": {"safe-mode": True}}
-    family(merging)
+    family(merging, "ON DELETE CASCADE ON UPDATE CASCADE")
     async with merging.running() as generation:
         merging.do(
             "INSERT INTO p_1 VALUES (1, 1), (2, 1)",
@@ -317,9 +308,12 @@ async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Mergin
             "UPDATE p_1 SET v = 5",
             "UPDATE c_1 SET p = 1",
             "DELETE FROM c_1 WHERE id = 1",
+            "INSERT INTO p_1 VALUES (3, 1)",
+            "INSERT INTO c_1 VALUES (3, 3)",
+            "DELETE FROM p_1 WHERE id = 3",
         )
         await merging.check(generation)
-    merging.do("DELETE FROM p_1 WHERE id = 1")
+    merging.do("UPDATE p_1 SET id = 9 WHERE id = 1")
     found = await merging.fault()
     assert found.event == "rows.cascade-in-safe-mode"
     assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((2,),)
@@ -331,106 +325,23 @@ async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Mergin
         await merging.check(generation)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER TABLE c_1 DROP FOREIGN KEY k",
-        "ALTER TABLE c_1 DROP CONSTRAINT k",
-        "ALTER TABLE c_1 ADD FOREIGN KEY (id) REFERENCES p_1 (id)",
-        "ALTER TABLE p_1 ADD FOREIGN KEY (v) REFERENCES p_1 (id) ON DELETE SET NULL",
-    ],
-)
-async def test_a_statement_that_changes_the_keys_is_a_fault(
-    merging: Merging, statement: str
-) -> None:
-    merging.create("p", PARENT)
-    keyed = "(id INT PRIMARY KEY, p INT, CONSTRAINT k FOREIGN KEY (p) REFERENCES {} (id)"
-    keyed += " ON DELETE CASCADE)"
-    merging.create("c", keyed.format("p"), shards=0)
-    merging.shards("c", 1)
-    merging.do(f"CREATE TABLE c_1 {keyed.format('p_1')}")
-    async with merging.running() as generation:
-        merging.do("ALTER TABLE c_1 ADD COLUMN n INT", "INSERT INTO p_1 VALUES (1, NULL)")
-        await merging.check(generation)
-
-    async def follow() -> None:
-        # While it runs: a start would see that the shard's key is another.
-        async with merging.running() as generation:
-            merging.do(statement)
-            await merging.caught_up(generation)
-
-    found = await fault_of(follow())
-    assert found.event == "ddl.not-supported"
-    assert "foreign key" in found.message
-
-
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
-async def test_a_shard_with_other_keys_that_comes_while_the_task_is_stopped_can_go_again(
-    merging: Merging, mode: str
-) -> None:
-    merging.more["shard-mode"] = mode
-    await one_child(merging)
-    merging.do(
-        f"CREATE TABLE p_2 {PARENT}",
-        "CREATE TABLE c_2 (id INT PRIMARY KEY, p INT REFERENCES p_2 (id) ON DELETE RESTRICT)",
-    )
-    found = await merging.fault()
-    assert found.event == "ddl.not-supported"
-    assert "CREATE it with the foreign keys of the other shards" in found.message
-    assert found.about is not None
-
-
-@pytest.mark.remedy("target.keys-differ", "resume")
-async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> None:
-    await one_child(merging)
-    drop_key(merging, merging.target, "c")
-    found = await merging.fault()
-    assert found.event == "target.keys-differ"
-    statement = found.remedies[0].split(";")[0]
-    merging.on(merging.target, statement)
-    async with merging.running() as generation:
-        merging.do("DELETE FROM p_1")
-        await merging.check(generation)
-
-
-async def test_where_one_is_blocked_those_that_it_is_tied_to_wait(merging: Merging) -> None:
+@pytest.mark.parametrize("blocked", ["p", "c"])
+async def test_a_blocked_target_gets_its_changes_later(merging: Merging, blocked: str) -> None:
     await one_child(merging)
     merging.create("x", "(id INT PRIMARY KEY)")
-    merging.blocked = Parts(frozenset({TableName(merging.database, "c")}))
-    merging.do("INSERT INTO c_1 VALUES (2, 1)", "DELETE FROM p_1")
+    merging.blocked = Parts(frozenset({TableName(merging.database, blocked)}))
+    merging.do(
+        "INSERT INTO p_1 VALUES (2, 1)",
+        "INSERT INTO c_1 VALUES (2, 1), (3, 2)",
+        "DELETE FROM p_1 WHERE id = 1",
+        "INSERT INTO p_1 VALUES (1, 1)",
+        "INSERT INTO c_1 VALUES (2, 1)",
+    )
     async with merging.running() as generation:
         await merging.caught_up(generation)
-        assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((1,),)
     merging.blocked = NOTHING
     async with merging.running() as generation:
         await merging.check(generation)
-
-
-async def test_a_key_that_the_target_lost_behind_a_schema_change_is_a_fault(
-    merging: Merging,
-) -> None:
-    family(merging)
-    async with merging.running() as generation:
-        merging.do(
-            "INSERT INTO p_1 VALUES (1, 1)",
-            "INSERT INTO c_1 VALUES (1, 1)",
-            "ALTER TABLE p_1 ADD COLUMN n INT",
-            "ALTER TABLE c_1 ADD COLUMN n INT",
-            "INSERT INTO c_1 VALUES (2, 1, 5)",
-        )
-        await merging.check(generation)
-    drop_key(merging, merging.target, "c")
-    merging.do("DELETE FROM p_1")
-    assert (await merging.fault()).event == "target.keys-differ"
-
-
-async def test_a_key_that_a_shard_lost_while_the_task_was_stopped_is_a_fault(
-    merging: Merging,
-) -> None:
-    await one_child(merging)
-    merging.do("DELETE FROM p_1")
-    drop_key(merging, merging.sources["a"], "c_1")
-    assert (await merging.fault()).event == "target.keys-differ"
 
 
 def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
@@ -439,55 +350,6 @@ def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
         f" WHERE CONSTRAINT_SCHEMA = '{merging.database}' AND TABLE_NAME = '{table}'"
     )[0][0]
     merging.on(server, f"ALTER TABLE {table} DROP FOREIGN KEY {name}")
-
-
-@pytest.mark.parametrize("target_server", ["tidb"], indirect=True)
-async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) -> None:
-    family(merging)
-    merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = OFF")
-    try:
-        fault = await merging.fault()
-    finally:
-        merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = ON")
-    assert "tidb_enable_foreign_key is OFF" in fault.message
-    assert any("SET GLOBAL tidb_enable_foreign_key = ON" in way for way in fault.remedies)
-
-
-async def test_keys_that_act_are_refused_with_shard_mode_optimistic(merging: Merging) -> None:
-    merging.more["shard-mode"] = "optimistic"
-    family(merging)
-    found = await merging.fault()
-    assert found.event == "target.keys-differ"
-    assert found.remedies[0].startswith('shard-mode: pessimistic, or "", in the task file')
-
-
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER TABLE d_1 ADD FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE",
-        "CREATE TABLE d_2 (id INT PRIMARY KEY, p INT REFERENCES p_1 (id) ON UPDATE SET NULL)",
-    ],
-)
-async def test_the_first_key_that_acts_is_a_fault(
-    merging: Merging, mode: str, statement: str
-) -> None:
-    merging.more["shard-mode"] = mode
-    merging.create("p", PARENT)
-    merging.create("d", "(id INT PRIMARY KEY, p INT)")
-    async with merging.running() as generation:
-        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO d_1 VALUES (1, 1)")
-        await merging.check(generation)
-
-    async def follow() -> None:
-        # While it runs: a start would see the key.
-        async with merging.running() as generation:
-            merging.do(statement, "DELETE FROM p_1")
-            await merging.caught_up(generation)
-
-    found = await fault_of(follow())
-    assert found.event == "ddl.not-supported"
-    assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((1,),)
 
 
 async def test_keys_of_several_columns_and_names_act_as_in_the_shard(merging: Merging) -> None:

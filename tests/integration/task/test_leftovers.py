@@ -154,6 +154,7 @@ async def test_a_task_of_the_same_name_with_other_sources(
         found = await merging.fault()
         assert found.event == "task.other-sources"
         assert "belong to the sources a, but the task file has b" in found.message
+        assert all("`replicator run" in way for way in found.remedies)
         await copy_all_anew(merging, "x")
         return
     # One that is added is copied like the first.

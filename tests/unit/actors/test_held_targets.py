@@ -7,7 +7,6 @@ import pytest
 from actors.faults import of_source, of_target
 from actors.reading.held_targets import HeldTargets
 from actors.reading.statement_reader import Step
-from actors.sharding.coordination import TiedTargets
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
@@ -29,16 +28,14 @@ def route(name: TableName) -> TableName | None:
 class Bench:
     """One reading with x blocked; members are x1, y1 and z1."""
 
-    def __init__(self, *, drops_databases: bool = True, tied: TiedTargets | None = None) -> None:
+    def __init__(self, *, drops_databases: bool = True) -> None:
         self.registry = SchemaRegistry()
         self.members = [TableName("s", f"{table}1") for table in "xyz"]
         self.numbers = {
             member: self.registry.join(Member("a", member), TableName("m", member.table[0]))
             for member in self.members
         }
-        self.held = HeldTargets(
-            self.registry, {X}, tied or TiedTargets(), drops_databases=drops_databases
-        )
+        self.held = HeldTargets(self.registry, {X}, drops_databases=drops_databases)
 
     def rows(self, at: int, *targets: TableName, timestamp: int = 0) -> set[TableName]:
         """The targets that rows at a place pass to."""
@@ -65,14 +62,6 @@ def test_rows_and_statements_of_a_blocked_target_are_held_from_the_first_on() ->
     assert bench.rows(8, X) == set()
     assert list(bench.held.places) == [Place(5, 1)]
     assert (bench.held.rows_held(X), bench.held.rows_held(Y)) == (2, 0)
-
-
-def test_what_foreign_keys_tie_is_held_together() -> None:
-    bench = Bench(tied=TiedTargets([{Y, Z}]))
-    assert bench.rows(5, Y, Z) == {Y, Z}
-    assert bench.statement(6, "CREATE TABLE y2 LIKE x1") == set()
-    assert bench.rows(7, Y, Z) == set()
-    assert bench.held.waits_for(Z) == X
 
 
 def test_nothing_is_held_before_anything_has_come() -> None:

@@ -20,7 +20,6 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import ReaderTools, SourceReader, SourceSettings
 from actors.reading.statement_reader import StatementReader, StatementSettings
 from actors.reading.table_gaps import TableGaps
-from actors.sharding.coordination import TiedTargets
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
@@ -106,7 +105,7 @@ def reader_of(
             cast(StatementGtidStore, None),
         ),
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
-        HeldTargets(registry, frozenset(), TiedTargets(), drops_databases=True),
+        HeldTargets(registry, frozenset(), drops_databases=True),
         epoch=0,
     )
 

@@ -229,3 +229,17 @@ def test_buckets_that_are_ahead_are_level_when_their_rows_are_applied_again() ->
     assert found.is_level(1)
     assert found.is_level(2), "what was read again has no rows of it"
     assert found.low_watermarks[2] == ahead[2]
+
+
+def test_a_held_target_is_not_level_though_everything_was_read_again() -> None:
+    ahead = {1: Watermark(0, 10, 1), 2: Watermark(0, 10, 1)}
+    start, held = SourceState(position(4), {}), {2}
+    found = SegmentTracker(
+        "a", 0, start, {}, high_watermarks=ahead, is_held=lambda target: target in held
+    )
+    found.add_end(end(0, 1))
+    found.add_part(part(0, 1, 10))
+    found.applied(found.take(1000, ()))
+    assert found.is_level(1)
+    assert not found.is_level(2), "its rows wait, and some buckets lack them"
+    assert 2 not in found.low_watermarks

@@ -86,6 +86,10 @@ def same(schema: str, table: str) -> tuple[str, str]:
             "/* c */ ALTER TABLE `T`.`all` ADD a INT",
         ),
         ("CREATE TABLE t (a INT) START TRANSACTION", "CREATE TABLE `T`.`all` (a INT) "),
+        (
+            "CREATE TABLE t (a INT) START TRANSACTION ENGINE=InnoDB COMMENT='START TRANSACTION'",
+            "CREATE TABLE `T`.`all` (a INT)  ENGINE=InnoDB COMMENT='START TRANSACTION'",
+        ),
         ("COMMIT", "COMMIT"),
     ],
 )

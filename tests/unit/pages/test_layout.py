@@ -257,7 +257,7 @@ def parameters() -> dict[str, int]:
 def test_nothing_takes_more_than_a_few_things() -> None:
     counted = parameters()
     assert {"Resources", "CoordinationTools", "BatchPlanner"} <= counted.keys()
-    assert counted["BatchPlanner"] == 7
+    assert counted["BatchPlanner"] == 6
     assert {name: n for name, n in counted.items() if n > PARAMETERS} == {}
 
 

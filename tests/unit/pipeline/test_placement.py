@@ -47,8 +47,8 @@ def test_a_target_of_one_bucket_is_never_cut_up(tasks: int) -> None:
     assert [share for share in shares if share] == [{1: frozenset({0})}]
 
 
-def test_tied_targets_are_one_task_s() -> None:
-    shares = spread({1: 10, 2: 1_000_000, 3: 10}, {1: 4, 2: 4, 3: 4}, 3, tied={1, 2})
+def test_targets_that_are_applied_together_are_one_task_s() -> None:
+    shares = spread({1: 10, 2: 1_000_000, 3: 10}, {1: 4, 2: 4, 3: 4}, 3, together={1, 2})
     (own,) = [share for share in shares if 1 in share]
     assert own[1] == own[2] == frozenset(range(4))
     assert all(2 not in share for share in shares if share is not own)

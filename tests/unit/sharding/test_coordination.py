@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import typing
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,7 +13,6 @@ from rich.console import Console
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
-from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.coordination import Coordination, CoordinationTools
 from actors.sharding.modes import SHARD_MODES
@@ -118,26 +116,6 @@ async def test_a_lock_that_can_not_be_forced_says_why(pessimistic: LockCoordinat
         with pytest.raises(UnlockError, match="is already being resolved"):
             await pessimistic.unlock("m.t:1", owner="", skip=False)
         tasks.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("sources", ["ab", "b"])
-def test_a_family_whose_sources_are_all_away_waits_for_them(
-    registry: SchemaRegistry, sources: str
-) -> None:
-    """Keys that are gone, while all sources are read, are a fault."""
-    past = {
-        TableName("m", table): LockHistory([ResolvedItem("x", target=f"m.{table}")], [version])
-        for table, version in (("p", 2), ("c", 1))
-    }
-    unit = _unit("b")
-    coordinator = LockCoordinator(_tools(registry, unit, *sources), cast(Any, None), past)
-    unit.group = partial(coordinator.make_group, unit)
-    if sources == "ab":
-        coordinator.began(unit)
-        assert coordinator.open_locks() == []
-    else:
-        with pytest.raises(FatalError, match="foreign keys do not tie"):
-            coordinator.began(unit)
 
 
 def test_a_lock_whose_statement_is_not_known_has_no_age(

@@ -13,7 +13,6 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import LockMessage
 from actors.sharding.pessimistic.target_versions import TargetVersions
-from actors.sharding.pessimistic.tied_groups import TiedGroups
 from actors.task_setup import columns_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
@@ -120,52 +119,6 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     )
     parts = [await writer.get() for _ in range(2)]
     assert [len(part.rows or ()) for part in parts if isinstance(part, TargetSegment)] == [1, 1]
-
-
-async def test_a_cutover_between_the_rows_of_tied_targets() -> None:
-    """Each is decided as it stands in the binlog, in whatever order the targets come."""
-    registry = SchemaRegistry()
-    parent, child = TableName("s", "p1"), TableName("s", "c1")
-    targets = {name: TableName("m", name.table[0]) for name in (parent, child)}
-    numbers = {name: registry.join(Member("a", name), target) for name, target in targets.items()}
-    states = tuple(
-        (name, MemberState(0, Place(0, 0), (), (), str(target), "s.c1"))
-        for name, target in targets.items()
-    )
-    group: Group[TableName, ShardStatement] = Group(
-        "a",
-        targets[child],
-        GroupState(0, states),
-        boundary(1),
-        0,
-        [ResolvedItem("", unlocked=True, target="m.c")],
-        [Cutover(1, Place(5, 2), forced=True)],
-    )
-    lock: TargetLock[TableName, ShardStatement] = TargetLock(targets[child], ["a"])
-    writer: Mailbox[WriterMessage] = Mailbox(10)
-    tools = tools_of(registry, writer)
-    tied = TiedGroups(
-        {
-            (number := registry.target(target)): PessimisticGroup(
-                "a", number, group, lock, None, tools
-            )
-            for target in targets.values()
-        }
-    )
-    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
-    for name, ordinals in ((child, [2, 4]), (parent, [1, 3])):
-        target = registry.target(targets[name])
-        rows = row_events([(numbers[name], table_map)] * 2, [5, 5], ordinals)
-        await tied.on_message(TargetSegment("a", 0, 0, target, rows, more=name is child))
-    parts = [part for _ in range(2) if isinstance(part := await writer.get(), TargetSegment)]
-    assert [places(part.rows) for part in parts] == [[(5, 2)], [(5, 1)]]
-    assert group.rows_held == 2
-    # The child's DDL was forced, the parent is of the same version and waits for none.
-    assert [group.members[name].awaited for name in (parent, child)] == [(), (1,)]
-    saved = {part.target: part.saved for part in parts}
-    assert {t: s.members for t, s in saved.items() if s is not None} == {
-        registry.target(targets[name]): ((number, 1),) for name, number in numbers.items()
-    }
 
 
 async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -> None:

@@ -1,0 +1,149 @@
+"""Which row events may change rows of other tables by foreign keys, and whose.
+
+InnoDB changes rows of a child without logging it. So the changes of a parent's rows go to the
+targets of its children, too, each in the order of the child's own rows: they are held, applied and
+counted as rows of the child, whatever becomes of the parent's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from replicator.binlog.events.event_header import row_event_types
+from replicator.binlog.segments.row_events import RowEvents, RowKind
+from replicator.kernels.compiled import Truths
+from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.foreign_keys import declared_keys, parent_of
+
+TYPE_AT = 4
+"""Offset of the type of an event in its header."""
+
+FLAGS_AT = 19 + 6
+"""Offset of the flags of a row event: after its header and the number of its table."""
+
+NO_FOREIGN_KEY_CHECKS = 2
+"""The flag of a row event whose session had foreign_key_checks=0 (MySQL's rows_event.h)."""
+
+_CHANGES = np.zeros(256, np.bool_)
+_CHANGES[list(row_event_types({"update", "delete"}))] = True
+
+
+class CascadeRoutes:
+    """The foreign keys with actions that tables of one source have, or had, or may get.
+
+    A key that a table does not have at an event does no harm: the plans of the events decide
+    (`actors.writing.cascade_plans`). `members`: the source's tables, kept up to date by its owner.
+    """
+
+    def __init__(
+        self, source: str, registry: SchemaRegistry, members: Collection[TableName]
+    ) -> None:
+        self._source = source
+        self._registry = registry
+        self._members = members
+        self._children: dict[TableName, set[TableName]] = {}
+        # Also those with other names since: the binlog is read again from an earlier position.
+        for number in registry.known_in(source):
+            name = registry.member(number).name
+            for at in registry.places(number):
+                if (table := registry.held(number, at).structure) is not None:
+                    keys = (key for key in table.definition.foreign_keys if key.acts)
+                    self._add(name, (parent_of(key, table.schema) for key in keys))
+
+    def _add(self, child: TableName, parents: Iterable[TableName]) -> None:
+        for parent in parents:
+            self._children.setdefault(parent, set()).add(child)
+
+    def follow(self, effects: Iterable[Effect]) -> None:
+        """Note the foreign keys that a statement adds, and the names that it gives to tables."""
+        for effect in effects:
+            for statement in filter(None, (effect.statement, effect.made, effect.created)):
+                keys = (key for key in declared_keys(statement) if key.acts)
+                self._add(effect.table, (parent_of(key, effect.table.schema) for key in keys))
+            if effect.renamed_to is not None:
+                self._rename(effect.table, effect.renamed_to)
+                self._rename(effect.renamed_to, effect.table)
+
+    def _rename(self, old: TableName, new: TableName) -> None:
+        """Let a name have the keys of another one, too."""
+        if old in self._children:
+            self._children.setdefault(new, set()).update(self._children[old])
+        for children in self._children.values():
+            if old in children:
+                children.add(new)
+
+    def added(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
+        """The rows of a segment by target, with the changes of parents for their children."""
+        if not self._children:
+            return rows
+        more: dict[int, list[RowEvents]] = {}
+        for events in rows.values():
+            for target, found in self._of_children(events):
+                more.setdefault(target, []).append(found)
+        if not more:
+            return rows
+        return {**rows, **{target: _merged(rows.get(target), of) for target, of in more.items()}}
+
+    def _of_children(self, events: RowEvents) -> Iterable[tuple[int, RowEvents]]:
+        registry = self._registry
+        chosen: Truths | None = None
+        for index, kind in enumerate(events.kinds):
+            children = self.below(registry.member(kind.member).name)
+            if not children:
+                continue
+            chosen = _changing(events) if chosen is None else chosen
+            found = events.where(chosen & (events.kind == index))
+            if found is None:
+                continue
+            for child in children:
+                number = registry.number(Member(self._source, child))
+                if number is not None:
+                    own = RowKind(number, kind.table_map, kind.member)
+                    zeros = np.zeros(len(found), np.int64)
+                    yield registry.target_of(number), found.of_kinds(zeros, (own,))
+
+    def below(self, parent: TableName) -> list[TableName]:
+        """Return the tables that a change of a parent's row may reach."""
+        found: set[TableName] = set()
+        left = [parent]
+        while left:
+            children = self._children.get(left.pop(), set()) - found
+            found |= children
+            left += children
+        return sorted(found & set(self._members)) if found else []
+
+
+def _changing(events: RowEvents) -> Truths:
+    """Which events change or delete rows in sessions that heed foreign keys."""
+    unchecked = (events.data[events.begin + FLAGS_AT] & NO_FOREIGN_KEY_CHECKS) != 0
+    changing: Truths = _CHANGES[events.data[events.begin + TYPE_AT]] & ~unchecked
+    return changing
+
+
+def _merged(own: RowEvents | None, others: list[RowEvents]) -> RowEvents:
+    """All of these events in the order of the binlog; all are in one segment, with one buffer."""
+    tables = [*([own] if own is not None else []), *others]
+    kinds: list[RowKind] = []
+    numbers = []
+    for table in tables:
+        numbers.append(table.kind + len(kinds))
+        kinds += table.kinds
+    begin, end, transaction, ordinal = (
+        np.concatenate([getattr(table, name) for table in tables])
+        for name in ("begin", "end", "transaction", "ordinal")
+    )
+    every = replace(
+        tables[0],
+        begin=begin,
+        end=end,
+        kind=np.concatenate(numbers),
+        transaction=transaction,
+        ordinal=ordinal,
+        kinds=tuple(kinds),
+    )
+    return every.at(np.lexsort((ordinal, transaction)))

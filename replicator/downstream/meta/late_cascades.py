@@ -1,0 +1,104 @@
+"""What foreign keys do to rows of a child whose own rows are not applied with its parent's.
+
+A row that foreign keys have changed may have children whose rows are held, or were applied while
+the rows of their parent were held. What the keys did to them is noted by executors, in the
+transaction that changes the parent, and done when the rows of the children come to this event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.names import Member, TableName
+from replicator.watermark import Place
+
+LATE_CASCADE_TABLE = MetaTable(
+    "late_cascade",
+    "source VARCHAR(255) NOT NULL, member_schema VARCHAR(64) NOT NULL,"
+    " member_table VARCHAR(64) NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
+    " parent_schema VARCHAR(64) NOT NULL, parent_table VARCHAR(64) NOT NULL,"
+    " number INT NOT NULL, columns LONGTEXT NOT NULL, changes LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, member_schema, member_table, transaction_key, ordinal, parent_schema,"
+    " parent_table, number)",
+)
+
+Change = tuple[tuple[bytes, ...], tuple[bytes, ...] | None]
+"""The referenced values of a row before and after; None after a deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateCascade:
+    """Changes of a table's rows by foreign keys, for one child.
+
+    Attributes:
+        child: the shard whose rows are yet to be changed.
+        parent: the shard whose rows have changed.
+        columns: the referenced columns, by their names in the parent's target.
+    """
+
+    child: Member
+    parent: TableName
+    columns: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+def note_late(session: Session, table: str, at: Place, late: Sequence[LateCascade]) -> None:
+    """Note changes at the place of a row event. Raises the driver's error."""
+    for number, one in enumerate(late):
+        values = (
+            *map(_text, (one.child.source, *one.child.name)),
+            b"%d,%d" % (at.transaction, at.ordinal),
+            *map(_text, one.parent),
+            b"%d" % number,
+            _text(json.dumps(one.columns)),
+            _text(json.dumps([[_hex(before), _hex(after)] for before, after in one.changes])),
+        )
+        session.run(b"REPLACE INTO %s VALUES (%s)" % (table.encode(), b",".join(values)))
+
+
+def take_late(session: Session, table: str, at: Place, child: Member) -> list[LateCascade]:
+    """Return what is noted for a child at a place, and forget it. Raises the driver's error."""
+    where = b" WHERE source=%s AND member_schema=%s AND member_table=%s" % (
+        *map(_text, (child.source, *child.name)),
+    )
+    where += b" AND transaction_key=%d AND ordinal=%d" % (at.transaction, at.ordinal)
+    rows = session.rows(
+        b"SELECT parent_schema,parent_table,columns,changes FROM %s%s ORDER BY number"
+        % (table.encode(), where)
+    )
+    if rows:
+        session.run(b"DELETE FROM %s%s" % (table.encode(), where))
+    return [
+        LateCascade(
+            child,
+            TableName(_string(schema), _string(name)),
+            tuple(json.loads(columns)),
+            tuple((_bytes(before) or (), _bytes(after)) for before, after in json.loads(changes)),
+        )
+        for schema, name, columns, changes in rows
+    ]
+
+
+def forget_late_sql(table: str) -> str:
+    """The statement that forgets what is noted for a source (%s) before a position's key (%s)."""
+    return f"DELETE FROM {table} WHERE source = %s AND transaction_key < %s"
+
+
+def _text(value: str) -> bytes:
+    return b"x'" + value.encode().hex().encode() + b"'"
+
+
+def _string(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _hex(fields: Iterable[bytes] | None) -> list[str] | None:
+    return None if fields is None else [field.hex() for field in fields]
+
+
+def _bytes(fields: list[str] | None) -> tuple[bytes, ...] | None:
+    return None if fields is None else tuple(map(bytes.fromhex, fields))

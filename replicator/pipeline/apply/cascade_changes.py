@@ -1,0 +1,217 @@
+"""What foreign keys with actions do to the rows of targets, by statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+from replicator.downstream.meta.late_cascades import Change, LateCascade
+from replicator.downstream.meta.tracked_keys import track_keys
+from replicator.downstream.rows.key_lookup import key_conditions
+from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_predicate
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.column_types import Literal
+from replicator.mysql.names import Member, folded
+from replicator.pipeline.plans.cascade import CASCADE, CascadeEdge, CascadeGraph, CascadeTable
+from replicator.rows.values.fields import escape
+
+_BYTES = frozenset({Literal.TEXT, Literal.ENUM, Literal.BINARY, Literal.BIT})
+
+Fields = tuple[bytes, ...]
+"""Values of referenced columns, as fields of row lines."""
+
+
+class KeylessChildError(Exception):
+    """Rows of a child can't be looked up in its shards, since they have no key."""
+
+    def __init__(self, child: CascadeTable) -> None:
+        super().__init__(
+            f"foreign keys changed rows of {child.member} while a lock held rows of it or of a"
+            f" table that it refers to, and {child.target} has no key: the task can't find out"
+            " which of its rows the shard still has"
+        )
+        self.member = child.member
+
+
+@dataclass(slots=True)
+class CascadeChanges:
+    """Changes the rows of the tables that one row event of a parent reaches.
+
+    Attributes:
+        session: one with foreign_key_checks=0, inside a transaction.
+        reached: the tables whose rows may be changed now. Children of the parent that are not
+            among them are changed at another time.
+        tracked_table: the quoted name of the table of tracked keys.
+        late: what is left to be done to children of changed rows, when their own rows come here.
+        tracked: how many rows were deleted that may be newer than the event. Their keys are
+            tracked, so that the task puts back the rows that a shard has.
+    """
+
+    session: Session
+    graph: CascadeGraph
+    reached: Set[Member]
+    tracked_table: str
+    late: list[LateCascade] = field(default_factory=list)
+    tracked: int = 0
+
+    def deleted(self, parent: int, rows: Sequence[Fields], only: Member | None = None) -> None:
+        """Do what keys do after rows of a table were deleted. Raises the driver's error.
+
+        Args:
+            only: change rows of this child alone.
+        """
+        for edge in self.graph[parent].edges:
+            keys = list(self._keys(edge, rows))
+            if not edge.on_delete or not keys:
+                continue
+            if not self._is_reached(parent, edge, [(row, None) for row in rows], keys, only):
+                continue
+            child = self.graph[edge.child]
+            for condition in self._conditions(child, edge, keys):
+                if edge.on_delete == CASCADE:
+                    found = self._referenced(child, condition)
+                    self._run(b"DELETE FROM ", child, b"", condition)
+                    if found:
+                        self.deleted(edge.child, found)
+                else:
+                    self._set(edge, condition, (NULL_FIELD,) * len(edge.columns))
+
+    def updated(self, parent: int, old: Fields, new: Fields, only: Member | None = None) -> None:
+        """Do what keys do after a row of a table was updated. Raises the driver's error."""
+        for edge in self.graph[parent].edges:
+            former = list(self._keys(edge, [old]))
+            values = tuple(new[place] for place in edge.parent_columns)
+            if not edge.on_update or former in ([], [values]):
+                continue
+            if not self._is_reached(parent, edge, [(old, new)], former, only):
+                continue
+            if edge.on_update != CASCADE:
+                values = (NULL_FIELD,) * len(values)
+            for condition in self._conditions(self.graph[edge.child], edge, former):
+                self._set(edge, condition, values)
+
+    def resume(self, late: LateCascade) -> None:
+        """Do to a child what was left when rows of its parent were changed."""
+        for number, table in enumerate(self.graph[1:], 1):
+            if table.member.name != late.parent:
+                continue
+            names = [folded(column.name) for column in table.referenced]
+            places = [late.columns.index(name) for name in names if name in late.columns]
+            for old, new in late.changes:
+                before = tuple(old[place] for place in places)
+                if new is None:
+                    self.deleted(number, [before], late.child)
+                else:
+                    after = tuple(new[place] for place in places)
+                    self.updated(number, before, after, late.child)
+
+    def _is_reached(
+        self,
+        parent: int,
+        edge: CascadeEdge,
+        changes: list[Change],
+        keys: Sequence[Fields],
+        only: Member | None,
+    ) -> bool:
+        """Whether rows of a child are changed now; notes what is to be done later otherwise."""
+        table, child = self.graph[parent], self.graph[edge.child]
+        if only is not None:
+            return child.member == only
+        if child.member in self.reached:
+            return True
+        if not parent:
+            # The child's own rows come to this event at another time.
+            return False
+        columns = tuple(folded(column.name) for column in table.referenced)
+        late = LateCascade(child.member, table.member.name, columns, tuple(changes))
+        if late not in self.late:
+            self.late.append(LateCascade(child.member, table.member.name, columns, tuple(changes)))
+        for condition in self._conditions(child, edge, keys):
+            self._take_away(child, edge.child, condition)
+        return False
+
+    def _take_away(self, child: CascadeTable, number: int, condition: bytes) -> None:
+        """Delete rows whose child's own rows may be past this event, and track their keys."""
+        lines = [b"\t".join(row) for row in self._selected(child, child.key, condition)]
+        if not lines:
+            return
+        if not child.key:
+            raise KeylessChildError(child)
+        track_keys(self.session, self.tracked_table, child.target, child.key, lines)
+        found = self._referenced(child, condition)
+        self._run(b"DELETE FROM ", child, b"", condition)
+        self.tracked += len(lines)
+        for edge in self.graph[number].edges:
+            keys = list(self._keys(edge, found))
+            for below in self._conditions(self.graph[edge.child], edge, keys) if keys else ():
+                self._take_away(self.graph[edge.child], edge.child, below)
+
+    def _keys(self, edge: CascadeEdge, rows: Sequence[Fields]) -> Iterator[Fields]:
+        for row in rows:
+            key = tuple(row[place] for place in edge.parent_columns)
+            if NULL_FIELD not in key:
+                yield key
+
+    def _conditions(
+        self, child: CascadeTable, edge: CascadeEdge, keys: Sequence[Fields]
+    ) -> Iterator[bytes]:
+        own = b"".join(
+            b" AND %s=%s" % (identifier(column.name), key_predicate(column, value))
+            for column, value in child.constants
+        )
+        fields = (list(zip(edge.columns, key, strict=True)) for key in keys)
+        yield from (condition + own for condition in key_conditions(fields))
+
+    def _set(self, edge: CascadeEdge, condition: bytes, values: Fields) -> None:
+        """Give the rows of a child other values in the columns of a key."""
+        child = self.graph[edge.child]
+        found = self._referenced(child, condition)
+        names = {folded(column.name) for column in edge.columns}
+        sets = [
+            b"%s=%s" % (identifier(column.name), key_predicate(column, value))
+            for column, value in zip(edge.columns, values, strict=True)
+        ]
+        sets += [
+            b"%s=%s" % (identifier(name), identifier(name))
+            for name in child.kept
+            if folded(name) not in names
+        ]
+        self._run(b"UPDATE ", child, b" SET " + b",".join(sets), condition)
+        changed = {folded(c.name): v for c, v in zip(edge.columns, values, strict=True)}
+        for row in found:
+            new = tuple(
+                changed.get(folded(column.name), value)
+                for column, value in zip(child.referenced, row, strict=True)
+            )
+            self.updated(edge.child, row, new)
+
+    def _referenced(self, child: CascadeTable, condition: bytes) -> list[Fields]:
+        """The values that other keys refer to, of the rows that meet a condition."""
+        return self._selected(child, child.referenced, condition) if child.edges else []
+
+    def _selected(
+        self, child: CascadeTable, columns: Sequence[TargetColumn], condition: bytes
+    ) -> list[Fields]:
+        names = b",".join(map(_shown, columns))
+        rows = self.session.rows(
+            b"SELECT %s FROM %s WHERE %s FOR UPDATE"
+            % (names or b"1", child.target.quoted.encode(), condition)
+        )
+        return [tuple(map(_field, row)) for row in rows]
+
+    def _run(self, verb: bytes, child: CascadeTable, sets: bytes, condition: bytes) -> None:
+        table = child.target.quoted.encode()
+        self.session.run(b"%s%s%s WHERE %s" % (verb, table, sets, condition))
+
+
+def _shown(column: TargetColumn) -> bytes:
+    """The text of a value, in the charset of its column, whatever the driver makes of its type."""
+    kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
+    return b"CAST(%s AS %s)" % (identifier(column.name), kind)
+
+
+def _field(value: bytes | str | None) -> bytes:
+    if value is None:
+        return NULL_FIELD
+    return escape(value if isinstance(value, bytes) else value.encode())

@@ -1,0 +1,61 @@
+"""What foreign keys with actions do to rows of the targets: plain data for executors.
+
+A parent's row event goes to the targets of its children, too. Its plan there has a graph of the
+tables that the change may reach in the shard: table 0 is the parent itself, and each *edge* is a
+foreign key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.names import Member, TableName
+
+CASCADE, SET_NULL = "CASCADE", "SET NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeEdge:
+    """A foreign key with an action.
+
+    Attributes:
+        child: index of the child among the tables.
+        parent_columns: indexes of the referenced columns among `CascadeTable.referenced`.
+        columns: the columns of the child's target, with the charset of the parent's values.
+        on_delete: CASCADE, SET NULL, or empty. Likewise on_update.
+    """
+
+    child: int
+    parent_columns: tuple[int, ...]
+    columns: tuple[TargetColumn, ...]
+    on_delete: str
+    on_update: str
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeTable:
+    """A table that a change may reach.
+
+    Attributes:
+        member: the shard.
+        target: its target.
+        referenced: the target's columns that keys with an action refer to; of table 0 the fields
+            of the lines that its row events become.
+        edges: the keys that refer to it.
+        constants: extracted columns of the target with their fields: its other rows are those of
+            other shards.
+        kept: columns that the target's server would set by itself in an UPDATE.
+        key: the columns of the target's row key.
+    """
+
+    member: Member
+    target: TableName
+    referenced: tuple[TargetColumn, ...] = ()
+    edges: tuple[CascadeEdge, ...] = ()
+    constants: tuple[tuple[TargetColumn, bytes], ...] = ()
+    kept: tuple[str, ...] = ()
+    key: tuple[TargetColumn, ...] = ()
+
+
+CascadeGraph = tuple[CascadeTable, ...]

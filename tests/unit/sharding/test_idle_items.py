@@ -1,0 +1,49 @@
+"""Statements that change nothing on one shard, and are items of the others."""
+
+from __future__ import annotations
+
+from replicator.sharding.items import GroupState, Item, MemberState
+from replicator.sharding.pessimistic.lock import TargetLock
+from replicator.watermark import Place
+
+START = Place(0, 0)
+
+
+def _lock() -> TargetLock[str, None]:
+    lock: TargetLock[str, None] = TargetLock("t", ["a", "b"])
+    for source in ("a", "b"):
+        lock.start(source, GroupState(0, ((f"{source}1", MemberState(0, START)),)), START)
+    return lock
+
+
+def _item(member: str, text: str, place: int) -> Item[str, None]:
+    return Item(text, (text,), member, Place(place, 0), None)
+
+
+def test_it_opens_no_lock() -> None:
+    lock = _lock()
+    lock.groups["a"].idle("a1", "x", Place(1, 0))
+    lock.look()
+    assert lock.view() is None
+    assert not lock.agreed
+
+
+def test_the_others_do_not_wait_for_a_shard_that_is_so_already() -> None:
+    lock = _lock()
+    lock.groups["a"].idle("a1", "x", Place(1, 0))
+    lock.groups["b"].ddl(_item("b1", "x", 5))
+    assert lock.groups["a"].missing(lock.candidates("b")[0]) == ()
+    resolution = lock.resolve({"a": START, "b": START})
+    assert lock.groups["a"].members["a1"] == MemberState(1, START)
+    assert resolution.version == 1
+
+
+def test_they_wait_for_another_statement() -> None:
+    lock = _lock()
+    lock.groups["a"].idle("a1", "x", Place(1, 0))
+    item = _item("b1", "y", 5)
+    lock.groups["b"].ddl(item)
+    assert not lock.agreed
+    assert lock.groups["a"].missing(item) == ("a1",)
+    lock.groups["a"].ddl(_item("a1", "y", 6))
+    assert lock.agreed
