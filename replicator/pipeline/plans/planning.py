@@ -15,12 +15,17 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
 from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.target_columns import filled_columns, restated_columns
-from replicator.mysql.column_types import BINLOG_TYPES, EXACT_LITERALS, ColumnType, Literal, Width
+from replicator.mysql.column_types import BINLOG_TYPES, ColumnType, Literal, Width
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
-from replicator.pipeline.plans.shard_keys import compares_bytes, held_keys
+from replicator.pipeline.plans.shard_keys import (
+    compares_bytes,
+    hashed_indexes,
+    held_keys,
+    key_indexes,
+)
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
@@ -46,7 +51,6 @@ from replicator.schema.structure.shown_values import shown_value
 from replicator.schema.structure.structure import (
     Column,
     Table,
-    UniqueKey,
     binary_length,
     fraction_digits,
     keys_without_overlaps,
@@ -110,10 +114,10 @@ def plan_table(
     ]
     filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
-    key = _key_indexes(target.row_key, pairs)
+    key = key_indexes(target.row_key, pairs)
     names = [column.name for column in pairs.values()]
     only_key = only_row_key_collides(target, names)
-    hashed = _hashed_indexes(key or tuple(pairs), pairs)
+    hashed = hashed_indexes(key or tuple(pairs), pairs)
     colliding = bool(target.keys) and not only_key
     return TablePlan(
         target=TargetTable(
@@ -480,20 +484,6 @@ def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
 def no_label(labels: Sequence[str]) -> str:
     """A text that is none of an ENUM's labels, by any collation."""
     return "0" * (max(map(len, labels), default=0) + 1)
-
-
-def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
-    """The row key as indexes into the row image; empty where a column of it is not written."""
-    if row_key is None:
-        return ()
-    by_name = {folded(column.name): index for index, column in pairs.items()}
-    key = tuple(by_name.get(folded(name), -1) for name in row_key.columns)
-    return () if -1 in key else key
-
-
-def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
-    """Those columns whose values are equal only when their bytes are."""
-    return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)
 
 
 class PlanCache:

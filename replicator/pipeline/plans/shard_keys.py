@@ -1,12 +1,12 @@
-"""How far the unique keys of a target are those of a shard, so that its rows keep to them."""
+"""The keys of a target in a shard's rows, and how far the shard keeps to them itself."""
 
 from __future__ import annotations
 
 from replicator.downstream.rows.target_columns import HeldKey
-from replicator.mysql.column_types import Literal
+from replicator.mysql.column_types import EXACT_LITERALS, Literal
 from replicator.mysql.names import folded
 from replicator.routing.columns.member_columns import MemberColumns
-from replicator.schema.structure.structure import Column, Table, unique_parts
+from replicator.schema.structure.structure import Column, Table, UniqueKey, unique_parts
 
 
 def held_keys(structure: Table, target: Table, rules: MemberColumns) -> tuple[HeldKey, ...]:
@@ -51,3 +51,17 @@ def _is_binary(column: Column) -> bool:
 def _implies(key: dict[str, int], shard: dict[str, int]) -> bool:
     """Whether rows with equal values of a key have equal values of the shard's key, too."""
     return all(name in key and (not key[name] or 0 < n <= key[name]) for name, n in shard.items())
+
+
+def key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
+    """The row key as indexes into the row image; empty where a column of it is not written."""
+    if row_key is None:
+        return ()
+    by_name = {folded(column.name): index for index, column in pairs.items()}
+    key = tuple(by_name.get(folded(name), -1) for name in row_key.columns)
+    return () if -1 in key else key
+
+
+def hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
+    """Those columns whose values are equal only when their bytes are."""
+    return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)
