@@ -510,10 +510,9 @@ class PlanCache:
         buckets: int,
         rules: MemberColumns,
     ) -> TablePlan:
-        """What `replicator.pipeline.plans.planning.plan_table` gives and raises.
+        """Return what `plan_table` makes for the first of the target's shards that are alike.
 
-        But it is made for the first of the target's shards that are alike, and is the same object
-        for all of them.
+        Raises like it.
         """
         # All that plan_table makes use of, but for names.
         alike = (
