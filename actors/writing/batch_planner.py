@@ -39,7 +39,7 @@ from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.registry.registry import KnownStructure, SchemaRegistry
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.inspection import read_targets
-from replicator.schema.structure.structure import Table
+from replicator.schema.structure.structure import Table, only_row_key_collides
 from replicator.watermark import Reached, Watermark
 
 
@@ -74,6 +74,7 @@ class BatchPlanner:
     _watermarks: BucketWatermarks
     read_to: Callable[[str], SourcePosition | None] = field(default=lambda _: None, init=False)
     _tables: dict[int, Table] = field(factory=dict, init=False)
+    _spread: frozenset[TableName] | None = field(default=None, init=False)
     _cascades: CascadePlans = field(init=False)
     _alike: PlanCache = field(factory=PlanCache, init=False)
     _plans: dict[tuple[int, int | None, ColumnPath], tuple[TableMap, TablePlan]] = field(
@@ -112,10 +113,12 @@ class BatchPlanner:
         parts = [part for part, events in planned if events is not None]
         plans = collector.collected()
         names = {part.target: self._registry.target_name(part.target) for part in parts}
-        keys = buckets_of(
-            {(part.source, names[part.target]) for part in parts},
-            {plan.target.name: plan.target.buckets for plan in plans.kinds},
-        )
+        pairs = {(part.source, names[part.target]) for part in parts}
+        counts = {plan.target.name: plan.target.buckets for plan in plans.kinds}
+        keys = buckets_of(pairs, counts)
+        if self._watermarks.surplus(pairs, keys):
+            await self._meta.close_buckets(pairs, counts)
+            self._watermarks.closed(pairs, keys)
         missing = self._watermarks.missing(keys)
         if missing:
             await self._meta.open_buckets(missing)
@@ -148,6 +151,8 @@ class BatchPlanner:
         found = await read_targets(self._meta.connection, [*names.values()])
         # A target that has lost a DDL is not at fault: it is executed again.
         await self._meta.confirm()
+        if self._spread is None:
+            self._spread = await self._meta.spread()
         for target, needing in new.items():
             name = names[target]
             table = found.get(name)
@@ -157,6 +162,8 @@ class BatchPlanner:
                 assert needing is not None
                 raise self._missing(needing, name)
             refuse_engine(name, table)
+            if name in self._spread:
+                _refuse_added_key(name, table)
             await self._rules.load(target, name)
             self._tables[target] = table
 
@@ -298,6 +305,24 @@ class BatchPlanner:
             where=f"source {part.source}, target {name}",
             scope=of_target(name),
         )
+
+
+def _refuse_added_key(name: TableName, table: Table) -> None:
+    """Refuse a further key of a target of which some buckets have rows that others do not have yet.
+
+    With such a key all rows belong to one bucket, and its watermark does not say what it lacks.
+    """
+    if not table.keys or only_row_key_collides(table, [column.name for column in table.columns]):
+        return
+    raise FatalError(
+        "rows.no-plan",
+        f"a unique key was added to {name} while the task was writing to it. A part of the rows"
+        " that were written last is on the target, and with this key the task can't tell which",
+        "drop the key that was added, then `replicator resume`. To have the key, add it after"
+        " `replicator stop`",
+        where=f"target {name}",
+        scope=of_target(name),
+    )
 
 
 def _fitted(failure: PlanError, target: TableName) -> str:

@@ -98,7 +98,14 @@ class CascadePlans:
         number = registry.target_of(kind.member)
         table = self._tables[number]
         return TablePlan(
-            target=TargetTable(number, table.schema, table.name, self._buckets, replace=True),
+            target=TargetTable(
+                number,
+                table.schema,
+                table.name,
+                self._buckets,
+                replace=True,
+                key_rules=table.key_rules,
+            ),
             member=registry.member(kind.member),
             rows=parent_rows(parent, structure, kind.table_map, names, self._columns(parent)),
             target_columns=(),

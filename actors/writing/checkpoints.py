@@ -159,6 +159,17 @@ class BucketWatermarks:
         """Record that these buckets have one now, before every row."""
         self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
 
+    def surplus(self, pairs: Collection[tuple[str, TableName]], keys: Iterable[BucketKey]) -> bool:
+        """Whether there are more buckets of these sources and targets than ``keys``."""
+        return any(key[:2] in pairs for key in self._left.keys() - set(keys))
+
+    def closed(self, pairs: Collection[tuple[str, TableName]], keys: Iterable[BucketKey]) -> None:
+        """Record that of these sources and targets there are no buckets besides ``keys``."""
+        for key in self._left.keys() - set(keys):
+            if key[:2] in pairs:
+                del self._left[key]
+                self._moved.pop(key, None)
+
     def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
         """The watermarks of some buckets."""
         return {key: self._left[key] for key in keys}

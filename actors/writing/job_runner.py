@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 import structlog
 from attrs import define, field
+from pymysql.constants import ER
 from pyspark import SparkContext
 
 from actors.faults import COPY_AGAIN, TAKE_THE_ROW, FatalError, copy_target_again, of_target
@@ -32,6 +33,11 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
 """The event of the fault that two rows have the same key."""
+_KEYS_CHANGED = (
+    "`replicator resume`: the task then writes the rows to the table as it is. A unique key that"
+    " the shards do not have, or a collation by which more values are equal than in the shards, can"
+    " refuse rows of them: undo such a change before"
+)
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
 
@@ -204,16 +210,14 @@ class JobRunner:
                     f"grant {self._settings.address.user} what the error names (`replicator check`"
                     " shows all that it needs); then `replicator resume`",
                 )
+            case WriteOutcome.REFUSED if failed.code == ER.TABLE_DEF_CHANGED:
+                return row_fault("rows.refused", message, _KEYS_CHANGED)
             case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
                 return row_fault(
                     "rows.refused", message, f"{limit.remedy}; then `replicator resume`"
                 )
             case WriteOutcome.REFUSED:
-                return row_fault(
-                    "rows.refused",
-                    message,
-                    TAKE_THE_ROW,
-                )
+                return row_fault("rows.refused", message, TAKE_THE_ROW)
         raise AssertionError(f"{failed.outcome} is no fault of a row")
 
 

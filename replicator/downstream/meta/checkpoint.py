@@ -246,9 +246,18 @@ class MetaStore:
         """The targets of which some buckets are ahead of others in rows of one of these sources."""
         return frozenset(target for source, target in await self._ahead() if source in sources)
 
-    async def _ahead(self) -> list[tuple[str, TableName]]:
-        """The sources and targets of which a bucket is ahead of the low watermark."""
+    async def spread(self) -> frozenset[TableName]:
+        """The targets with several buckets of which one is ahead of the low watermark."""
+        return frozenset(target for _, target in await self._ahead(several=True))
+
+    async def _ahead(self, *, several: bool = False) -> list[tuple[str, TableName]]:
+        """The sources and targets of which a bucket is ahead of the low watermark, ``several``: of
+        those that have several buckets."""
         watermarks = self.table(WATERMARK_TABLE)
+        further = (
+            f" AND EXISTS (SELECT 1 FROM {watermarks} o WHERE o.source = p.source AND o.bucket > 0"
+            " AND o.target_schema = p.target_schema AND o.target_table = p.target_table)"
+        )
         found = await self.connection.fetch(
             "SELECT DISTINCT p.source, p.target_schema, p.target_table"
             f" FROM {watermarks} p LEFT JOIN {watermarks} f"
@@ -256,7 +265,7 @@ class MetaStore:
             " AND f.target_table = p.target_table AND f.bucket = %s"
             " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
             " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
-            " > (f.version, f.transaction_key, f.ordinal))",
+            f" > (f.version, f.transaction_key, f.ordinal)){further if several else ''}",
             (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
         )
         return [(source, TableName(schema, table)) for source, schema, table in found]
@@ -276,6 +285,24 @@ class MetaStore:
                     " target_table, bucket, version, transaction_key, ordinal, token)"
                     f" VALUES {values} ON DUPLICATE KEY UPDATE token = VALUES(token)",
                     [field for key in part for field in (*_columns(key), token)],
+                )
+
+    async def close_buckets(
+        self, pairs: Iterable[tuple[str, TableName]], counts: Mapping[TableName, int]
+    ) -> None:
+        """Remove the watermarks of buckets that targets do not have any more.
+
+        A watermark ahead of the low one stays: rows may have to be known by it.
+        """
+        watermarks, place = self.table(WATERMARK_TABLE), "version, transaction_key, ordinal"
+        of_pair = "source = %s AND target_schema = %s AND target_table = %s AND bucket"
+        async with self.saving() as transaction:
+            for source, target in sorted(pairs):
+                await transaction.fetch(
+                    f"DELETE FROM {watermarks} WHERE {of_pair} >= %s AND ({place})"
+                    f" <= (SELECT {place} FROM (SELECT {place} FROM {watermarks}"
+                    f" WHERE {of_pair} = %s) low)",
+                    (source, *target, counts[target], source, *target, LOW_WATERMARK_BUCKET),
                 )
 
     def _watermarks_sql(self, where: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from replicator.downstream.rows.literals import identifier, key_predicate
+from replicator.downstream.rows.literals import identifier, key_equal, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.column_types import Literal
@@ -65,7 +65,7 @@ def key_conditions(keys: Iterable[KeyFields], most: int = KEYS_PER_QUERY) -> Ite
 
 def key_condition(run: Sequence[KeyFields]) -> bytes:
     """The condition that the rows with one of these keys meet."""
-    if len(run[0]) == 1:
+    if len(run[0]) == 1 and not run[0][0][0].bytewise:
         ((column, _),) = run[0]
         values = b",".join([field for ((_, field),) in run])
         if column.literal is not Literal.NUMBER or not _INTEGERS.fullmatch(values):
@@ -76,8 +76,20 @@ def key_condition(run: Sequence[KeyFields]) -> bytes:
 
 
 def _equal(key: KeyFields) -> bytes:
-    parts = [identifier(column.name) + b"=" + key_predicate(column, field) for column, field in key]
-    return b" AND ".join(parts) or b"TRUE"
+    return b" AND ".join(key_equal(column, field) for column, field in key) or b"TRUE"
+
+
+def count_keys(
+    session: Session, target: TargetTable, columns: Sequence[TargetColumn], lines: Sequence[bytes]
+) -> int:
+    """How many rows with these key lines the target has. Raises the driver's error."""
+    fields = (list(zip(columns, line.split(b"\t"), strict=True)) for line in lines)
+    name = target.quoted.encode()
+    found = (
+        session.rows(b"SELECT COUNT(*) FROM %s WHERE %s" % (name, condition))
+        for condition in key_conditions(fields)
+    )
+    return sum(int(count) for ((count,),) in found)
 
 
 def keys_there(

@@ -83,6 +83,14 @@ def key_predicate(column: TargetColumn, field: bytes) -> bytes:
     return _exact(column, field, value)
 
 
+def key_equal(column: TargetColumn, field: bytes) -> bytes:
+    """A condition that holds for rows whose column has this value of a key, found by an index."""
+    equal = identifier(column.name) + b"=" + key_predicate(column, field)
+    if not column.bytewise:
+        return equal
+    return equal + b" AND " + row_predicate(column, field)
+
+
 def row_predicate(column: TargetColumn, field: bytes) -> bytes:
     """A condition that holds for exactly the rows whose column has this value, byte by byte."""
     name = identifier(column.name)

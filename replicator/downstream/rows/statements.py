@@ -10,23 +10,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from pymysql.constants import ER
-from pymysql.err import MySQLError
+from pymysql.err import MySQLError, OperationalError
 
 from replicator.downstream.rows.literals import (
     field_value,
     identifier,
+    key_equal,
     key_predicate,
     row_predicate,
     row_values,
 )
 from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadError
-from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import HeldKey, TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import LENIENT_MODE, STRICT_MODE, Session
 from replicator.mysql.column_types import Literal
 from replicator.mysql.errors import (
+    DUPLICATE_KEY,
     ErrorCode,
     error_code,
     error_text,
@@ -37,6 +40,7 @@ from replicator.mysql.names import Member, folded
 from replicator.mysql.row_values import without_values
 from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import Lines, lines_of
+from replicator.schema.structure.structure import key_rules_of
 
 _VALUE_REFUSED = frozenset(
     {
@@ -114,6 +118,25 @@ class RowRefusedError(Exception):
         return (self.text if values else without_values(self.text, self.code)) + self.advice
 
 
+def is_as_planned(session: Session, target: TargetTable) -> bool:
+    """Whether the target has the unique keys that its rows were planned for.
+
+    A transaction that has used the table knows that they have not changed since: nobody can change
+    a table in use. Raises the driver's error.
+    """
+    ((_, text),) = session.rows(b"SHOW CREATE TABLE " + target.quoted.encode())
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return key_rules_of(text) == target.key_rules
+
+
+def changed_keys(target: TargetTable) -> MySQLError:
+    """The error that rows can't be told apart by their keys as they were planned."""
+    return OperationalError(
+        ER.TABLE_DEF_CHANGED,
+        f"unique keys of {target}, or their columns, have changed since the task read them last",
+    )
+
+
 def insert_rows(
     session: Session,
     target: TargetTable,
@@ -123,13 +146,14 @@ def insert_rows(
     exact: bool,
     verb: bytes = b"INSERT",
     suffix: bytes = b"",
+    stale: StaleRows | None = None,
 ) -> int:
     """Write row lines with INSERT or REPLACE statements; the affected rows as the server counts.
 
     Raises RowRefusedError naming the row when the server refuses one or would change a value,
     or the driver's error. Unless ``exact``, raises InexactLoadError (roll back, and try again with
     ``exact``) if it refuses one of several rows; the further round trips for finding that row are
-    only made with ``exact``.
+    only made with ``exact``. ``stale``: which rows in the way are removed.
     """
     filled = [identifier(name) for name, _ in target.filled]
     constants = tuple(literal.encode() for _, literal in target.filled)
@@ -146,8 +170,70 @@ def insert_rows(
             continue
         for index, line in enumerate(run, first):
             sql = head + row_values([line], columns, constants) + suffix
-            affected += _insert_one(session, sql, columns, line, index)
+            if stale is not None:
+                affected += _insert_over(session, sql, target, columns, line, index, stale)
+            else:
+                affected += _insert_one(session, sql, columns, line, index)
     return affected
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRows:
+    """Rows of a target that can't be what the shard has by now, since a new row has their values.
+
+    ``key``: the columns of the row key. ``held``: the unique keys that the shard keeps to.
+    """
+
+    key: Sequence[TargetColumn]
+    held: Sequence[HeldKey]
+
+    @property
+    def suffix(self) -> bytes:
+        """Gives a row that is in the way of a new one the new one's key if it is stale."""
+        condition = b" OR ".join(
+            b"(%s)" % b" AND ".join(_same_part(identifier(name), length) for name, length in key)
+            for key in self.held
+        )
+        names = (identifier(column.name) for column in self.key)
+        changes = (b"%s=IF(%s,VALUES(%s),%s)" % (name, condition, name, name) for name in names)
+        return b" ON DUPLICATE KEY UPDATE " + b",".join(changes)
+
+
+def _same_part(name: bytes, length: int) -> bytes:
+    if length:
+        return b"LEFT(%s,%d)=LEFT(VALUES(%s),%d)" % (name, length, name, length)
+    return b"%s=VALUES(%s)" % (name, name)
+
+
+def _insert_over(
+    session: Session,
+    sql: bytes,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    line: bytes,
+    index: int,
+    stale: StaleRows,
+) -> int:
+    """Write a row whose key is free, and remove the stale rows that are in its way.
+
+    Raises as `insert_rows`.
+    """
+    names = [column.name for column in columns]
+    fields = line.split(b"\t")
+    key = b"\t".join(fields[names.index(column.name)] for column in stale.key)
+    for _ in stale.held:
+        undoable = session.set_savepoint()
+        try:
+            return _insert_one(session, sql, columns, line, index)
+        except RowRefusedError as error:
+            if error.code not in DUPLICATE_KEY or not undoable:
+                raise
+            session.back_to_savepoint()
+            # Which key it was is not asked for: what counts is the row that is in the way.
+            if not _insert_one(session, sql + stale.suffix, columns, line, index):
+                raise
+        delete_keys(session, target, stale.key, [key], exact=True)
+    return _insert_one(session, sql, columns, line, index)
 
 
 def _run_together(
@@ -190,13 +276,12 @@ def update_row(
         identifier(column.name) + b"=" + row_values([field], [column])
         for column, field in zip(columns, fields, strict=True)
     ]
-    where = b" WHERE " + b" AND ".join(
-        identifier(column.name) + b"=" + key_predicate(column, field)
-        for column, field in zip(key[0], key[1].split(b"\t"), strict=True)
-    )
+    where = b" WHERE " + b" AND ".join(map(key_equal, key[0], key[1].split(b"\t")))
     name = target.quoted.encode()
     sql = b"UPDATE " + name + b" SET " + b",".join([*assignments, *more]) + where
-    if _insert_one(session, sql, columns, line, 0):
+    if changed := _insert_one(session, sql, columns, line, 0):
+        if changed > 1:
+            raise changed_keys(target)
         return True
     # Nothing is affected either where the row is as it should be.
     return bool(session.rows(b"SELECT 1 FROM " + name + where))
@@ -231,25 +316,18 @@ def delete_keys(
     """Delete the rows with these keys; how many there were.
 
     Raises RowRefusedError naming the key when the server refuses one, or the driver's error;
-    InexactLoadError as `insert_rows`.
+    InexactLoadError as `insert_rows`. Raises `changed_keys` if several rows have one of the keys.
     """
     head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
-    if len(columns) == 1:
+    if len(columns) == 1 and not columns[0].bytewise:
         column = columns[0]
         head += identifier(column.name) + b" IN ("
         parts: Iterable[bytes] = (key_predicate(column, key) for key in keys)
         joint, tail = b",", b")"
     else:
-        names = [identifier(column.name) for column in columns]
         parts = (
-            b"("
-            + b" AND ".join(
-                name + b"=" + key_predicate(column, field)
-                for name, column, field in zip(names, columns, key.split(b"\t"), strict=True)
-            )
-            + b")"
-            for key in keys
+            b"(" + b" AND ".join(map(key_equal, columns, key.split(b"\t"))) + b")" for key in keys
         )
         joint, tail = b" OR ", b""
     first = 0
@@ -263,6 +341,8 @@ def delete_keys(
                 _delete_one(session, head + part + tail, keys[index], index)
                 for index, part in enumerate(chunk, first)
             )
+        if found > len(chunk):
+            raise changed_keys(target)
         deleted += found
         first += len(chunk)
     return deleted

@@ -21,6 +21,8 @@ class TargetColumn:
 
     ``unlabelled`` is the field that stands for an ENUM's index 0, which servers show as ''; where
     '' is a label too, ``empty_label`` is its index, and the field is a text that is no label.
+    ``bytewise``: values that the target takes for equal may be different ones to the shard, which
+    compares their bytes.
     """
 
     name: str
@@ -28,6 +30,7 @@ class TargetColumn:
     charset: str = ""
     unlabelled: bytes = b""
     empty_label: int = 0
+    bytewise: bool = False
 
 
 class Restated(StrEnum):
@@ -37,6 +40,10 @@ class Restated(StrEnum):
     """The value that is there, so that the server's ON UPDATE doesn't set another."""
     DEFAULT = "default"
     """The default, made of the row's new values."""
+
+
+HeldKey = tuple[tuple[str, int], ...]
+"""A unique key: the names of its columns, each with the length of its prefix, 0 for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,9 @@ class TargetTable:
     existing row may be overwritten in place: only when the row key is the table's only unique
     key; otherwise changed rows are deleted before any row is inserted. ``filled``: columns that the
     rows come without and that the default of the target is not to fill, each with the SQL literal
-    that a new row gets there; a row that is there already keeps its value.
+    that a new row gets there; a row that is there already keeps its value. ``held``: the further
+    unique keys that the shard keeps to as well: another row of the shard with the same values can't
+    be what the shard has. ``key_rules``: as in `Table`, when the rows were planned.
     """
 
     number: int
@@ -58,6 +67,8 @@ class TargetTable:
     buckets: int
     replace: bool
     filled: tuple[tuple[str, str], ...] = ()
+    held: tuple[HeldKey, ...] = ()
+    key_rules: str = ""
 
     @property
     def name(self) -> TableName:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from replicator.downstream.rows.key_lookup import count_keys, keys_there
 from replicator.downstream.rows.literals import identifier
 from replicator.downstream.rows.load_data import InexactLoadError, load_rows
 from replicator.downstream.rows.statements import (
     RowRefusedError,
+    StaleRows,
+    changed_keys,
     delete_keys,
     delete_rows,
     insert_rows,
+    is_as_planned,
 )
-from replicator.downstream.rows.target_columns import Restated, TargetColumn, TargetTable
+from replicator.downstream.rows.target_columns import (
+    HeldKey,
+    Restated,
+    TargetColumn,
+    TargetTable,
+)
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.errors import DUPLICATE_KEY
 from replicator.mysql.names import Member
@@ -34,7 +44,7 @@ class NetChanges:
     row lines that may be there or not, in this state or in another, ``arrivals`` the key
     lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
-    `replicator.pipeline.plans.plan.TablePlan`; ``filled``: as in `TargetTable`.
+    `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -42,6 +52,7 @@ class NetChanges:
     covers: bool
     restated: tuple[tuple[str, Restated], ...] = ()
     filled: tuple[tuple[str, str], ...] = ()
+    held: tuple[HeldKey, ...] = ()
     deletes: Sequence[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: Sequence[bytes] = field(default_factory=list)
@@ -64,10 +75,11 @@ class WriteCounts:
 class DuplicateRowError(Exception):
     """A row of a shard has a key that the target already holds from elsewhere.
 
-    ``text`` is the server's message (entry and constraint), ``member`` the new row's shard.
+    ``text`` is the server's message (entry and constraint), ``member`` the new row's shard; None
+    if it is to be searched for.
     """
 
-    def __init__(self, text: str, member: Member, line: bytes) -> None:
+    def __init__(self, text: str, member: Member | None, line: bytes) -> None:
         super().__init__(text)
         self.text = text
         self.member = member
@@ -81,12 +93,14 @@ def write_changes(
     *,
     load_data: bool,
     exact: bool,
+    safe: bool = False,
 ) -> WriteCounts:
     """Deletes first, then overwrites, then inserts, so that unique values may move between rows.
 
     With ``load_data`` many rows are loaded, else statements write them. Unless ``exact``, raises
     InexactLoadError (roll back, and try again with ``exact`` and without ``load_data``) where
-    what the server answers does not show that all is as it should be. Raises DuplicateRowError,
+    what the server answers does not show that all is as it should be. ``safe``: some changes are in
+    safe mode, where rows are deleted that may not be there. Raises DuplicateRowError,
     RowRefusedError or the driver's error; after each the transaction must be rolled back.
     """
     counts = WriteCounts()
@@ -104,6 +118,9 @@ def write_changes(
         if group.inserts:
             _insert(session, its, group, load_data, exact)
             counts.inserted += len(group.inserts)
+    if safe and not is_as_planned(session, target):
+        # By other rules, rows with other keys may have been deleted.
+        raise changed_keys(target)
     return counts
 
 
@@ -127,43 +144,67 @@ def _overwrite(
     load_data: bool,
     exact: bool,
 ) -> None:
+    """Change rows that the target has."""
     lines = group.overwrites
     counts.overwritten += len(lines)
-    if not group.covers and target.replace:
-        _update_written(session, target, group, lines, exact)
-    elif exact:
-        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines), exact=True)
-        insert_rows(session, target, group.columns, lines, exact=True)
-        counts.missing += len(lines) - found
+    if not group.covers:
+        counts.missing += _update_written(session, target, group, lines, exact)
     elif load_data and _many(lines):
         replaced = load_rows(session, target, group.columns, lines, replace=True)
         if replaced < len(lines):
             raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
+        if not is_as_planned(session, target):
+            raise InexactLoadError("another key may be in the way of some rows")
     else:
-        affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE", exact=False)
-        if affected < 2 * len(lines):
-            # REPLACE counts a row that is there already in this very state like one that is not.
-            raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
+        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines), exact=exact)
+        _put(session, target, group, lines, load_data, exact)
+        counts.missing += len(lines) - found
 
 
 def _upsert(
     session: Session, target: TargetTable, group: NetChanges, load_data: bool, exact: bool
 ) -> None:
-    """REPLACE takes away every row that has one of the unique values; those that should stay are
-    written again by what follows in the binlog."""
+    """Write rows that may be there, and whose values of other unique keys may be those of rows that
+    what follows in the binlog writes again."""
     if not group.covers and target.replace:
         _update_written(session, target, group, group.upserts, exact)
-    elif load_data and _many(group.upserts):
-        load_rows(session, target, group.columns, group.upserts, replace=True)
-    else:
-        lines = group.upserts
-        insert_rows(session, target, group.columns, lines, verb=b"REPLACE", exact=exact)
+        return
+    keys = _keys_of(group, group.upserts)
+    delete_keys(session, target, group.key_columns, keys, exact=exact)
+    _put(session, target, group, group.upserts, load_data, exact)
+
+
+def _put(
+    session: Session,
+    target: TargetTable,
+    group: NetChanges,
+    lines: Sequence[bytes],
+    load_data: bool,
+    exact: bool,
+) -> None:
+    """Insert rows whose keys are free. REPLACE would delete every row that is in the way."""
+    if load_data and _many(lines):
+        load_rows(session, target, group.columns, lines, replace=False)
+        return
+    stale = StaleRows(group.key_columns, group.held) if group.held else None
+    with _duplicates():
+        insert_rows(session, target, group.columns, lines, exact=exact, stale=stale)
 
 
 def _update_written(
     session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes], exact: bool
-) -> None:
-    # REPLACE would reset the columns that the shard does not have.
+) -> int:
+    """Update rows, and insert those that are not there; how many were not.
+
+    Only the columns that the shard has are changed. An update is only tried of a row that is there:
+    instead of one that is not, the server would change another that is in its way.
+    """
+    columns, keys = group.key_columns, _keys_of(group, lines)
+    new: list[bytes] = []
+    if count_keys(session, target, columns, keys) < len(keys):
+        there = keys_there(session, target, columns, keys)
+        new = [line for number, line in enumerate(lines) if number not in there]
+        lines = [line for number, line in enumerate(lines) if number in there]
     names = [identifier(column.name) for column in group.columns]
     assignments = [name + b"=VALUES(" + name + b")" for name in names]
     for column, how in group.restated:
@@ -171,7 +212,22 @@ def _update_written(
         value = name if how is Restated.KEPT else b"VALUES(" + name + b")"
         assignments.append(name + b"=" + value)
     suffix = b" ON DUPLICATE KEY UPDATE " + b",".join(assignments)
-    insert_rows(session, target, group.columns, lines, suffix=suffix, exact=exact)
+    with _duplicates():
+        insert_rows(session, target, group.columns, lines, suffix=suffix, exact=exact)
+        insert_rows(session, target, group.columns, new, exact=exact)
+    if lines and not is_as_planned(session, target):
+        raise changed_keys(target)
+    return len(new)
+
+
+@contextmanager
+def _duplicates() -> Iterator[None]:
+    try:
+        yield
+    except RowRefusedError as error:
+        if error.code in DUPLICATE_KEY:
+            raise DuplicateRowError(error.text, error.member, error.line) from error
+        raise
 
 
 def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
@@ -188,14 +244,12 @@ def _insert(
     if load_data and group.columns and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
-    try:
-        insert_rows(session, target, group.columns, lines, exact=exact)
-    except RowRefusedError as error:
-        member = group.members[error.index]
-        if error.code in DUPLICATE_KEY:
-            raise DuplicateRowError(error.text, member, error.line) from error
-        error.member = member
-        raise
+    with _duplicates():
+        try:
+            insert_rows(session, target, group.columns, lines, exact=exact)
+        except RowRefusedError as error:
+            error.member = group.members[error.index]
+            raise
 
 
 def _many(lines: Sequence[bytes]) -> bool:

@@ -163,7 +163,8 @@ def _row_outcome(
         return _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text), found
     if isinstance(error, DuplicateRowError):
         text = error.text if show_values else without_values(error.text)
-        found = _RowFound(work, error.line, members=(error.member,))
+        members = (error.member,) if error.member is not None else ()
+        found = _RowFound(work, error.line, members=members)
         return _failed(work, WriteOutcome.DUPLICATE, ER.DUP_ENTRY, text), found
     if isinstance(error, RowRefusedError):
         text = error.shown(values=show_values)
@@ -198,6 +199,7 @@ def _write(
     )
     fresh = fresh_entries(work, watermarks)
     safe = work.safe(settings)
+    is_safe = bool(safe[work.entries.event].any())
     changes = net_changes(fresh, work.events.kind, safe, work.plans)
     if work.shared and settings.tracked_table:
         for group in changes:
@@ -208,8 +210,9 @@ def _write(
         changes,
         load_data=settings.load_data and not exact,
         exact=exact,
+        safe=is_safe,
     )
-    if safe[work.entries.event].any():
+    if is_safe:
         counts.missing = 0
     reach(Failpoint.ROWS_WRITTEN)
     moved = moved_marks(work, own, watermarks)

@@ -200,8 +200,11 @@ def _write_own(
         for group in changes:
             track_group(session, work.target, settings.tracked_table, group)
     load_data = settings.load_data and not exact
-    counts = write_changes(session, work.target, changes, load_data=load_data, exact=exact)
-    if part.safe[entries.event].any():
+    is_safe = bool(part.safe[entries.event].any())
+    counts = write_changes(
+        session, work.target, changes, load_data=load_data, exact=exact, safe=is_safe
+    )
+    if is_safe:
         counts.missing = 0
     part.written(counts)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from replicator.downstream.rows.target_columns import Restated, TargetColumn
+from replicator.downstream.rows.target_columns import HeldKey, Restated, TargetColumn
 from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.names import Member
 from replicator.pipeline.plans.plan import TablePlan
@@ -118,6 +118,7 @@ _Identity = tuple[
     bool,
     tuple[tuple[str, Restated], ...],
     tuple[tuple[str, str], ...],
+    tuple[HeldKey, ...],
 ]
 """The attributes that rows written together have in common, as in `NetChanges`."""
 
@@ -134,7 +135,8 @@ class _Groups:
         found = self._by_plan.get(id(plan))
         if found is None:
             keyed = plan.target_columns, plan.key_columns
-            identity = (*keyed, plan.covers, plan.restated, plan.target.filled)
+            its = plan.target.filled, plan.target.held
+            identity = (*keyed, plan.covers, plan.restated, *its)
             found = self._by_columns.setdefault(identity, _Lists())
             self._by_plan[id(plan)] = found
         return found

@@ -200,7 +200,8 @@ class PlanNumbers:
         self.member = _numbered(plans.names)
         self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
         groups = [
-            (p.target_columns, p.key_columns, p.covers, p.restated, p.target.filled) for p in kinds
+            (p.target_columns, p.key_columns, p.covers, p.restated, p.target.filled, p.target.held)
+            for p in kinds
         ]
         self.group = _numbered(groups)[kind]
         self._made: dict[int, TablePlan] = {}
@@ -338,6 +339,7 @@ def _changes(
                 table.covers,
                 table.restated,
                 table.target.filled,
+                table.target.held,
                 deletes=entries.keys.take(gone),
                 overwrites=entries.lines.take(over),
                 inserts=entries.lines.take(come),

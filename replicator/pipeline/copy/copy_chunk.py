@@ -20,7 +20,12 @@ from replicator.downstream.meta.chunk_records import ReadChunk, lock_chunk, reco
 from replicator.downstream.rows.bulk_statements import NotTypedError
 from replicator.downstream.rows.key_lookup import KeyFields, key_condition
 from replicator.downstream.rows.load_data import InexactLoadError
-from replicator.downstream.rows.statements import RowRefusedError, insert_rows
+from replicator.downstream.rows.statements import (
+    RowRefusedError,
+    changed_keys,
+    insert_rows,
+    is_as_planned,
+)
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.rows.write_session import Session
@@ -497,7 +502,12 @@ def _over_own(
     addresses: Mapping[str, DatabaseAddress],
 ) -> tuple[int, int]:
     with closing(OwnRows(session, copy, addresses)) as rows:
-        return sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks), 0
+        replaced = sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks)
+    if not is_as_planned(session, copy.target):
+        # By other rules, rows of other shards may have been deleted.
+        error = changed_keys(copy.target)
+        raise RowRefusedError(error_code(error), error_text(error), b"", 0)
+    return replaced, 0
 
 
 _KNOWN = frozenset({"chunk"})

@@ -28,6 +28,7 @@ from replicator.pipeline.plans.planning import (
     no_label,
     target_column,
 )
+from replicator.pipeline.plans.shard_keys import held_keys
 from replicator.routing.columns.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure.structure import (
@@ -176,7 +177,10 @@ def plan_copy(
     transcodes = _transcodes(member, structure, pairs, changed)
     row_key = structure.row_key
     columns = (*pairs.values(), *(column for column, _ in filled))
-    written = tuple(map(target_column, columns))
+    written = (
+        *(target_column(its, structure.columns[i]) for i, its in pairs.items()),
+        *(target_column(column) for column, _ in filled),
+    )
     keyed = _keyed(target, columns)
     key = cutting_columns(structure, row_key) if keyed and row_key else ()
     key_name = row_key.name if row_key and key else ""
@@ -196,14 +200,7 @@ def plan_copy(
         schema=structure.schema,
         table=structure.name,
         fingerprint=fingerprint,
-        target=TargetTable(
-            number=target_number,
-            schema=target.schema,
-            table=target.name,
-            buckets=1,
-            replace=only_row_key_collides(target, [column.name for column in columns]),
-            filled=filled_columns(target, [column.name for column in columns]),
-        ),
+        target=_target_table(structure, target, target_number, rules, columns),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
         selected=tuple(selected) or (b"''",),
         columns=written,
@@ -220,6 +217,26 @@ def plan_copy(
         mapped=_mapped(rules, changed),
         typed=changed is None and not transcodes and _typed(structure, pairs, written),
         target_key=_key_columns(target) if keyed else (),
+    )
+
+
+def _target_table(
+    structure: Table,
+    target: Table,
+    number: int,
+    rules: MemberColumns,
+    written: Iterable[Column],
+) -> TargetTable:
+    names = [column.name for column in written]
+    return TargetTable(
+        number=number,
+        schema=target.schema,
+        table=target.name,
+        buckets=1,
+        replace=only_row_key_collides(target, names),
+        filled=filled_columns(target, names),
+        held=held_keys(structure, target, rules),
+        key_rules=target.key_rules,
     )
 
 

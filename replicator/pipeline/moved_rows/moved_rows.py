@@ -16,7 +16,7 @@ from replicator.downstream.fence import Fence
 from replicator.downstream.meta.lease import lock_lease
 from replicator.downstream.meta.tracked_keys import KEYS_AT_ONCE, TrackedKey, tracked_keys
 from replicator.downstream.rows.key_lookup import keys_there
-from replicator.downstream.rows.statements import insert_rows
+from replicator.downstream.rows.statements import StaleRows, insert_rows
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
@@ -78,7 +78,9 @@ def repair(
     if missing:
         reach(Failpoint.KEYS_LOOKED_UP)
     for holder, line in rows.values():
-        insert_rows(session, target, holder.copy.columns, [line], verb=b"REPLACE", exact=True)
+        keys = holder.copy.target.held
+        stale = StaleRows(key_columns, keys) if keys else None
+        insert_rows(session, target, holder.copy.columns, [line], exact=True, stale=stale)
     last = noted[-1].digest if len(noted) == KEYS_AT_ONCE else None
     return Repair(last, len(missing), len(rows), places if rows else {})
 

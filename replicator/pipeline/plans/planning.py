@@ -15,11 +15,17 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.table_map import TableMap
 from replicator.downstream.rows.literals import NULL_FIELD
 from replicator.downstream.rows.target_columns import filled_columns, restated_columns
-from replicator.mysql.column_types import BINLOG_TYPES, EXACT_LITERALS, ColumnType, Literal, Width
+from replicator.mysql.column_types import BINLOG_TYPES, ColumnType, Literal, Width
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.pipeline.plans.computed_columns import computed_misfits
 from replicator.pipeline.plans.plan import TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.plans.row_filter import row_filter
+from replicator.pipeline.plans.shard_keys import (
+    compares_bytes,
+    hashed_indexes,
+    held_keys,
+    key_indexes,
+)
 from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.routing.columns.member_columns import AS_THEY_ARE, ExtractedColumn, MemberColumns
 from replicator.routing.expression.expression_filter import ResolvedRules
@@ -45,7 +51,6 @@ from replicator.schema.structure.shown_values import shown_value
 from replicator.schema.structure.structure import (
     Column,
     Table,
-    UniqueKey,
     binary_length,
     fraction_digits,
     keys_without_overlaps,
@@ -109,10 +114,10 @@ def plan_table(
     ]
     filled += _fills(member_name, target, {folded(c.name) for c in pairs.values()})
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
-    key = _key_indexes(target.row_key, pairs)
+    key = key_indexes(target.row_key, pairs)
     names = [column.name for column in pairs.values()]
     only_key = only_row_key_collides(target, names)
-    hashed = _hashed_indexes(key or tuple(pairs), pairs)
+    hashed = hashed_indexes(key or tuple(pairs), pairs)
     colliding = bool(target.keys) and not only_key
     return TablePlan(
         target=TargetTable(
@@ -122,6 +127,8 @@ def plan_table(
             buckets=1 if colliding or not hashed else buckets,
             replace=only_key,
             filled=filled_columns(target, names),
+            held=held_keys(structure, target, rules),
+            key_rules=target.key_rules,
         ),
         member=member,
         rows=RowFormat(
@@ -134,7 +141,10 @@ def plan_table(
             constants=tuple(field for _, field in filled),
             hash_cut=LAST_DIGITS if hashed and _is_integer(pairs[hashed[-1]]) else 0,
         ),
-        target_columns=tuple(target_column(column) for column in pairs.values()),
+        target_columns=tuple(
+            target_column(column, *structure.columns[index : index + 1])
+            for index, column in pairs.items()
+        ),
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         restated=restated_columns(target, names),
     )
@@ -451,8 +461,11 @@ def charset_change(
     return None if source_codec == target_codec else (source_codec, target_codec)
 
 
-def target_column(column: Column) -> TargetColumn:
-    """A column of a table as statements that write or compare it need to know it."""
+def target_column(column: Column, shard: Column | None = None) -> TargetColumn:
+    """A column of a table as statements that write or compare it need to know it.
+
+    ``shard``: the shard's column whose values it gets.
+    """
     literal = column.sql_type.literal
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
     labels = labels_of(column)
@@ -464,26 +477,13 @@ def target_column(column: Column) -> TargetColumn:
             unlabelled=encode_label(no_label(labels), charset),
             empty_label=labels.index("") + 1,
         )
-    return TargetColumn(column.name, literal, charset)
+    bytewise = shard is not None and compares_bytes(shard, column)
+    return TargetColumn(column.name, literal, charset, bytewise=bytewise)
 
 
 def no_label(labels: Sequence[str]) -> str:
     """A text that is none of an ENUM's labels, by any collation."""
     return "0" * (max(map(len, labels), default=0) + 1)
-
-
-def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
-    """The row key as indexes into the row image; empty where a column of it is not written."""
-    if row_key is None:
-        return ()
-    by_name = {folded(column.name): index for index, column in pairs.items()}
-    key = tuple(by_name.get(folded(name), -1) for name in row_key.columns)
-    return () if -1 in key else key
-
-
-def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
-    """Those columns whose values are equal only when their bytes are."""
-    return tuple(i for i in candidates if pairs[i].sql_type.literal in EXACT_LITERALS)
 
 
 class PlanCache:
@@ -510,10 +510,9 @@ class PlanCache:
         buckets: int,
         rules: MemberColumns,
     ) -> TablePlan:
-        """What `replicator.pipeline.plans.planning.plan_table` gives and raises.
+        """Return what `plan_table` makes for the first of the target's shards that are alike.
 
-        But it is made for the first of the target's shards that are alike, and is the same object
-        for all of them.
+        Raises like it.
         """
         # All that plan_table makes use of, but for names.
         alike = (
@@ -531,6 +530,8 @@ class PlanCache:
                 for column in table.columns
                 if column.generated
             ),
+            held_keys(structure, target, rules),
+            target.key_rules,
             *(
                 found(target, written_columns(structure, target, rules))
                 for found in (restated_columns, filled_columns)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.ddl.model.table import ColumnDefinition, TableDefinition
+from replicator.ddl.model.table import ColumnDefinition, KeyKind, TableDefinition
 from replicator.ddl.parser.table_text import column_definitions, table_definition
 from replicator.ddl.rewrite.storage import PHYSICAL, TRANSACTIONAL
 from replicator.mysql.column_types import FRACTIONAL, SqlType, sql_type
@@ -114,6 +114,11 @@ class Table:
         return fingerprint_of(self.create_sql)
 
     @property
+    def key_rules(self) -> str:
+        """A digest of the unique keys and the definitions of their columns."""
+        return key_rules_of(self.create_sql)
+
+    @property
     def transactional(self) -> bool:
         """Whether its storage engine can roll back, and show a state that has passed."""
         engine = self.definition.option("ENGINE")
@@ -132,6 +137,25 @@ def fingerprint_of(create_sql: str) -> str:
     """
     text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
     text = " ".join(_PHYSICAL.sub(" ", text).split())
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+_UNIQUE_KEY = re.compile(r"  (?:PRIMARY KEY|UNIQUE)(?! \(`my_row_id`\))")
+"""But not the key that a MySQL gives a table itself: not every session is shown that one."""
+_NAME = re.compile(r"`(?:[^`]|``)*`")
+
+
+@lru_cache(maxsize=4096)
+def key_rules_of(create_sql: str) -> str:
+    """`Table.key_rules`, from the text of SHOW CREATE TABLE.
+
+    Sessions of different charsets may show the same: what is not ASCII does not count.
+    """
+    lines = [line.rstrip(",") for line in create_sql.split("\n")]
+    keys = [line for line in lines if _UNIQUE_KEY.match(line)]
+    names = {name for line in keys for name in _NAME.findall(line)}
+    columns = (line for line in lines if (name := _NAME.match(line, 2)) and name[0] in names)
+    text = re.sub(r"[^\x00-\x7f]+|\?+", "?", "\n".join([*columns, *keys]))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -196,6 +220,19 @@ def keys_without_overlaps(table: Table) -> frozenset[str]:
         for key in table.definition.keys
         if not all(part.overlaps for part in key.parts)
     )
+
+
+def unique_parts(table: Table) -> dict[str, tuple[tuple[str, int], ...]]:
+    """By their names, the unique keys that compare nothing but columns.
+
+    Of each the columns with the length of their prefixes, 0 for a whole column.
+    """
+    return {
+        key.name or "PRIMARY": tuple((part.column, part.prefix) for part in key.parts)
+        for key in table.definition.keys
+        if key.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
+        and all(part.overlaps and not part.expression for part in key.parts)
+    }
 
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}

@@ -129,7 +129,7 @@ async def test_a_session_that_is_lost_meanwhile_hides_no_keys(
             f"CREATE TABLE {database_name}.two (a INT)",
         )
         names = [TableName(database_name, name) for name in ("one", "two")]
-        for at in range(8):
+        for at in range(7):
             connection = Broken(mysql_source, at)
             found = await read_targets(connection, names)
             connection.close()
