@@ -59,13 +59,16 @@ class SourceUnit:
         while True:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._coordination.began(self)
-                tasks.start_soon(self._read)
-                await self._restart.wait()
-                await self._coordination.before_restart()
-                await self._finish()
-                tasks.cancel_scope.cancel()
-                self._tasks = None
+                try:
+                    self._coordination.began(self)
+                    tasks.start_soon(self._read)
+                    await self._restart.wait()
+                    await self._coordination.before_restart()
+                    await self._finish()
+                    tasks.cancel_scope.cancel()
+                finally:
+                    # Others may still ask for a release while a fault ends the unit.
+                    self._tasks = None
             await self._renew()
             reach(Failpoint.SOURCE_RESTARTED)
 
