@@ -45,9 +45,8 @@ class SavedDecision:
 class LockHistory:
     """The items of one target, from the meta tables.
 
-    ``versions``: the numbers of the items in ``history``, which have gaps where an item is that of
-    another target that foreign keys tie to it. ``structures``: the target's, by its version, as
-    texts (`dump_structure`).
+    ``versions``: the numbers of the items in ``history``. ``structures``: the target's, by its
+    version, as texts (`dump_structure`).
     """
 
     history: list[ResolvedItem] = field(default_factory=list)
@@ -147,7 +146,6 @@ def _resolution(
         member=record.member.name,
         at=Place(record.transaction, decision.ordinal),
         event=decision.event,
-        target=decision.resolved.target,
     )
     owner = record.member.source
     return Resolution(record.version, owner, item, decision.resolved, decision.cutovers)

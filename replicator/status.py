@@ -170,7 +170,6 @@ class LockStatus:
     source's clock; None where that is not known. ``rows_held``: row events that are read again
     when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
     ``shard``: then, the one whose statement it is, and whose rows alone wait.
-    ``tied``: always empty; no lock holds rows of other targets.
     """
 
     id: str
@@ -185,7 +184,6 @@ class LockStatus:
     conflict: LockConflict | None = None
     remedies: tuple[str, ...] = ()
     reason: str = ""
-    tied: tuple[str, ...] = ()
     shard: str = ""
 
 

@@ -43,8 +43,7 @@ class Item(Generic[Name, Event]):
 
     ``text`` is the normalised statement, by which items are compared; ``statements`` are what would
     be executed on the target. ``event`` is the source event of the item. ``discards_rows``: it
-    removes rows of all members, so it is not forced on those without it. ``target``: as in
-    `MemberState`.
+    removes rows of all members, so it is not forced on those without it.
     """
 
     text: str
@@ -53,7 +52,6 @@ class Item(Generic[Name, Event]):
     at: Place
     event: Event = field(compare=False)
     discards_rows: bool = field(default=False, compare=False)
-    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,11 @@ class ResolvedItem:
     """An item that was resolved on the target: part of its history.
 
     ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
-    ``target``: as in `MemberState`.
     """
 
     text: str
     unlocked: bool = False
     skipped: bool = False
-    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +76,6 @@ class MemberState:
     and that its own DDL has not delivered yet. ``optional`` are items that it may have had when it
     was created, which its structure does not tell: its own DDL may deliver them, or not.
 
-    Where one group has the members of several targets (which foreign keys tie), ``target`` is the
-    member's, and ``connected`` is the same for all members that foreign keys connect: these always
-    have one version, so an item of one of them counts for all. Elsewhere both are empty.
-
     ``idle`` are the texts of statements that have changed nothing on the member since its last
     item. They are no items, but where others need one of them, the member has made it.
     """
@@ -92,8 +84,6 @@ class MemberState:
     since: Place
     awaited: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
-    target: str = ""
-    connected: str = ""
     idle: tuple[str, ...] = ()
 
     def made(self, text: str, version: int) -> bool:

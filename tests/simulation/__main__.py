@@ -2,7 +2,7 @@
 
 ``python -m tests.simulation --seeds 100000``: so many seeds, from ``--first`` on; the first
 failure is printed with its seed and its shortest replay. With ``--optimistic`` those of the join
-rule, with ``--tied`` those of targets that foreign keys tie.
+rule.
 
 ``python -m tests.simulation --exhaustive``: every run of a small scope, with ``--crashes`` at any
 step. ``--scope RDRD+RDRD,RDRD+RDRD`` are two sources of two members each, which write a row (R),
@@ -23,7 +23,6 @@ from tests.simulation.optimistic_runs import run_optimistic
 from tests.simulation.optimistic_small import search, small_scopes
 from tests.simulation.runs import run, shorten
 from tests.simulation.small import NAMES, Catalogue, Scope
-from tests.simulation.tied_estate import make_tied_estate
 
 
 def _seeds(first: int, count: int, make: Callable[[int], Estate]) -> int:
@@ -91,7 +90,6 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--optimistic", action="store_true")
-    parser.add_argument("--tied", action="store_true")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--scope", type=_scope, default="RDRD+RDRD,RDRD+RDRD")
     parser.add_argument("--scripts")
@@ -104,7 +102,7 @@ def main() -> int:
         return _exhaustive(given.scope, given.crashes)
     if given.optimistic:
         return _optimistic(given.first, given.seeds)
-    return _seeds(given.first, given.seeds, make_tied_estate if given.tied else make_estate)
+    return _seeds(given.first, given.seeds, make_estate)
 
 
 if __name__ == "__main__":

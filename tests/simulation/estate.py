@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.watermark import Place
@@ -21,8 +20,7 @@ def shape(texts: tuple[str, ...]) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row event. ``since``: the statement that gave its table its structure; ``texts``: all
-    items of its shard before it; ``number``: its number among the rows of its shard, or of those
-    that are connected with it; ``tied``: the target that its texts are of, of several tied ones."""
+    items of its shard before it; ``number``: its number among the rows of its shard."""
 
     member: str
     target: str
@@ -30,7 +28,6 @@ class Row:
     number: int
     since: Place
     texts: tuple[str, ...]
-    tied: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,9 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """``tied`` and ``connected``: of a table whose target is one of several tied ones, as in
-    `Estate.tied`."""
-
     member: str
     target: str
     texts: tuple[str, ...]
-    tied: str = ""
-    connected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +80,7 @@ class Estate:
 
     ``orderly``: all shards of a target follow one sequence, and no lock is ever forced: then
     everything must resolve by itself, and a row's items are those of the target. ``reckless``:
-    tables are created with structures that no other shard may come to have. ``tied``: by member
-    the target, of several in one, and what is the same for all that are connected with it.
+    tables are created with structures that no other shard may come to have.
     """
 
     targets: tuple[str, ...]
@@ -97,7 +88,6 @@ class Estate:
     initial: dict[tuple[str, str], tuple[str, ...]]
     orderly: bool
     reckless: bool = False
-    tied: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         return [

@@ -12,7 +12,7 @@ import pytest
 from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.hold import HoldBuffer
 from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
-from replicator.sharding.pessimistic.group import Group, Tie
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place
 from tests.simulation.store import Forwarded, TargetTable
@@ -247,9 +247,8 @@ def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
         at: Place,
         template: Template[str] | None,
         equals: Collection[Template[str]] = (),
-        tie: Tie | None = None,
     ) -> MemberState:
-        original(self, member, at, template, equals, tie)
+        original(self, member, at, template, equals)
         self.members[member] = MemberState(self.known, at)
         return self.members[member]
 
@@ -266,9 +265,8 @@ def _joining(change: Callable[[MemberState], MemberState]) -> Patch:
             at: Place,
             template: Template[str] | None,
             equals: Collection[Template[str]] = (),
-            tie: Tie | None = None,
         ) -> MemberState:
-            state = self.members[member] = change(original(self, member, at, template, equals, tie))
+            state = self.members[member] = change(original(self, member, at, template, equals))
             return state
 
         patch.setattr(Group, "join", join)
@@ -304,44 +302,6 @@ def rename_forgets_the_version(patch: pytest.MonkeyPatch) -> None:
         self.members[new] = MemberState(self.base, since)
 
     patch.setattr(Group, "rename", rename)
-
-
-def connected_tables_go_on(patch: pytest.MonkeyPatch) -> None:
-    """An item of one table does not count for those that foreign keys connect with it."""
-
-    def advance(self: Group[str, None], member: str, version: int) -> None:
-        self.members[member] = self._at(self.members[member], version)
-
-    patch.setattr(Group, "_advance", advance)
-
-
-def other_order_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """What was forced for one target counts as the next item of another."""
-    patch.setattr(Group, "_precedes", lambda self, version, item: False)
-
-
-def granted_to_other_targets(patch: pytest.MonkeyPatch) -> None:
-    """Members of all targets wait for their own DDL of an item that one target was forced to."""
-
-    def at(self: Group[str, None], state: MemberState, version: int) -> MemberState:
-        awaited = state.awaited
-        if self.resolved(version) is not None:
-            awaited = (*awaited, version)
-        return replace(state, version=version, awaited=awaited)
-
-    patch.setattr(Group, "_at", at)
-
-
-def renumbered_and_adopted(patch: pytest.MonkeyPatch) -> None:
-    """An item that has become the next is not read again."""
-    original = Group.cut_over
-
-    def cut_over(self: Group[str, None], resolved: Any, resume: Place, *, forced: bool) -> Cutover:
-        made = original(self, resolved, resume, forced=forced)
-        self._renumbered = False
-        return made
-
-    patch.setattr(Group, "cut_over", cut_over)
 
 
 def released_in_another_order(patch: pytest.MonkeyPatch) -> None:
@@ -419,47 +379,6 @@ def no_barrier_after_release(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(World, "barrier", barrier)
 
 
-def _tying(change: Callable[[Group[str, None], MemberState, MemberState], MemberState]) -> Patch:
-    """``change`` gets the state of a created table without, and with, what it is connected with."""
-    original = Group._tied
-
-    def tied(
-        self: Group[str, None], state: MemberState, template: Template[str] | None, tie: Tie
-    ) -> MemberState:
-        return change(self, state, original(self, state, template, tie))
-
-    return lambda patch: patch.setattr(Group, "_tied", tied)
-
-
-def created_apart(_: Group[str, None], __: MemberState, state: MemberState) -> MemberState:
-    return replace(state, connected=f"{state.connected} {state.target}")
-
-
-def created_like_its_model(
-    _: Group[str, None], alone: MemberState, state: MemberState
-) -> MemberState:
-    return replace(state, version=alone.version)
-
-
-def created_before_its_others(
-    group: Group[str, None], _: MemberState, state: MemberState
-) -> MemberState:
-    return replace(state, version=group.base)
-
-
-TIED_MUTANTS: Mapping[str, Patch] = {
-    patch.__name__: patch
-    for patch in (
-        connected_tables_go_on,
-        other_order_forgotten,
-        granted_to_other_targets,
-        renumbered_and_adopted,
-    )
-} | {
-    change.__name__: _tying(change)
-    for change in (created_apart, created_like_its_model, created_before_its_others)
-}
-
 MUTANTS: Mapping[str, Patch] = {
     **{
         change.__name__: _deciding(change)
@@ -515,5 +434,5 @@ MUTANTS: Mapping[str, Patch] = {
 def mutated(name: str) -> Iterator[None]:
     """Within it the rule is wrong."""
     with pytest.MonkeyPatch.context() as patch:
-        {**MUTANTS, **TIED_MUTANTS}[name](patch)
+        MUTANTS[name](patch)
         yield

@@ -77,10 +77,8 @@ class TargetTable:
             )
         if given.since != row.since:
             raise BrokenError(f"{name} is read as written since {given.since}, not {row.since}")
-        texts = tuple(item.text for item in self.executed if item.target == row.tied)
+        texts = tuple(item.text for item in self.executed)
         if orderly and row.texts not in [texts[: len(texts) - n] for n in range(given.lacking + 1)]:
-            raise BrokenError(f"{name} was written after {row.texts}: {self.executed}")
-        if row.tied and texts[: len(row.texts)] != row.texts:
             raise BrokenError(f"{name} was written after {row.texts}: {self.executed}")
         if self.rows[key]:
             raise BrokenError(f"{name} is applied twice")
@@ -125,7 +123,7 @@ def new_store(estate: Estate) -> Store:
                     target: GroupState(
                         0,
                         tuple(
-                            (name, MemberState(0, BEGINNING, (), (), *estate.tied.get(name, ())))
+                            (name, MemberState(0, BEGINNING))
                             for name in sorted(estate.initial[source, target])
                         ),
                     )

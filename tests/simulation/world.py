@@ -13,7 +13,7 @@ from actors.writing.segment_tracker import Boundary, Resume
 from replicator.sharding.hold import HeldPart
 from replicator.sharding.items import Item, RowDecision, Template
 from replicator.sharding.open_locks import UnlockError
-from replicator.sharding.pessimistic.group import Group, Tie, TieError
+from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
@@ -236,8 +236,7 @@ class World:
     def statement(self, source: Source, group: Group[str, None], at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
-            target = group.members[event.member].target
-            item = Item(event.text, (event.text,), event.member, at, None, target=target)
+            item = Item(event.text, (event.text,), event.member, at, None)
             recorded = group.ddl(item)
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
@@ -253,23 +252,17 @@ class World:
         fitting = [
             template
             for template in group.templates(at)
-            if template.member is None or group.members[template.member].target == event.tied
-            if self.texts_like(source, group, template, at, event.tied) == shape(event.texts)
+            if self.texts_like(source, group, template, at) == shape(event.texts)
         ]
-        label = event.connected
-        tie = Tie(event.tied, frozenset({label}), label) if event.tied else None
         if fitting:
-            try:
-                group.join(event.member, at, fitting[0], fitting, tie)
-            except TieError as error:
-                raise RefusedError(f"{event} at {at}: {error}") from error
-        elif self.estate.reckless or tie:
+            group.join(event.member, at, fitting[0], fitting)
+        elif self.estate.reckless:
             raise RefusedError(f"{event} at {at} is like nothing")
         else:
             group.join_ahead(event.member, at)
 
     def texts_like(
-        self, source: Source, group: Group[str, None], template: Template[str], at: Place, tied: str
+        self, source: Source, group: Group[str, None], template: Template[str], at: Place
     ) -> tuple[str, ...] | None:
         """The structure of what a created table may be like; None where it is not known."""
         if template.member is not None:
@@ -277,7 +270,7 @@ class World:
         lock = self.locks[group.target]
         if template.version > lock.version:
             return None
-        items = (item for item in lock.history[: template.version] if item.target == tied)
+        items = lock.history[: template.version]
         return shape(tuple(item.text for item in items if not item.skipped))
 
     def given(self, group: Group[str, None], event: Alter) -> bool:

@@ -59,7 +59,6 @@ class TargetVersions:
 
         Raises UnknownVersionError, DatabaseUnavailableError.
         """
-        version = _last_alike(lock, name, version)
         saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
             present = await read_table(self._target, name)
@@ -72,13 +71,6 @@ class TargetVersions:
         if (name, version) not in self._known:
             self._known[name, version] = load_structure(saved)
         return self._known[name, version]
-
-
-def _last_alike(lock: TargetLock[TableName, ShardStatement], name: TableName, version: int) -> int:
-    """The version up to which a target stays as it is: the next item may be another target's."""
-    items = lock.history[version:]
-    own = (number for number, item in enumerate(items) if item.target in ("", str(name)))
-    return version + next(own, len(items))
 
 
 def other_than(template: Table | None, held: KnownStructure) -> list[str]:

@@ -48,7 +48,7 @@ def awaited_truncation(
         f"{source}: {name}"
         for source, other in sorted(lock.groups.items())
         for name, theirs in sorted(other.members.items())
-        if theirs.target == state.target and theirs.version < state.version
+        if theirs.version < state.version
     ]
     if not lacking:
         return ""

@@ -11,8 +11,8 @@ every reading computes the same ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic
 
 from replicator.sharding.hold import HoldBudget, HoldBuffer
@@ -31,22 +31,6 @@ from replicator.sharding.items import (
     Template,
 )
 from replicator.watermark import Place
-
-
-class TieError(ValueError):
-    """A created table can't be one with the tables that foreign keys connect it with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tie:
-    """Of a created table whose target is one of several in its group: the ``target``, the
-    ``labels`` (`MemberState.connected`) of what foreign keys connect it with, and the ``label``
-    that all of these have from now on.
-    """
-
-    target: str
-    labels: frozenset[str]
-    label: str
 
 
 class Group(Generic[Name, Event]):
@@ -81,7 +65,6 @@ class Group(Generic[Name, Event]):
         self.releasing: dict[int, Place] = {}
         """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
-        self._renumbered = False
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
@@ -137,9 +120,6 @@ class Group(Generic[Name, Event]):
             )
             self._reach(item.at)
             return Recorded(matched, awaited=True)
-        while self._precedes(state.version + 1, item):
-            self._advance(item.member, state.version + 1)
-            state = self.members[item.member]
         version = state.version + 1
         if version <= self.known:
             resolved = self._history[version - 1]
@@ -147,9 +127,8 @@ class Group(Generic[Name, Event]):
                 raise HistoryError(self.source, self.target, version, item, resolved)
         else:
             self.items[version] = (*self.items.get(version, ()), item)
-        self._advance(item.member, version)
         self.members[item.member] = replace(
-            self.members[item.member], since=item.at, awaited=(), optional=(), idle=()
+            state, version=version, since=item.at, awaited=(), optional=(), idle=()
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
@@ -162,30 +141,16 @@ class Group(Generic[Name, Event]):
             self.members[member] = replace(state, idle=(*state.idle, text))
         self._reach(at)
 
-    def _precedes(self, version: int, item: Item[Name, Event]) -> bool:
-        """Whether the target's item of a version, which is another target's of those that are tied,
-        was forced before this one: then the members get it here, and this is their next."""
-        resolved = self.resolved(version)
-        return resolved is not None and resolved.unlocked and resolved.target != item.target
+    def _granted(self, state: MemberState, version: int) -> MemberState:
+        """Return the state of a member that gets an item of the history without a DDL of its own.
 
-    def _advance(self, member: Name, version: int) -> None:
-        """Bring a member, and those that are connected with it, to a version.
-
-        Where that is an item of the history, those of its target are granted it.
+        It has made the item already if its own statement changed nothing.
         """
-        connected = self.members[member].connected
-        for name, state in self.members.items():
-            if name == member or (connected and state.connected == connected):
-                self.members[name] = self._at(state, version)
-
-    def _at(self, state: MemberState, version: int) -> MemberState:
-        resolved = self.resolved(version)
-        granted = resolved is not None and resolved.target == state.target
-        if resolved is not None and resolved.text in state.idle:
-            left = tuple(text for text in state.idle if text != resolved.text)
+        text = self._history[version - 1].text
+        if text in state.idle:
+            left = tuple(idle for idle in state.idle if idle != text)
             return replace(state, version=version, idle=left)
-        awaited = (*state.awaited, version) if granted else state.awaited
-        return replace(state, version=version, awaited=awaited)
+        return replace(state, version=version, awaited=(*state.awaited, version))
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
         """Which of the items that the member has without a DDL of its own this is, if any.
@@ -234,14 +199,12 @@ class Group(Generic[Name, Event]):
         at: Place,
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
-        tie: Tie | None = None,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one. ``tie``: what foreign keys connect it
-        with. Raises TieError where it can't be one with that.
+        with the text of one of them is taken for that one.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -257,86 +220,12 @@ class Group(Generic[Name, Event]):
         possible = range(self._lowest(own, template, equals) + 1, own + 1)
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
-        if tie is not None:
-            state = self._tied(state, template, tie)
         self.members[member] = state
         if state.version > self.known:
             # With what is known later of the versions between, it may be found to have fewer items.
             self.ahead.append(at)
         self._reach(at)
         return state
-
-    def tie(
-        self, member: Name, target: str, parents: Iterable[Name], label: Callable[[Name], str]
-    ) -> Tie:
-        """What a created table is connected with: with its parents, and with children that have
-        been created before it, and have the label of the table that was yet to come. ``label``
-        gives that of a table by itself. Raises TieError.
-        """
-        own = label(member)
-        labels = {own}
-        for parent in parents:
-            state = self.members.get(parent)
-            labels.add(state.connected if state is not None else label(parent))
-        absent = labels - {own, *map(label, self.members)}
-        if len(absent) > 1:
-            raise TieError("it refers to several tables that are yet to be created")
-        return Tie(target, frozenset(labels), next(iter(absent), own))
-
-    def _tied(self, state: MemberState, template: Template[Name] | None, tie: Tie) -> MemberState:
-        """The state of a created table that is one with those that it is connected with.
-
-        Items of other targets do not show in its structure. So it has as few of them as the others
-        have, and these get what only it has: their rows so far are older than the table.
-        """
-        others = {n: o for n, o in self.members.items() if o.connected in tie.labels}
-        for name, other in others.items():
-            if other.target == tie.target:
-                raise TieError(
-                    f"foreign keys connect it with {name}, which is a shard of {tie.target} already"
-                )
-        alike = self._connected(template.member) if template and template.member else frozenset()
-        newest = max((other.version for other in others.values()), default=self.base)
-        version = state.version
-        while version > max(newest, self.base):
-            target = self._target_at(version, alike)
-            if not target:
-                raise TieError("shards like it are in conflict about a schema change")
-            if target == tie.target and version not in state.awaited:
-                break
-            version -= 1
-        if any(
-            self._target_at(v, others) in ("", tie.target) for v in range(version + 1, newest + 1)
-        ):
-            raise TieError("it lacks a schema change that comes before one of its parent or child")
-        version = max(version, newest)
-        for name, other in others.items():
-            for lacking in range(other.version + 1, version + 1):
-                behind = {o.target for o in others.values() if o.version < lacking}
-                if self._target_at(lacking, {*alike, *others}) in ("", *behind):
-                    raise TieError(f"{name} lacks a schema change that comes before one of its own")
-            self.members[name] = replace(other, version=version, connected=tie.label)
-        awaited, optional = (
-            tuple(v for v in given if v <= version and self._target_at(v, alike) == tie.target)
-            for given in (state.awaited, state.optional)
-        )
-        return MemberState(version, state.since, awaited, optional, tie.target, tie.label)
-
-    def _connected(self, member: Name) -> frozenset[Name]:
-        """A member, and those that foreign keys connect it with."""
-        label = self.members[member].connected
-        return frozenset(n for n, state in self.members.items() if state.connected == label)
-
-    def _target_at(self, version: int, members: Collection[Name]) -> str:
-        """The target of the item of a version, as these members have it; empty where they have no
-        item of their own, and others are in conflict about it."""
-        if (resolved := self.resolved(version)) is not None:
-            return resolved.target
-        items = self.items.get(version, ())
-        found = {item.target for item in items if item.member in members} or {
-            item.target for item in items
-        }
-        return found.pop() if len(found) == 1 else ""
 
     def _lowest(
         self, version: int, template: Template[Name] | None, equals: Collection[Template[Name]]
@@ -398,8 +287,6 @@ class Group(Generic[Name, Event]):
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
         at = max(self.seen, self._acted_upon) if forced else self.seen
         self._resume = resume
-        open_items = self.items.get(self.known + 1, ())
-        self._renumbered = any(item.target != resolved.target for item in open_items)
         cutover = Cutover(self.known + 1, at, forced)
         self._cutovers = (*self._cutovers, cutover)
         self._history = (*self._history, resolved)
@@ -449,7 +336,7 @@ class Group(Generic[Name, Event]):
     def _at_hand(self) -> bool:
         """Whether the cutover to the next version is passed, and nothing that this run has read
         would be decided otherwise by now."""
-        return self.base > self.known and not self.ahead and not self._renumbered
+        return self.base > self.known and not self.ahead
 
     # What others ask.
 
@@ -471,20 +358,10 @@ class Group(Generic[Name, Event]):
         return all(state.made(text, self.known + 1) for state in self.members.values())
 
     def missing(self, item: Item[Name, Event]) -> tuple[Name, ...]:
-        """The members that lack the item after `known`, which is this one.
-
-        Of connected ones only that of the item's target, which is to bring it, if it is there.
-        """
+        """The members that lack the item after `known`, which is this one."""
         next_version = self.known + 1
-        lacking = {n: s for n, s in self.members.items() if not s.made(item.text, next_version)}
-        bringing = {s.connected for s in lacking.values() if s.target == item.target}
-        return tuple(
-            sorted(
-                name
-                for name, state in lacking.items()
-                if state.target == item.target or state.connected not in bringing
-            )
-        )
+        lacking = (n for n, s in self.members.items() if not s.made(item.text, next_version))
+        return tuple(sorted(lacking))
 
     @property
     def rows_held(self) -> int:
@@ -540,4 +417,4 @@ class Group(Generic[Name, Event]):
                     f"{self}: {name} comes to {cutover} with version {state.version}"
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
-                self.members[name] = self._at(state, cutover.version)
+                self.members[name] = self._granted(state, cutover.version)

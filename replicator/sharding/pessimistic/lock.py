@@ -140,9 +140,7 @@ class TargetLock(Generic[Name, Event]):
         self.look()
         assert self.owner is not None
         item = self.candidates(self.owner)[0]
-        return self._decide(
-            self.owner, item, ResolvedItem(item.text, target=item.target), resume, forced=False
-        )
+        return self._decide(self.owner, item, ResolvedItem(item.text), resume, forced=False)
 
     def unlock(
         self,
@@ -183,7 +181,7 @@ class TargetLock(Generic[Name, Event]):
                 f"{name} removes rows, also those of shards that have not run it ({item.text!r}):"
                 " run it on them, or unlock it with --action skip: the target then keeps the rows"
             )
-        resolved = ResolvedItem(item.text, unlocked=True, skipped=skip, target=item.target)
+        resolved = ResolvedItem(item.text, unlocked=True, skipped=skip)
         return self._decide(chosen, item, resolved, resume, forced=True)
 
     def _chosen(

@@ -12,7 +12,7 @@ from replicator.sharding.items import (
     RowDecision,
     Template,
 )
-from replicator.sharding.pessimistic.group import Group, TieError
+from replicator.sharding.pessimistic.group import Group
 from replicator.watermark import Place, boundary
 
 START = boundary(0)
@@ -266,40 +266,3 @@ def test_state_saved_behind_an_open_item_is_refused() -> None:
     state = GroupState(0, (("a1", MemberState(1, START)),))
     with pytest.raises(AssertionError, match="behind an open item"):
         Group("A", "T", state, START, 0, ())
-
-
-def tied(**labels: str) -> Group[str, None]:
-    members = {
-        name: MemberState(0, Place(0, -1), (), (), name[0].upper(), label)
-        for name, label in labels.items()
-    }
-    state = GroupState(0, tuple(sorted(members.items())))
-    return Group("a", "F", state, Place(0, -1), 0, ())
-
-
-def test_a_parent_that_is_created_after_its_child_is_connected_with_it() -> None:
-    group = tied(p1="p1", c1="p1")
-    at = Place(1, 0)
-    child = group.tie("c2", "C", ["p2"], str)
-    group.join("c2", at, Template(0), (), child)
-    parent = group.tie("p2", "P", [], str)
-    group.join("p2", at, Template(0), (), parent)
-    assert {name: state.connected for name, state in group.members.items()} == {
-        **dict.fromkeys(("p1", "c1"), "p1"),
-        **dict.fromkeys(("p2", "c2"), "p2"),
-    }
-
-
-def test_a_second_shard_of_a_target_is_not_connected() -> None:
-    group = tied(p1="p1", c1="p1")
-    with pytest.raises(TieError, match="with c1, which is a shard of C"):
-        group.join("c2", Place(1, 0), Template(0), (), group.tie("c2", "C", ["p1"], str))
-
-
-def test_the_parents_that_are_yet_to_come_must_be_one() -> None:
-    group = tied(p1="p1", c1="p1")
-    with pytest.raises(TieError, match="several tables"):
-        group.tie("c2", "C", ["p2", "q2"], str)
-    # One that is there under another name, and one that is not.
-    with pytest.raises(TieError, match="several tables"):
-        tied(p1="was").tie("c2", "C", ["p1", "q2"], str)
