@@ -116,9 +116,10 @@ class BatchPlanner:
         pairs = {(part.source, names[part.target]) for part in parts}
         counts = {plan.target.name: plan.target.buckets for plan in plans.kinds}
         keys = buckets_of(pairs, counts)
-        if self._watermarks.surplus(pairs, keys):
-            await self._meta.close_buckets(pairs, counts)
-            self._watermarks.closed(pairs, keys)
+        surplus = self._watermarks.surplus(pairs, counts)
+        if surplus:
+            await self._meta.close_buckets(surplus)
+            self._watermarks.closed(surplus)
         missing = self._watermarks.missing(keys)
         if missing:
             await self._meta.open_buckets(missing)
@@ -164,6 +165,8 @@ class BatchPlanner:
             refuse_engine(name, table)
             if name in self._spread:
                 _refuse_added_key(name, table)
+                # From now on, a statement of the shards waits until all buckets have their rows.
+                self._spread -= {name}
             await self._rules.load(target, name)
             self._tables[target] = table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from itertools import count, takewhile
 
 from attrs import define, field
 
@@ -159,16 +160,23 @@ class BucketWatermarks:
         """Record that these buckets have one now, before every row."""
         self._left |= dict.fromkeys(keys, NOTHING_APPLIED)
 
-    def surplus(self, pairs: Collection[tuple[str, TableName]], keys: Iterable[BucketKey]) -> bool:
-        """Whether there are more buckets of these sources and targets than ``keys``."""
-        return any(key[:2] in pairs for key in self._left.keys() - set(keys))
+    def surplus(
+        self, pairs: Iterable[tuple[str, TableName]], counts: Mapping[TableName, int]
+    ) -> list[BucketKey]:
+        """Return the buckets of these sources and targets beyond the number that they have."""
+        return [
+            key
+            for source, target in pairs
+            for key in takewhile(
+                self._left.__contains__, ((source, target, n) for n in count(counts[target]))
+            )
+        ]
 
-    def closed(self, pairs: Collection[tuple[str, TableName]], keys: Iterable[BucketKey]) -> None:
-        """Record that of these sources and targets there are no buckets besides ``keys``."""
-        for key in self._left.keys() - set(keys):
-            if key[:2] in pairs:
-                del self._left[key]
-                self._moved.pop(key, None)
+    def closed(self, keys: Iterable[BucketKey]) -> None:
+        """Record that these buckets have no watermark any more."""
+        for key in keys:
+            del self._left[key]
+            self._moved.pop(key, None)
 
     def of(self, keys: Iterable[BucketKey]) -> Mapping[BucketKey, Watermark]:
         """The watermarks of some buckets."""

@@ -287,22 +287,21 @@ class MetaStore:
                     [field for key in part for field in (*_columns(key), token)],
                 )
 
-    async def close_buckets(
-        self, pairs: Iterable[tuple[str, TableName]], counts: Mapping[TableName, int]
-    ) -> None:
-        """Remove the watermarks of buckets that targets do not have any more.
+    async def close_buckets(self, buckets: Iterable[BucketKey]) -> None:
+        """Remove the watermarks of buckets that their targets do not have any more.
 
         A watermark ahead of the low one stays: rows may have to be known by it.
         """
         watermarks, place = self.table(WATERMARK_TABLE), "version, transaction_key, ordinal"
-        of_pair = "source = %s AND target_schema = %s AND target_table = %s AND bucket"
+        bucket = "source = %s AND target_schema = %s AND target_table = %s AND bucket = %s"
         async with self.saving() as transaction:
-            for source, target in sorted(pairs):
+            for source, target, number in buckets:
+                of = (source, *target)
                 await transaction.fetch(
-                    f"DELETE FROM {watermarks} WHERE {of_pair} >= %s AND ({place})"
+                    f"DELETE FROM {watermarks} WHERE {bucket} AND ({place})"
                     f" <= (SELECT {place} FROM (SELECT {place} FROM {watermarks}"
-                    f" WHERE {of_pair} = %s) low)",
-                    (source, *target, counts[target], source, *target, LOW_WATERMARK_BUCKET),
+                    f" WHERE {bucket}) low)",
+                    (*of, number, *of, LOW_WATERMARK_BUCKET),
                 )
 
     def _watermarks_sql(self, where: str) -> str:

@@ -31,9 +31,6 @@ def task(
 ) -> Iterator[LongTask]:
     target: DatabaseServer = request.getfixturevalue(request.param)
     found = LongTask(Shards([source], target, NAME), tmp_path)
-    found.values["task-mode"] = "all"
-    for instance in found.values["mysql-instances"]:
-        del instance["meta"]
     source.execute(
         *(f"INSERT INTO {NAME}.t1 SELECT {n}, 'row', {n}" for n in range(1, 6)),
         f"INSERT INTO {NAME}.bag VALUES (1, 'x')",
@@ -49,6 +46,13 @@ def task(
             if schema == "dm_meta"
         ),
     )
+
+
+def copying(task: LongTask) -> None:
+    """Let the task copy first; for some time after that, it is in safe mode by itself."""
+    task.values["task-mode"] = "all"
+    for instance in task.values["mysql-instances"]:
+        del instance["meta"]
 
 
 def until_equal(task: LongTask) -> None:
@@ -82,6 +86,7 @@ def collide(task: LongTask, shards: DatabaseServer) -> None:
 
 
 def test_in_safe_mode(task: LongTask, source: DatabaseServer) -> None:
+    copying(task)
     task.values["syncers"]["sync"]["safe-mode"] = True
     until_equal(task)
     source.execute(f"UPDATE {NAME}.t1 SET n = 50 WHERE id = 5")
@@ -90,6 +95,7 @@ def test_in_safe_mode(task: LongTask, source: DatabaseServer) -> None:
 
 
 def test_while_another_target_is_copied_again(task: LongTask, source: DatabaseServer) -> None:
+    copying(task)
     until_equal(task)
     source.execute(f"UPDATE {NAME}.t1 SET n = 50 WHERE id = 5")
     until_equal(task)
@@ -119,7 +125,7 @@ def test_while_only_some_buckets_have_the_last_rows(task: LongTask, source: Data
     task.values["writer"] = {"batch-bytes": "16MiB"}
     until_equal(task)
     source.execute(f"UPDATE {NAME}.t1 SET n = 50 WHERE id = 5")
-    until_equal(task)
+    task.assert_equal()
     target = task.shards.target
     target.execute(f"ALTER TABLE {NAME}.t ADD UNIQUE by_hand (n)")
     source.execute(
@@ -137,3 +143,25 @@ def test_while_only_some_buckets_have_the_last_rows(task: LongTask, source: Data
     target.execute(f"ALTER TABLE {NAME}.t DROP KEY by_hand")
     task.resume()
     until_equal(task)
+
+
+def test_a_key_that_the_shards_add_is_no_fault(task: LongTask, source: DatabaseServer) -> None:
+    until_equal(task)
+    source.execute(f"UPDATE {NAME}.t1 SET n = 50 WHERE id = 5")
+    task.assert_equal()
+    buckets = (
+        f"SELECT DISTINCT bucket FROM {NAME}_meta.{NAME}_watermark WHERE target_table = 't'"
+        " ORDER BY bucket"
+    )
+    target = task.shards.target
+    assert len(target.execute(buckets)) > 2
+    source.execute(
+        *(f"ALTER TABLE {NAME}.{shard} ADD UNIQUE by_all (n)" for shard in ("t1", "t2")),
+        f"INSERT INTO {NAME}.t2 VALUES (101, 'other', 101), (102, 'other', 102)",
+    )
+    until_equal(task)
+    # The last checkpoint is older than the last rows.
+    task.end()
+    source.execute(f"INSERT INTO {NAME}.t1 VALUES (6, 'row', 60)")
+    task.assert_equal()
+    assert target.execute(buckets) == ((-1,), (0,))

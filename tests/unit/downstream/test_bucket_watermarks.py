@@ -44,3 +44,17 @@ def test_what_was_moved_since_it_was_verified_is_verified_again() -> None:
     assert marks.moved == {("a", T, 0): SECOND}
     marks.verified(marks.moved)
     assert marks.moved == {}
+
+
+def test_buckets_that_a_target_has_no_more_are_closed() -> None:
+    found = {("a", T, number): FIRST for number in range(4)}
+    marks = BucketWatermarks({**found, ("b", T, 0): FIRST})
+    marks.left(T, {("a", 2): SECOND})
+    pairs = {("a", T), ("b", T)}
+    assert marks.surplus(pairs, {T: 4}) == []
+    surplus = marks.surplus(pairs, {T: 1})
+    assert surplus == [("a", T, 1), ("a", T, 2), ("a", T, 3)]
+    marks.closed(surplus)
+    assert marks.surplus(pairs, {T: 1}) == []
+    assert marks.missing([("a", T, 1)]) == [("a", T, 1)]
+    assert marks.moved == {}
