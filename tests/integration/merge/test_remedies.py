@@ -202,6 +202,11 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     found = await merging.fault()
     assert found.event == "source.unreadable"
     told = way(found, "start after the event")
+    # The task goes on with the other source, until it is stopped in order.
+    merging.blocked = found.scope
+    async with merging.running():
+        pass
+    merging.blocked = NOTHING
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
     saved = merging.target.execute(
         f"SELECT source, binlog_file, binlog_offset"
