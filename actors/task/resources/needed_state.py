@@ -99,9 +99,10 @@ def _needed(task: Task, found: list[str], targets: list[TableName]) -> FatalErro
         f"what is saved of task {task.name} is needed, and was not removed: {'; '.join(found)}."
         " A task that starts without it would lose or delete rows",
         "finish first what waits: `replicator run TASK.yaml` without --remove-meta (nor"
-        " `remove-meta: true`), until `replicator show-ddl-locks` shows nothing open and `replicator status`"
-        " nothing blocked, and until no two shards have a row with the same key (delete or"
-        " renumber one of the two in its shard). Then `replicator stop`, and remove again",
+        " `remove-meta: true`), until `replicator show-ddl-locks` shows nothing open and"
+        " `replicator status` nothing blocked, and until no two shards have a row with the same key"
+        " (delete or renumber one of the two in its shard). Then `replicator stop`, and remove"
+        " again",
         "or copy everything again: `replicator stop`, set `task-mode: all` in the task file, empty"
         f" all targets of the task{f' ({statements})' if statements else ''}, and remove again",
         where=f"the meta-schema {task.meta_schema} of the target",
