@@ -191,8 +191,8 @@ def _purged_remedies(source: SourceToCheck) -> tuple[str, ...]:
     if source.followed:
         return (
             "Restore the purged binlog files at the source, then start the task again",
-            "Otherwise the changes since then are lost to the task: 'replicator remove', empty all"
-            " targets of the task, then 'replicator run' with task-mode: all",
+            "Otherwise the changes since then are lost to the task: empty all targets of the task,"
+            " set task-mode: all, 'replicator remove', then 'replicator run'",
         )
     return (
         "If 'meta:' of this source has a mistake: name the position up to which the targets have"
