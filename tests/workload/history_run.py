@@ -177,15 +177,16 @@ class HistoryRun:
         if adds_rows(statement) and shard.number > 0:
             return
         outcome.statements += 1
+        numbers = self._rows.own_numbers(shard.number)
         try:
             try:
-                shard.server.execute(statement.sql, database=shard.schema)
+                shard.server.execute(numbers, statement.sql, database=shard.schema)
             except pymysql.err.MySQLError as error:
                 if error.args[0] != FOREIGN_KEY_FAILS:
                     raise
                 # Generated rows have no parents in tables that get a foreign key later.
                 shard.server.execute(
-                    "SET foreign_key_checks = 0", statement.sql, database=shard.schema
+                    numbers, "SET foreign_key_checks = 0", statement.sql, database=shard.schema
                 )
         except pymysql.err.MySQLError as error:
             outcome.refused.append(f"{shard.schema}: {error}: {' '.join(statement.sql.split())}")

@@ -24,6 +24,7 @@ from actors.sharding.pessimistic.target_versions import (
     other_than,
 )
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
+from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
@@ -89,6 +90,7 @@ class PessimisticGroup(GroupActor):
         lock: TargetLock[TableName, ShardStatement],
         low_watermark: Watermark | None,
         tools: GroupTools,
+        parents: WaitingParents,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
@@ -96,6 +98,7 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
+        self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self.numbers = {
@@ -378,16 +381,19 @@ class PessimisticGroup(GroupActor):
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
         if fitting or effect.skipped:
+            missing = await self._tools.versions.present(effect.target) is None
+            needed = self._parents.lacking(self.source, effect) if missing else None
+            if needed and not effect.skipped:
+                self._parents.wait(self.source, needed)
+                self._join_ahead(name, number, at, self._parents.shown(needed))
+                return None
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
             state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await self._tools.versions.present(effect.target) is None
             return self.unrecorded(effect, statement) if missing else None
         if await self._others_lead():
-            self.group.join_ahead(name, at)
-            self.numbers[name] = number
-            self.log.warning("member.ahead", member=str(name), differences="; ".join(found))
+            self._join_ahead(name, number, at, "; ".join(found))
             return None
         where, ways = self._details(statement)
         raise FatalError(
@@ -407,6 +413,11 @@ class PessimisticGroup(GroupActor):
             scope=of_target(self.registry.target_name(self.target)),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
+
+    def _join_ahead(self, name: TableName, number: int, at: Place, differences: str) -> None:
+        self.group.join_ahead(name, at)
+        self.numbers[name] = number
+        self.log.warning("member.ahead", member=str(name), differences=differences)
 
     async def _others_lead(self) -> bool:
         """Whether shards have a DDL that the target lacks, or the task reads one just now."""
