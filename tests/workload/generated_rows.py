@@ -97,6 +97,6 @@ def _value(kind: str, full: str, length: int | None, number: int) -> str:
     if kind in _TEXTS or kind in _BYTES:
         text = f"v{number}"
         return f"'{text[-length:] if length else text}'"
-    if full.startswith("decimal"):
+    if full.startswith(("decimal", "double", "float")):
         return str(number % 10)
     return str(number % _WHOLE.get(kind, 2_000_000_000))

@@ -12,7 +12,7 @@ read again is below a watermark, or of a structure that the target takes: no ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
@@ -239,7 +239,10 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         for name, s in others.items()
         if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
-    before = joined([*others.values(), former], state.fills)
+    left = _left(state, change)
+    before = _target_before([*others.values(), former], [*left.values()], state.fills)
+    again = left.pop(change.member, None) is not None
+    left = {name: standing for name, standing in left.items() if name not in same}
     objections = Objections(change.action)
     objections.look(left_out(change))
     if len(same) == len(others) and not comes_back(state, change):
@@ -251,7 +254,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
             objections.look(changed_before(opened, after, change.touched))
         behind = {name: behind_open(others[name]) for name in same}
         own = replace(marked(former, change.after), ceded=frozenset())
-        standing, together = _beside(state.fills, behind, own, objections)
+        standing, together = _beside(state.fills, {**left, **behind}, own, objections)
         known, found_by = _found_by(change, before, together)
         unclear = _changed([*behind.values(), standing]) & (found_by - known)
         keyed = together.identifies
@@ -263,7 +266,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
             standing,
             before,
             together,
-            change.removes != NO_ROWS,
+            change.removes != NO_ROWS and not again,
             fills,
             same,
             ceding=ceding,
@@ -273,12 +276,32 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     rows = other_rows(state, former, change)
     try:
         objections.look(other_values(former, change))
-        return _judged(state, others, former, change, before, objections, rows)
+        return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
         if rows is None or error.objection is not Objection.TYPE:
             raise
         # An answer of the operator settles both.
         raise ObjectionError(error.objection, f"{error}. Also, {rows}", error.columns) from error
+
+
+def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing]:
+    """The members that have left, if a statement creates one of them again; else none.
+
+    The target still has what their rows need. What only this one has needed goes now.
+    """
+    if change.before is not None or change.member not in state.left:
+        return {}
+    return {name: Standing(table) for name, table in state.left.items()}
+
+
+def _target_before(
+    members: Sequence[Standing], left: Sequence[Standing], fills: Mapping[str, Fill]
+) -> Shape | None:
+    """The target's shape: the join of its members, and of those that have left if there is one."""
+    try:
+        return joined([*members, *left], fills)
+    except NoJoinError:
+        return joined(members, fills)
 
 
 def _judged(
