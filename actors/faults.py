@@ -13,16 +13,16 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from replicator.schema.registry.registry import SchemaRegistry
 
 COPY_AGAIN = (
-    "copy everything again: `replicator stop`, `replicator remove TASK.yaml`, empty all targets"
-    " of the task (drop those whose columns differ from the shards': the copy creates them), then"
-    " `replicator run TASK.yaml` with `task-mode: all`"
+    "copy everything again: `replicator stop`, empty all targets of the task (drop those whose"
+    " columns differ from the shards': the copy creates them), set `task-mode: all`, `replicator"
+    " remove TASK.yaml`, then `replicator run TASK.yaml`"
 )
 """The remedy where nothing else brings the rows to the target."""
 
 START_OVER = (
-    "`replicator stop`, `replicator remove TASK.yaml`, empty all targets of the task, then"
-    " `replicator run TASK.yaml` with `task-mode: all` or `full` (`incremental` would leave the"
-    " older rows out)"
+    "`replicator stop`, empty all targets of the task, set `task-mode: all` or `full`"
+    " (`incremental` would leave the older rows out), `replicator remove TASK.yaml`, then"
+    " `replicator run TASK.yaml`"
 )
 """How the operator begins a task again whose saved state is of no use."""
 
@@ -53,11 +53,9 @@ def start_after(meta: str) -> str:
         "`replicator stop` (do not kill the process); in the task file set `task-mode:"
         f" incremental`, {meta}, and `meta:` of every other source to its saved position"
         " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
-        " --remove-meta TASK.yaml`. Do not do this while a schema change waits for shards"
-        " (`replicator show-ddl-locks`), a target is blocked, or a copy has not finished: the task"
-        " holds rows then, and they would be missing or duplicated. Nor while two shards have a row"
-        " with the same key (`moved.shared` in the log names such keys): the task would forget it,"
-        " and a DELETE of one row would remove the other one from the target"
+        " --remove-meta TASK.yaml`. It is refused (`task.state-needed`) while a schema change waits"
+        " for shards, a target is blocked, a copy has not finished, or two shards have a row with"
+        " the same key"
     )
 
 

@@ -106,9 +106,9 @@ names. Other rows of the same batch may be on the target; the task does not writ
 [Blocked parts](faults-in-detail.md#blocked-parts) has the details.
 [What recovers by itself](what-needs-nobody.md) lists what needs no operator.
 
-**Copy again** works in every state: `replicator stop TASK`, `replicator remove
-TASK.yaml`, empty *all* targets of the task (drop those whose columns differ from the shards': the
-copy creates them), then `replicator run TASK.yaml` with `task-mode: all`.
+**Copy again** works in every state: `replicator stop TASK`, empty *all* targets of the task (drop
+those whose columns differ from the shards': the copy creates them), set `task-mode: all`,
+`replicator remove TASK.yaml`, then `replicator run TASK.yaml`.
 
 **Start after a statement or event**: [the steps](faults-in-detail.md#start-after-a-statement).
 

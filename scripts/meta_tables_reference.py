@@ -97,7 +97,8 @@ MEANINGS: Mapping[str, str] = {
     " only a schema change",
     "row_owner": "per target: every shard that it may have rows of, whether a table of this name"
     " was dropped (`ended`; the target keeps its rows), and the values of extracted and mapped"
-    " columns that all its rows have (`marks`)",
+    " columns that all its rows have (`marks`). A row with an empty `source`: the target had rows"
+    " before the task wrote the first one",
 }
 """By the suffix of the table: what it holds."""
 

@@ -63,7 +63,8 @@ def _section(box: ET.Element, result: TargetComparison) -> None:
     for remark in remarks(result):
         add_text(box, "p", remark, "warn")
     if result.examples:
-        shown = f"{number(len(result.examples))} of {number(result.differing)} rows that differ"
+        differing = number(result.differing + result.unowned)
+        shown = f"{number(len(result.examples))} of {differing} rows that differ"
         heads = ("", "key", "shard", "column", "in the shard", "on the target")
         add_table(_details(box, shown, opened=True), heads, _examples(result))
     if result.by_shard:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -108,6 +110,8 @@ class DifferingRows:
             if kept:
                 times = sum(found.times for found in alone)
                 setattr(self._result, kept, getattr(self._result, kept) + times)
+                if kept == "unowned":
+                    self._show(alone, kept)
                 some = [found for found in some if found.kind != "extra"]
             for difference in some:
                 differing += difference.times
@@ -139,10 +143,15 @@ class DifferingRows:
             )
 
     def _count(self, difference: RowDifference) -> None:
-        result, kind = self._result, difference.kind
-        setattr(result, kind, getattr(result, kind) + difference.times)
-        if sum(example.kind == kind for example in result.examples) < EXAMPLES:
-            result.examples.append(example_of(self._comparison, difference))
+        kind = difference.kind
+        setattr(self._result, kind, getattr(self._result, kind) + difference.times)
+        self._show([difference], kind)
+
+    def _show(self, some: Iterable[RowDifference], kind: str) -> None:
+        examples = self._result.examples
+        shown = sum(example.kind == kind for example in examples)
+        for difference in islice(some, EXAMPLES - shown):
+            examples.append(replace(example_of(self._comparison, difference), kind=kind))
 
 
 def _in_transactions(rows: Iterable[_Row]) -> Iterator[list[_Row]]:

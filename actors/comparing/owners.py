@@ -48,6 +48,16 @@ _DIFFERENT = {
 }
 _LEFT_OUT = {"missing": "new rows", "different": "changes", "extra": "deletions"}
 
+UNRECORDED = (
+    "the task has not saved which shards the target has had (its meta tables are gone, or another"
+    " task wrote these rows), so they may be those of a shard that is gone. If the meta tables are"
+    " in a backup, in another meta-schema or under another task name, restore or name them, and"
+    " compare again. If no shard is gone, delete the rows yourself. Otherwise empty the target, and"
+    " let the task copy all shards again (task-mode: all); that deletes the rows of shards that are"
+    " gone"
+)
+"""Why rows that only the target has are not called extra, and what to do."""
+
 SHOWN = 5
 """Shards that a sentence names before it says how many more there are."""
 
@@ -60,8 +70,10 @@ class TargetShards:
     saved: SavedOwners = field(default_factory=SavedOwners)
     filtered: Mapping[str, tuple[Member, ...]] = field(default_factory=dict)
     """By kind of difference, those whose filters leave out what would have prevented it."""
+    recorded: bool = True
+    """The task has saved which shards the target may have rows of."""
     loaded: bool = False
-    """The task has made no full copy, so the target had rows before the task knew its shards."""
+    """The target had rows before the task knew its shards, or may have had some."""
 
     @property
     def unread(self) -> str:
@@ -91,7 +103,7 @@ class TargetShards:
         found = rows_alone(target, self._marks(), others)
         kinds = {"extra"} if self.loaded else set[str]()
         found = replace(found, untouched=frozenset(kinds | self.filtered.keys()))
-        if not found.kept and self.roster.unseen:
+        if not found.kept and (self.roster.unseen or not self.recorded):
             return replace(found, kept="unowned")
         return found
 
@@ -113,11 +125,15 @@ class TargetShards:
                 f"{result.retired:,} rows are those of shards that do not exist any more: {shards}."
                 " They are no difference, and are not changed"
             )
-        if result.unowned:
+        if result.unowned and self.roster.unseen:
             result.remarks.append(
                 f"{result.unowned:,} rows are in no shard that the account sees, and may be those"
                 f" of a shard that it does not see: {_listed(self.roster.unseen)}. None of these"
                 " rows is changed"
+            )
+        elif result.unowned:
+            result.remarks.append(
+                f"{result.unowned:,} rows are in no shard, and are not changed: {UNRECORDED}"
             )
         for kind, members in self.filtered.items():
             if number := getattr(result, kind):
@@ -128,9 +144,10 @@ class TargetShards:
                 )
         if result.extra and self.loaded and "extra" not in self.filtered:
             result.remarks.append(
-                f"No repair deletes the {result.extra:,} rows that only the target has: the task"
-                " has made no full copy, so they may be those of a shard that was gone before the"
-                " task started. If there was none, delete them yourself"
+                f"No repair deletes the {result.extra:,} rows that only the target has: the target"
+                " had rows before the task wrote the first one, or the task has made no full copy."
+                " So they may be those of a shard that was gone before the task started. If there"
+                " was none, delete them yourself"
             )
 
     def scope(self, watermarks: str) -> RepairScope:
@@ -171,12 +188,14 @@ async def shards_of_targets(
     }
     rosters = await read_rosters(task, members, complete=complete, behind=behind)
     sources = {source.source_id: source for source in task.sources}
+    found = {target: (owners or {}).get(target, SavedOwners()) for target in rosters}
     return {
         target: TargetShards(
             roster,
-            (owners or {}).get(target, SavedOwners()),
+            found[target],
             _filtered(roster, sources),
-            loaded=saved is not None and saved.copy is None,
+            recorded=saved is not None and bool(found[target].query),
+            loaded=found[target].before or (saved is not None and saved.copy is None),
         )
         for target, roster in rosters.items()
     }

@@ -28,6 +28,7 @@ from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunk_records import CHUNK_TABLE
 from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.row_owners import note_rows_before
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.identity import ServerIdentity
@@ -146,7 +147,7 @@ class FullCopy:
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
         fills = await SHARD_MODES[self._task.shard_mode].fills(self._meta)
-        made, empty = await make_targets(
+        made = await make_targets(
             self._task,
             self._setups,
             self._registry,
@@ -154,8 +155,9 @@ class FullCopy:
             RowsBefore(begun, copied, self._followed),
             fills,
         )
-        targets = {n: replace(target, shards=shards[n]) for n, target in made.items()}
-        await self._store.note_empty(empty)
+        targets = {n: replace(target, shards=shards[n]) for n, target in made.found.items()}
+        await self._store.note_empty(made.empty)
+        await note_rows_before(self._meta, made.filled, made.empty)
         servers = {s: start.server for s, start in starts.items() if start.server}
         jobs = self._jobs(targets, frozenset(positions), servers)
         if self._follow and again >= starts.keys():

@@ -240,8 +240,8 @@ def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     if not limit.of_row:
         remedies.append(
             "or copy again in smaller chunks, which a table without a key can't be cut into: set"
-            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, `replicator"
-            " remove TASK.yaml`, empty all targets, `replicator run TASK.yaml`"
+            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty all"
+            " targets, `replicator remove TASK.yaml`, `replicator run TASK.yaml`"
         )
     return tuple(remedies)
 

@@ -47,6 +47,21 @@ class CopyTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeTargets:
+    """The targets of a copy.
+
+    Attributes:
+        found: all of them, their shards left out.
+        empty: the targets without rows: what they hold later is what the task has copied.
+        filled: the targets with rows that the task has not written.
+    """
+
+    found: Mapping[TableName, CopyTarget]
+    empty: frozenset[TableName]
+    filled: frozenset[TableName]
+
+
+@dataclass(frozen=True, slots=True)
 class RowsBefore:
     """Targets that the task has written rows to.
 
@@ -68,13 +83,17 @@ async def make_targets(
     members: Mapping[str, Sequence[CopyMember]],
     before: RowsBefore,
     fills: Mapping[TableName, TargetFills],
-) -> tuple[dict[TableName, CopyTarget], frozenset[TableName]]:
-    """Every target that members are copied to, its shards left out, and those without rows: what
-    they hold later is what the task has copied.
+) -> MadeTargets:
+    """Return every target that members are copied to; create the missing ones.
 
-    ``before``: the targets that the task has written rows to. A target with other rows is reported,
-    or refused. ``fills``: as in `ShardMode.fills`.
-    Raises FatalError, also where one can't be created.
+    A target with rows that the task has not written is reported, or refused.
+
+    Args:
+        before: the targets that the task has written rows to.
+        fills: as in `ShardMode.fills`.
+
+    Raises:
+        FatalError: also if a target can't be created.
     """
     shards: dict[TableName, list[tuple[SourceSetup, CopyMember]]] = {}
     for source, setup in setups.items():
@@ -84,7 +103,7 @@ async def make_targets(
             shards.setdefault(member.target, []).append((setup, member))
     shards = _parents_first(shards)
     with closing(Connection(address_of(task.target_database))) as target:
-        found, empty = {}, set()
+        found, empty, filled_before = {}, set(), set()
         for name, its_shards in shards.items():
             try:
                 table = await read_target(target, name)
@@ -100,6 +119,7 @@ async def make_targets(
                 elif name not in before.begun:
                     if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
                         _tell_of_rows(name, table, followed=name in before.followed)
+                        filled_before.add(name)
                     else:
                         empty.add(name)
             except MySQLError as error:
@@ -108,7 +128,7 @@ async def make_targets(
             if name in fills:
                 table = filled(table, fills[name].fills)
             found[name] = CopyTarget(registry.target(name), table)
-        return found, frozenset(empty)
+        return MadeTargets(found, frozenset(empty), frozenset(filled_before))
 
 
 def _parents_first(

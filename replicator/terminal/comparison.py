@@ -146,7 +146,7 @@ def remarks(result: TargetComparison) -> Iterator[str]:
 def _examples(result: TargetComparison) -> Iterator[str]:
     for example in result.examples:
         yield f"{result.target}: {example_text(example)}"
-    for kind in ("missing", "extra", "different"):
+    for kind in ("missing", "extra", "different", "unowned"):
         more = getattr(result, kind) - sum(example.kind == kind for example in result.examples)
         if more > 0 and any(example.kind == kind for example in result.examples):
             yield f"{result.target}: and {more:,} more {kind}"

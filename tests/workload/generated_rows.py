@@ -37,6 +37,9 @@ _OTHERS: Mapping[str, str] = {
 _TEXTS = {"char", "varchar", "text", "tinytext", "mediumtext", "longtext"}
 _BYTES = {"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"}
 _MOMENTS = {"datetime", "timestamp"}
+_COUNTED = {"int", "bigint", "mediumint"}
+FIRST_NUMBER = 300_000
+"""Times the shards: numbers that a server would count are above those that scripts write."""
 
 
 class RowMaker:
@@ -49,6 +52,10 @@ class RowMaker:
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self._numbers = count(1)
+
+    def own_numbers(self, shard: int) -> str:
+        """Return the statement by which a session counts without the numbers of other shards."""
+        return f"SET auto_increment_increment = {self._shards}, auto_increment_offset = {shard + 1}"
 
     def insert(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
         """Insert one row; False if the table is not there, or takes no such row."""
@@ -65,6 +72,8 @@ class RowMaker:
             if "GENERATED" in extra.upper().replace("DEFAULT_GENERATED", ""):
                 continue
             if "auto_increment" in extra.lower():
+                if kind in _COUNTED:
+                    values[name] = str(FIRST_NUMBER * self._shards + 1 + number)
                 continue
             if name in parents:
                 parent, its = parents[name]
@@ -76,8 +85,7 @@ class RowMaker:
         row = ", ".join(values.values())
         try:
             server.execute(
-                f"SET auto_increment_increment = {self._shards},"
-                f" auto_increment_offset = {shard + 1}",
+                self.own_numbers(shard),
                 f"INSERT INTO `{schema}`.`{table}` ({names}) VALUES ({row})",
             )
         except pymysql.err.MySQLError:
@@ -125,6 +133,6 @@ def _value(kind: str, full: str, length: int | None, number: int) -> str:
     if kind in _TEXTS or kind in _BYTES:
         text = f"v{number}"
         return f"'{text[-length:] if length else text}'"
-    if full.startswith("decimal"):
+    if full.startswith(("decimal", "double", "float")):
         return str(number % 10)
     return str(number % _WHOLE.get(kind, 2_000_000_000))

@@ -188,14 +188,17 @@ class HistoryRun:
     def execute(self, shard: Shard, sql: str, outcome: HistoryOutcome) -> None:
         """Execute a statement on one shard."""
         outcome.statements += 1
+        numbers = self.rows.own_numbers(shard.number)
         try:
             try:
-                shard.server.execute(sql, database=shard.schema)
+                shard.server.execute(numbers, sql, database=shard.schema)
             except pymysql.err.MySQLError as error:
                 if error.args[0] != FOREIGN_KEY_FAILS:
                     raise
                 # Generated rows have no parents in tables that get a foreign key later.
-                shard.server.execute("SET foreign_key_checks = 0", sql, database=shard.schema)
+                shard.server.execute(
+                    numbers, "SET foreign_key_checks = 0", sql, database=shard.schema
+                )
         except pymysql.err.MySQLError as error:
             outcome.refused.append(f"{shard.schema}: {error}: {' '.join(sql.split())}")
 

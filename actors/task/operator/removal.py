@@ -17,6 +17,7 @@ from actors.control.server import ControlServer
 from actors.faults import FatalError
 from actors.refusals import refusal
 from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
+from actors.task.resources.needed_state import refuse_needed
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.all_tables import drop_lease, drop_tables, present_tables
@@ -65,8 +66,8 @@ async def remove_task(task: Task) -> None:
     """Drop the meta tables of a task that nobody runs.
 
     Raises actors.control.server.AlreadyRunningError and
-    replicator.downstream.meta.lease.LeaseHeldError where a process does, FatalError,
-    DatabaseUnavailableError.
+    replicator.downstream.meta.lease.LeaseHeldError where a process does, FatalError (also if what
+    is saved is still needed), DatabaseUnavailableError.
     """
     async with anyio.create_task_group() as tasks:
         await tasks.start(ControlServer(task.name, _answer).run)
@@ -87,7 +88,7 @@ async def _remove(task: Task) -> None:
         await keeper.take(anyio.Event(), forgetting=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep, keeper)
-            await _drop(target, *place)
+            await _drop(target, task)
             tasks.cancel_scope.cancel()
     finally:
         target.close()
@@ -101,11 +102,13 @@ async def _keep(keeper: LeaseKeeper) -> None:
     raise lease_lost(keeper.lost)
 
 
-async def _drop(target: Connection, meta_schema: str, task: str) -> None:
+async def _drop(target: Connection, task: Task) -> None:
+    meta_schema = task.meta_schema
     try:
+        await refuse_needed(target, task)
         await target.execute(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
-        await drop_tables(target, meta_schema, task)
-        await drop_lease(target, meta_schema, task)
+        await drop_tables(target, meta_schema, task.name)
+        await drop_lease(target, meta_schema, task.name)
     except MySQLError as error:
         if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
             raise refusal(target.address, error, source=None) from error

@@ -6,7 +6,7 @@ So a comparison knows every shard that a row of the target can come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -31,6 +31,9 @@ ROW_OWNER_TABLE = MetaTable(
 
 MarksOf = Callable[[Member], str]
 """The `RowMarks` of a shard's rows, as text."""
+
+NOBODY = ""
+"""The saved source of rows that a target had before the task wrote the first one."""
 
 _ROWS = 500
 
@@ -127,6 +130,29 @@ class RowOwnerStore:
         )
 
 
+async def note_rows_before(
+    meta: MetaStore, filled: Iterable[TableName], empty: Iterable[TableName]
+) -> None:
+    """Save which targets have rows that the task has not written, and which have no rows at all.
+
+    Raises as `RowOwnerStore.save`.
+    """
+    table = meta.table(ROW_OWNER_TABLE)
+    async with meta.saving() as transaction:
+        for target in filled:
+            await transaction.fetch(
+                f"REPLACE INTO {table} (target_schema, target_table, source, schema_name,"
+                " table_name, ended, marks) VALUES (%s, %s, %s, '', '', 1, '')",
+                (*target, NOBODY),
+            )
+        for target in empty:
+            await transaction.fetch(
+                f"DELETE FROM {table} WHERE target_schema = %s AND target_table = %s"
+                " AND source = %s",
+                (*target, NOBODY),
+            )
+
+
 async def forget_owners(meta: MetaStore, transaction: Transaction, target: TableName) -> None:
     """Forget the shards of a target that has no rows any more."""
     await transaction.fetch(
@@ -147,11 +173,13 @@ class SavedOwners:
         owners: the shards, also members that no row was applied of.
         query: reads the saved rows again; empty if the meta table does not exist.
         rows: what the query returned.
+        before: the target had rows before the task wrote the first one.
     """
 
     owners: tuple[RowOwner, ...] = ()
     query: bytes = b""
     rows: frozenset[OwnerRow] = frozenset()
+    before: bool = False
 
 
 async def read_owners(
@@ -172,20 +200,26 @@ async def read_owners(
     rows = await _fetch(connection, f"SELECT target_schema, target_table, {_FIELDS} FROM {table}")
     found: dict[TableName, dict[Member, RowOwner]] = {}
     texts: dict[TableName, set[OwnerRow]] = {}
+    before: set[TableName] = set()
     for target_schema, target_table, source, *name in member_rows:
         member = Member(source, TableName(*name))
         found.setdefault(TableName(target_schema, target_table), {})[member] = RowOwner(member)
     for target_schema, target_table, *row in rows or ():
         source, own_schema, own_table, ended, marks = row
         target = TableName(target_schema, target_table)
-        member = Member(source, TableName(own_schema, own_table))
-        found.setdefault(target, {})[member] = RowOwner(member, bool(ended), load_marks(marks))
+        owners = found.setdefault(target, {})
         texts.setdefault(target, set()).add(owner_row(row))
+        if source == NOBODY:
+            before.add(target)
+            continue
+        member = Member(source, TableName(own_schema, own_table))
+        owners[member] = RowOwner(member, bool(ended), load_marks(marks))
     return {
         target: SavedOwners(
             tuple(owners[member] for member in sorted(owners)),
             _query(table, target) if rows is not None else b"",
             frozenset(texts.get(target, ())),
+            target in before,
         )
         for target, owners in found.items()
     }

@@ -62,7 +62,8 @@ class TargetComparison:
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
     ``repaired``: rows that were made right, of those that differ. ``retired``: rows of the target
     that are, or may be, those of shards that do not exist any more; ``unowned``: rows that only the
-    target has, and that may be those of a shard that the account can't see. ``remarks``: sentences
+    target has, and that may be those of a shard that the account can't see, or that is gone and of
+    which nothing is saved. ``remarks``: sentences
     about these, and about rows that were not made right. ``blocked``: what else than a schema
     change keeps the task from applying rows, as a sentence; empty if nothing does.
     """

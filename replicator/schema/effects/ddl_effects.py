@@ -125,12 +125,15 @@ class Effect:
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""
+        """The other tables that its table depends on: the one that it takes its structure from (by
+        MOVE_IN, by LIKE), or the parents of a created table."""
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)
-        like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
-        return tuple(map(_name, like))
+        if self.kind is not EffectKind.CREATE:
+            return ()
+        named = self.statement.named
+        return tuple(map(_name, (*named(TableRole.LIKE), *named(TableRole.REFERENCED))))
 
 
 def target_statement(effect: Effect, context: StatementContext) -> ParsedStatement:

@@ -12,7 +12,7 @@ read again is below a watermark, or of a structure that the target takes: no ste
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
@@ -242,19 +242,24 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         for name, s in others.items()
         if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
     )
-    before = joined([*others.values(), former], state.fills)
+    left = _left(state, change)
+    before = _target_before([*others.values(), former], [*left.values()], state.fills)
+    again = left.pop(change.member, None) is not None
+    left = {name: standing for name, standing in left.items() if name not in same}
     objections = Objections(change.action)
     objections.look(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
     given = None if alone else _given(state, others, same, former, change, before)
     if alone or given is not None:
-        return _executed(state, others, same, former, change, before, objections, given)
+        return _executed(
+            state, {**left, **others}, same, former, change, before, objections, given, again=again
+        )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
     rows = other_rows(state, former, change)
     try:
         objections.look(other_values(former, change))
-        return _judged(state, others, former, change, before, objections, rows)
+        return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
         if rows is None or error.objection is not Objection.TYPE:
             raise
@@ -297,10 +302,13 @@ def _executed(
     before: Shape | None,
     objections: Objections,
     given: GivenName | None,
+    *,
+    again: bool,
 ) -> JoinVerdict[Name]:
     """The answer to a statement that all members have made, or all that have its column.
 
-    It is executed as it is, unless the target has the column by both names.
+    It is executed as it is, unless the target has the column by both names, or the statement
+    creates a member ``again``.
     """
     assert change.after is not None
     objections.look(former_values(former, change))
@@ -326,12 +334,32 @@ def _executed(
         standing,
         before,
         together,
-        change.removes != NO_ROWS and (given is None or given.fill is None),
+        change.removes != NO_ROWS and not again and (given is None or given.fill is None),
         fills,
         same,
         ceding=ceding,
         given=given if given is not None and given.fill is not None else None,
     )
+
+
+def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing]:
+    """The members that have left, if a statement creates one of them again; else none.
+
+    The target still has what their rows need. What only this one has needed goes now.
+    """
+    if change.before is not None or change.member not in state.left:
+        return {}
+    return {name: Standing(table) for name, table in state.left.items()}
+
+
+def _target_before(
+    members: Sequence[Standing], left: Sequence[Standing], fills: Mapping[str, Fill]
+) -> Shape | None:
+    """The target's shape: the join of its members, and of those that have left if there is one."""
+    try:
+        return joined([*members, *left], fills)
+    except NoJoinError:
+        return joined(members, fills)
 
 
 def _judged(

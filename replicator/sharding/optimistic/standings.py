@@ -129,10 +129,15 @@ class Objection(StrEnum):
 
 @dataclass(frozen=True)
 class TargetState(Generic[Name]):
-    """All members of a target, and the fills of its columns by their folded names."""
+    """All members of a target, and the fills of its columns by their folded names.
+
+    ``left``: the accepted structures of members that have left, and were not created again. The
+    target keeps what their rows need.
+    """
 
     members: Mapping[Name, Standing] = field(default_factory=dict)
     fills: Mapping[str, Fill] = field(default_factory=dict)
+    left: Mapping[Name, Table] = field(default_factory=dict)
 
     def joined(self) -> Shape | None:
         """The join of the members' taken structures; None where none is known."""

@@ -20,6 +20,7 @@ from replicator.pipeline.compare.findings import ColumnExample, TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from replicator.terminal.comparison import remarks
 from tests.support.tasks.key_estate import Estate
+from tests.support.tasks.saved_copies import save_as_copied
 
 DEFAULT = CompareOptions()
 VALUES = "id INT PRIMARY KEY, n BIGINT, s VARCHAR(40) CHARACTER SET utf8mb4, d DATETIME(3), b BLOB"
@@ -47,6 +48,7 @@ def compare(estate: Estate, spark: SparkContext, tmp_path: Path) -> Compare:
     ) -> tuple[TargetComparison, bytes]:
         task = config.Task.model_validate(estate.task(**more))
         repair = tmp_path / "repair.sql"
+        await save_as_copied(task)
         (result,) = await TargetComparer(task, replace(options, repair=repair), context).run()
         return result, repair.read_bytes()
 
@@ -264,13 +266,14 @@ async def test_rules_of_the_task_file_are_applied(estate: Estate, compare: Compa
 
 
 @pytest.mark.slow
-def test_the_command_tells_and_mends(estate: Estate, tmp_path: Path) -> None:
+async def test_the_command_tells_and_mends(estate: Estate, tmp_path: Path) -> None:
     columns = "id INT PRIMARY KEY, v VARCHAR(9)"
     estate.shard("a", "t1", columns, "(1,'a'),(2,'b')")
     estate.shard("a", "t2", columns, "(3,'c')")
     merged(estate, columns, "(1,'a'),(2,'x'),(4,'d')")
     file, repair = tmp_path / "task.yaml", tmp_path / "repair.sql"
     file.write_text(yaml.safe_dump(estate.task()))
+    await save_as_copied(config.Task.model_validate(estate.task()))
 
     def run(*options: str) -> tuple[int, str]:
         # In a process of its own: Spark has one application in each.

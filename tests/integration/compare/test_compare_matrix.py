@@ -15,6 +15,7 @@ from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import SOURCES, TARGETS, USUAL
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.saved_copies import save_as_copied
 from tests.support.tasks.task_files import task_dict
 
 PAIRS = [
@@ -314,6 +315,7 @@ async def compared(
         return spark
 
     options = CompareOptions(chunk_rows=10, repair=repair)
+    await save_as_copied(task)
     results = await TargetComparer(task, options, context).run()
     by_table = {result.target.table: result for result in results}
     return {shape: by_table[f"s{number}"] for number, shape in enumerate(SHAPES)}

@@ -39,6 +39,7 @@ from replicator.schema.structure.structure import Column, Table
 from tests.conftest import StartServer
 from tests.support.tasks.key_estate import Estate
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.saved_copies import save_as_copied
 
 MergingFrom = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v INT, s VARCHAR(40))"
@@ -163,6 +164,7 @@ async def test_a_target_that_lacks_nearly_all_rows(
     estate.into(columns)
     estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (500,'1','y'),(2500,'1','z')")
     task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
     options = CompareOptions(chunk_rows=chunk_rows, repair=tmp_path / "repair.sql")
     checksums = chunk_rows > 200
     (result,) = await compared(task, spark, replace(options, checksums=checksums))
@@ -226,6 +228,7 @@ async def test_any_number_of_rows_of_a_table_without_ranges(
     estate.into("v INT")
     estate.target.execute(f"INSERT INTO {estate.db}_all.t VALUES (1),(1),(1),(40),(2)")
     task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
     options = CompareOptions(repair=tmp_path / "repair.sql")
     (result,) = await compared(task, spark, options)
     assert (result.missing, result.extra, result.different) == (57, 2, 0)
@@ -299,6 +302,7 @@ async def test_rows_without_a_key_are_made_right_at_once(
     spoiled = "(1,'x'),(1,'x'),(1,'x'),(1,'X'),(2,NULL),(2,NULL),(2,NULL),(2,NULL)"
     estate.target.execute(f"INSERT INTO {name} VALUES {spoiled}")
     task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
     (result,) = await compared(task, spark, CompareOptions(repair_now=True))
     assert (result.missing, result.extra, result.repaired) == (1, 3, 4), result
     (result,) = await compared(task, spark, CompareOptions())

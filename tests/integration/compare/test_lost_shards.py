@@ -262,7 +262,7 @@ async def test_rows_of_a_shard_that_was_gone_before_an_incremental_task_stay(
     result = await owners.compared()
     assert (result.failure, result.extra, result.missing) == ("", 2, 1), result
     assert (result.repaired, owners.rows()) == (1, [1, 2, 3, 11, 12])
-    assert any("has made no full copy" in text for text in result.remarks)
+    assert any("the task has made no full copy" in text for text in result.remarks)
     assert "DELETE" not in (owners.folder / "repair.sql").read_text("ascii")
 
 
@@ -319,6 +319,34 @@ async def test_older_values_that_a_filter_keeps_stay(owners: Owners) -> None:
     assert (result.failure, result.different, result.repaired) == ("", 1, 0), result
     assert owners.target.execute(f"SELECT v FROM {owners.db}.t WHERE id = 1") == ((1,),)
     assert any("filters of the task file leave out changes" in text for text in result.remarks)
+
+
+async def test_without_saved_state_no_repair_deletes_a_row(owners: Owners) -> None:
+    """A task that copies again finds the rows of the shard that is gone, and saves that."""
+    owners.place = {"user": owners.source.user, "password": owners.source.password}
+    owners.schema(1, "(1,1)")
+    owners.schema(2, "(11,1)")
+    async with owners.running() as generation:
+        await copied(generation)
+        await settles(lambda: owners.rows(), [1, 11])
+    owners.drop(2)
+    name = f"{owners.db}.t"
+    owners.target.execute(f"DROP DATABASE {owners.db}_meta", f"DELETE FROM {name} WHERE id=1")
+    result = await owners.compared()
+    assert (result.failure, result.unowned, result.extra) == ("", 1, 0), result
+    assert (result.missing, result.repaired, result.incomplete) == (1, 1, True), result
+    assert ("unowned", "11") in [(example.kind, example.key) for example in result.examples]
+    assert any("has not saved which shards" in text for text in result.remarks)
+    assert "DELETE" not in (owners.folder / "repair.sql").read_text("ascii")
+    owners.target.execute(f"DELETE FROM {name} WHERE id=1")
+    async with owners.running() as generation:
+        await copied(generation)
+        owners.insert(1, "(2,1)")
+        await settles(lambda: owners.rows(), [1, 2, 11])
+    result = await owners.compared()
+    assert (result.failure, result.extra, result.repaired) == ("", 1, 0), result
+    assert any("had rows before the task wrote" in text for text in result.remarks)
+    assert owners.rows() == [1, 2, 11]
 
 
 @pytest.mark.slow

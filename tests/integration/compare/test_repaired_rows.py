@@ -13,6 +13,7 @@ from actors.comparing.comparing import CompareOptions, TargetComparer
 from replicator.pipeline.compare.findings import TargetComparison
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tasks.key_estate import Estate
+from tests.support.tasks.saved_copies import save_as_copied
 
 COLUMNS = (
     "id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT, u INT UNIQUE, w INT AS (v*2) STORED,"
@@ -52,6 +53,7 @@ async def compared(
         return spark
 
     task = config.Task.model_validate(estate.task())
+    await save_as_copied(task)
     (result,) = await TargetComparer(task, options, context).run()
     return result
 

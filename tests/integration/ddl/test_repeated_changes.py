@@ -106,9 +106,9 @@ async def test_rows_of_shards_that_lag_behind(
     assert COPY_AGAIN in found.remedies[0]
     for shard in ("t_2", "t_3"):
         merging.do(f"ALTER TABLE {shard} CHANGE a b INT, CHANGE b a INT")
-    await remove_task(merging.task)
     merging.on(merging.target, "TRUNCATE TABLE t")
     merging.changed(mode="all")
+    await remove_task(merging.task)
     async with merging.running() as generation:
         await merging.copied(generation)
         rows()

@@ -203,6 +203,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     assert found.event == "source.unreadable"
     told = way(found, "start after the event")
     # The task goes on with the other source, until it is stopped in order.
+    assert found.scope is not None
     merging.blocked = found.scope
     async with merging.running():
         pass

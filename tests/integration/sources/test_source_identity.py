@@ -73,12 +73,13 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
         fault = await fault_of(start())
     assert fault.event == "source.reset"
     assert fault.remedies[-1].endswith(COPY_AGAIN)
-    await remove_task(task)
     target_server.execute(f"TRUNCATE TABLE {db}.t")
     values["task-mode"] = "all"
     for instance in values["mysql-instances"]:
         instance.pop("meta", None)
-    async with running(load(tmp_path, values), spark) as generation:
+    task = load(tmp_path, values)
+    await remove_task(task)
+    async with running(task, spark) as generation:
         with anyio.fail_after(PATIENCE):
             while generation.running is None:
                 await anyio.sleep(LOOK_SECONDS)

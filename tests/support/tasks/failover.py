@@ -110,9 +110,9 @@ class Estate:
 
     async def copy_anew(self, server: DatabaseServer) -> None:
         """What `COPY_AGAIN` says, with this server behind the address; then all must be equal."""
-        await remove_task(self.task)
         self.target.execute("TRUNCATE TABLE t", "TRUNCATE TABLE bag", database=self.database)
         self.values["task-mode"] = "all"
+        await remove_task(self.task)
         async with running(self.task, self.spark) as generation:
             with anyio.fail_after(PATIENCE):
                 while generation.running is None:

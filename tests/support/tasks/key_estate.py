@@ -47,7 +47,9 @@ class Estate:
     def drop(self) -> None:
         for server in {id(s): s for s in self.sources.values()}.values():
             server.execute(f"DROP DATABASE {self.db}")
-        self.target.execute(f"DROP DATABASE {self.db}_all")
+        self.target.execute(
+            f"DROP DATABASE {self.db}_all", f"DROP DATABASE IF EXISTS {self.db}_meta"
+        )
 
 
 def numbered(estate: Estate, table: str, first: int, last: int) -> None:

@@ -78,12 +78,12 @@ async def copy_all_anew(
     ``targets`` are all that the task has, ``columns`` those to compare. ``dropped``: their columns
     are not those of the shards any more, so they are dropped.
     """
-    await remove_task(merging.task)
     for table in targets:
         emptied = f"{'DROP' if dropped else 'TRUNCATE'} TABLE {table}"
         # Servers refuse to truncate a parent; a DELETE would take its children along.
         merging.on(merging.target, "SET foreign_key_checks=0", emptied)
     merging.changed(mode="all")
+    await remove_task(merging.task)
     async with merging.running() as generation:
         await merging.copied(generation)
         await merging.check(generation, columns)

@@ -1,0 +1,114 @@
+"""Saved state that a removal must not forget: without it, rows would be lost or deleted later.
+
+It says which rows wait, and which keys two shards have. A copy into an empty target replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from config.models import Task
+from replicator.downstream.meta.held_shards import HeldShards
+from replicator.downstream.meta.saved_state import SavedState, read_saved
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.names import TableName
+
+_SHOWN = 5
+"""How many shards or targets a sentence names."""
+
+
+async def refuse_needed(connection: Connection, task: Task) -> None:
+    """Raise FatalError if what is saved of a task is still needed.
+
+    Raises DatabaseUnavailableError and the server's error, too.
+    """
+    saved = await read_saved(connection, task.meta_schema, task.name)
+    if saved is None:
+        return
+    copies = task.task_mode != "incremental"
+    states = await _target_states(connection, task, saved)
+    if copies:
+        states = {t: texts for t, texts in states.items() if await _has_rows(connection, t)}
+    found = [text for target in sorted(states) for text in states[target]]
+    if not copies:
+        found += _task_states(saved)
+    if found:
+        raise _needed(task, found, sorted(states))
+
+
+async def _target_states(
+    connection: Connection, task: Task, saved: SavedState
+) -> dict[TableName, list[str]]:
+    found: dict[TableName, list[str]] = {}
+    for target, held in saved.held.items():
+        if held.some or held.reason:
+            found.setdefault(target, []).append(_held(target, held))
+    try:
+        table = TRACKED_KEY_TABLE.qualified(task.meta_schema, task.name)
+        tracked = await tracked_targets(connection, table)
+    except MySQLError as error:
+        if error_code(error) not in NO_SUCH_TABLE:
+            raise
+        tracked = {}
+    for target, keys in tracked.items():
+        text = (
+            f"{keys} {'keys' if keys > 1 else 'key'} of target {target} may be in two shards"
+            " (moved.shared in the log): without this, a DELETE of one row would remove the other"
+        )
+        found.setdefault(target, []).append(text)
+    return found
+
+
+def _held(target: TableName, held: HeldShards) -> str:
+    if held.reason:
+        return f"rows of target {target} wait: {held.reason}"
+    if held.alone:
+        return f"a schema change of {_listed(sorted(held.shards))} waits for target {target}"
+    lacking = f" of {_listed(sorted(held.shards))}" if held.shards else ""
+    return f"rows of target {target} wait for the schema change{lacking}"
+
+
+def _task_states(saved: SavedState) -> Iterator[str]:
+    for source in saved.sources:
+        if source.open_items and not saved.held:
+            yield f"{source.open_items} schema changes of source {source.source} are open"
+    if saved.copy is not None and not saved.copy.done:
+        yield "the full copy has not finished"
+    elif saved.copy is not None and saved.copy.deferred:
+        yield f"{saved.copy.deferred} shards are not copied yet"
+
+
+async def _has_rows(connection: Connection, target: TableName) -> bool:
+    try:
+        return bool(await connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
+    except MySQLError as error:
+        if error_code(error) not in NO_SUCH_TABLE:
+            raise
+        return False
+
+
+def _needed(task: Task, found: list[str], targets: list[TableName]) -> FatalError:
+    statements = "; ".join(f"TRUNCATE TABLE {target.quoted}" for target in targets[:_SHOWN])
+    return FatalError(
+        "task.state-needed",
+        f"what is saved of task {task.name} is needed, and was not removed: {'; '.join(found)}."
+        " A task that starts without it would lose or delete rows",
+        "finish first what waits: `replicator run TASK.yaml` without --remove-meta (nor"
+        " `remove-meta: true`), until `replicator show-ddl-locks` shows nothing open and"
+        " `replicator status` nothing blocked, and until no two shards have a row with the same key"
+        " (delete or renumber one of the two in its shard). Then `replicator stop`, and remove"
+        " again",
+        "or copy everything again: `replicator stop`, set `task-mode: all` in the task file, empty"
+        f" all targets of the task{f' ({statements})' if statements else ''}, and remove again",
+        where=f"the meta-schema {task.meta_schema} of the target",
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

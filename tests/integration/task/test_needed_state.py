@@ -1,0 +1,88 @@
+"""Saved state that says which rows wait, or which keys two shards have, is not forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import config
+from actors.faults import FatalError
+from actors.task.operator.removal import remove_task
+from actors.task.resources.leftovers import forget_saved
+from replicator.sandbox.server import DatabaseServer
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import copy_all_anew
+from tests.support.tasks.running import fault_of, settles
+
+MakeMerging = Callable[..., Merging]
+Forget = Callable[[config.Task], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def merging(merging_from: MakeMerging, mariadb_source: DatabaseServer) -> Merging:
+    made = merging_from(mariadb_source)
+    made.create("x", "(id INT PRIMARY KEY, v VARCHAR(9))", shards=2)
+    made.more["shard-mode"] = "pessimistic"
+    return made
+
+
+async def refused(merging: Merging, forget: Forget) -> FatalError:
+    found = await fault_of(forget(merging.task))
+    assert found.event == "task.state-needed"
+    return found
+
+
+async def lock_is_open(merging: Merging) -> None:
+    """A row waits for a schema change of the second shard."""
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (2, 'b')")
+        await merging.check(generation)
+        merging.do("ALTER TABLE x_1 ADD n INT", "INSERT INTO x_1 VALUES (3, 'c', 3)")
+        await merging.caught_up(generation)
+
+
+@pytest.mark.remedy("task.state-needed", "run")
+@pytest.mark.parametrize("forget", [remove_task, forget_saved])
+async def test_rows_that_wait_for_a_shard_are_not_forgotten(
+    merging: Merging, forget: Forget
+) -> None:
+    await lock_is_open(merging)
+    found = await refused(merging, forget)
+    assert f"{merging.database}.x wait for the schema change" in found.message
+    assert f"{merging.database}.x_2" in found.message
+    # Rows that are held would not come again, whatever the target has.
+    merging.on(merging.target, "DELETE FROM x WHERE id = 2")
+    await refused(merging, forget)
+    merging.on(merging.target, "INSERT INTO x VALUES (2, 'b')")
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE x_2 ADD n INT")
+        await settles(merging.differences, {})
+        await merging.check(generation)
+    await forget(merging.task)
+
+
+@pytest.mark.remedy("task.state-needed", "copy anew")
+async def test_a_copy_into_empty_targets_needs_no_saved_state(merging: Merging) -> None:
+    await lock_is_open(merging)
+    merging.do("ALTER TABLE x_2 ADD n INT")
+    merging.changed(mode="all")
+    found = await refused(merging, remove_task)
+    assert f"TRUNCATE TABLE `{merging.database}`.`x`" in found.remedies[1]
+    merging.changed(mode="incremental")
+    await copy_all_anew(merging, "x", dropped=True)
+
+
+async def test_keys_of_two_shards_are_not_forgotten(merging: Merging) -> None:
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'a')")
+        await merging.check(generation)
+    tracked = f"{merging.task.meta_schema}.{merging.task.name}_tracked_key"
+    merging.target.execute(
+        f"INSERT INTO {tracked} VALUES ('{merging.database}', 'x', REPEAT('d', 32), '[]', '1', 1)"
+    )
+    found = await refused(merging, remove_task)
+    assert "1 key of target" in found.message
+    merging.target.execute(f"DELETE FROM {tracked}")
+    await remove_task(merging.task)
