@@ -237,11 +237,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         )
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
-    same = tuple(
-        name
-        for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
-    )
+    same = _same(others, change)
     left = _left(state, change)
     before = _target_before([*others.values(), former], [*left.values()], state.fills)
     again = left.pop(change.member, None) is not None
@@ -252,7 +248,7 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     given = None if alone else _given(state, others, same, former, change, before)
     if alone or given is not None:
         return _executed(
-            state, {**left, **others}, same, former, change, before, objections, given, again=again
+            state, {**left, **others}, former, change, before, objections, given, again=again
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
@@ -265,6 +261,15 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
             raise
         # An answer of the operator settles both.
         raise ObjectionError(error.objection, f"{error}. Also, {rows}", error.columns) from error
+
+
+def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, ...]:
+    """The other members whose open statement is the same change."""
+    return tuple(
+        name
+        for name, s in others.items()
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
+    )
 
 
 def _given(
@@ -296,7 +301,6 @@ def _given(
 def _executed(
     state: TargetState[Name],
     others: Mapping[Name, Standing],
-    same: tuple[Name, ...],
     former: Standing,
     change: Change[Name],
     before: Shape | None,
@@ -311,6 +315,7 @@ def _executed(
     creates a member ``again``.
     """
     assert change.after is not None
+    same = _same(others, change)
     objections.look(former_values(former, change))
     objections.look(changed_before(former, change.after, change.touched))
     for opened in (others[name] for name in same):
