@@ -101,10 +101,15 @@ class Template(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class GroupState(Generic[Name]):
-    """A group at a position of its source. No member's version is below ``base``."""
+    """A group at a position of its source. No member's version is below ``base``.
+
+    ``dropped``: the versions of the members that were dropped last, by their names. A table that is
+    created again under one of them has changed from there.
+    """
 
     base: int
     members: tuple[tuple[Name, MemberState], ...]
+    dropped: tuple[tuple[Name, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_val
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
+from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.rewrite.table_change import NoChangeError
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
@@ -39,6 +41,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.recreated_tables import altering
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
@@ -220,8 +223,19 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
+        recorded = self._add_item(effect, statement, item)
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        if effect.kind is EffectKind.ALTER and effect.instead is None:
+            change = MemberChange(before, after.certain)
+            await self._refuse_other_values(effect, statement, change, recorded, item)
+        self._log_item(effect, statement, recorded)
+
+    def _add_item(
+        self, effect: Effect, statement: Statement, item: Item[TableName, ShardStatement]
+    ) -> Recorded:
+        """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            recorded = self.group.ddl(item)
+            return self.group.ddl(item)
         except HistoryError as error:
             if not effect.skipped:
                 where, ways = self._details(statement)
@@ -234,18 +248,16 @@ class PessimisticGroup(GroupActor):
                     about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
-            recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        after = await self._tools.learner.learn(self.source, effect, statement)
-        if effect.kind is EffectKind.ALTER and effect.instead is None:
-            change = MemberChange(before, after.certain)
-            await self._refuse_other_values(effect, statement, change, recorded, item)
+            return self.group.ddl(replace(item, text=error.resolved.text))
+
+    def _log_item(self, effect: Effect, statement: Statement, recorded: Recorded) -> None:
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
         counts = self._tools.counts.sources[self.source]
-        if counts.is_new(effect.target, name, recorded.version):
+        if counts.is_new(effect.target, effect.table, recorded.version):
             self.log.info(
                 "lock.item",
-                member=str(name),
+                member=str(effect.table),
                 version=recorded.version,
                 statement=statement.sql[:2000],
                 awaited=recorded.awaited,
@@ -309,7 +321,8 @@ class PessimisticGroup(GroupActor):
             difference = other_values(change.after, there, added)
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
-            names = self._names_since(recorded.version, now, added)
+            new = [name for name in added if column_part(name) not in touched.named]
+            names = self._names_since(recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
@@ -392,6 +405,8 @@ class PessimisticGroup(GroupActor):
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             return self.unrecorded(effect, statement) if missing else None
+        if await self._comes_back(effect, statement, number, held, at):
+            return None
         if await self._others_lead():
             self._join_ahead(name, number, at, "; ".join(found))
             return None
@@ -413,6 +428,38 @@ class PessimisticGroup(GroupActor):
             scope=of_target(self.registry.target_name(self.target)),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
+
+    async def _comes_back(
+        self, effect: Effect, statement: Statement, number: int, held: KnownStructure, at: Place
+    ) -> bool:
+        """Whether a created table is the next structure of a shard that was dropped before.
+
+        If all shards are dropped and created in the same way, the target becomes as they are.
+        """
+        name, context = effect.table, statement.context
+        version = self.group.again(name, at)
+        rules = self._tools.columns(self.registry.member(number))
+        ruled = rules.mapped or rules.extracted_names
+        if version is None or effect.instead is not None or held.certain is None or ruled:
+            return False
+        try:
+            before = await self._tools.versions.at(self._lock, effect.target, version)
+        except UnknownVersionError as error:
+            self._join_ahead(name, number, at, str(error))
+            return True
+        if before is None:
+            return False
+        try:
+            sql = altering(before, held.certain, target_statement(effect, context))
+        except NoChangeError:
+            return False
+        self.group.come_back(name, at, version)
+        self.numbers[name] = number
+        change = classify_in(context, sql, default_schema=effect.target.schema)
+        text = compared_text(change, before, context)
+        item = Item(text, (sql,), name, at, ShardStatement(statement))
+        self._log_item(effect, statement, self._add_item(effect, statement, item))
+        return True
 
     def _join_ahead(self, name: TableName, number: int, at: Place, differences: str) -> None:
         self.group.join_ahead(name, at)
