@@ -18,6 +18,12 @@ SELECT column_name, referenced_table_name, referenced_column_name
 FROM information_schema.key_column_usage
 WHERE table_schema = '{}' AND table_name = '{}' AND referenced_table_name IS NOT NULL
 """
+_KEYS = (
+    "SELECT column_name FROM information_schema.statistics"
+    " WHERE table_schema = '{0}' AND table_name = '{1}' AND non_unique = 0 UNION"
+    " SELECT column_name FROM information_schema.key_column_usage"
+    " WHERE table_schema = '{0}' AND table_name = '{1}'"
+)
 _WHOLE = {"tinyint": 100, "smallint": 30_000, "mediumint": 8_000_000, "year": 0, "bit": 2}
 _OTHERS: Mapping[str, str] = {
     "date": "'2020-01-02' + INTERVAL {n} DAY",
@@ -82,6 +88,36 @@ class RowMaker:
                 self.own_numbers(shard),
                 f"INSERT INTO `{schema}`.`{table}` ({names}) VALUES ({row})",
             )
+        except pymysql.err.MySQLError:
+            return False
+        return True
+
+    def update(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
+        """Give a third of the rows another value in a column without a key; False if none has."""
+        keys = {row[0] for row in server.execute(_KEYS.format(schema, table))}
+        columns = [
+            column
+            for column in server.execute(_COLUMNS.format(schema, table))
+            if column[0] not in keys
+        ]
+        if not columns:
+            return False
+        number = next(self._numbers) * self._shards + shard
+        name, kind, full, length, _ = columns[number % len(columns)]
+        return self._tried(
+            server,
+            f"UPDATE `{schema}`.`{table}` SET `{name}` = {_value(kind, full, length, number)}"
+            f" WHERE id % 3 = {number % 3}",
+        )
+
+    def delete(self, server: DatabaseServer, schema: str, table: str) -> bool:
+        """Delete a seventh of the rows; False if the table refuses it, or is not there."""
+        number = next(self._numbers)
+        return self._tried(server, f"DELETE FROM `{schema}`.`{table}` WHERE id % 7 = {number % 7}")
+
+    def _tried(self, server: DatabaseServer, sql: str) -> bool:
+        try:
+            server.execute(sql)
         except pymysql.err.MySQLError:
             return False
         return True

@@ -327,7 +327,8 @@ class PessimisticGroup(GroupActor):
             difference = other_values(change.after, there, added)
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
-            names = self._names_since(recorded.version, now, added)
+            new = [name for name in added if column_part(name) not in touched.named]
+            names = self._names_since(recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)

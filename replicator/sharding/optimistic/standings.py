@@ -253,7 +253,11 @@ def rounds_otherwise(
         return None
     shared = [name for name in after.columns if name in before.columns]
     pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
-    ways = {n: way_of_rounding(to, settings) for n, of, to in pairs if loses(of, to, strict=True)}
+    ways = {
+        name: way_of_rounding(of, to, settings, strict=True)
+        for name, of, to in pairs
+        if loses(of, to, strict=True)
+    }
     for standing in standings:
         for name in standing.rounded.keys() & ways.keys():
             if standing.rounded[name] != ways[name]:
