@@ -86,10 +86,9 @@ def test_a_row_of_another_shard_is_not_replaced(
         until_equal(task)
     kill(task)
     source.execute(f"INSERT INTO {NAME}.t2 VALUES (100, 'second', 2)")
-    fault = task.fault()
-    found = task.shards.target.execute(f"SELECT name FROM {NAME}.t WHERE id = 100")
-    assert (fault.event, tuple(found)) == ("rows.duplicate", (("first",),))
-    kill(task)
-    assert task.fault().event == "rows.duplicate"
-    found = task.shards.target.execute(f"SELECT name FROM {NAME}.t WHERE id = 100")
-    assert tuple(found) == (("first",),)
+    for _ in range(2):
+        assert task.fault().event == "rows.duplicate"
+        found = tuple(task.shards.target.execute(f"SELECT name FROM {NAME}.t WHERE id = 100"))
+        # Both may be in the batch that the kill has cut off.
+        assert found == (("first",),) or (found == () and when != "waits")
+        kill(task)
