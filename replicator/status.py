@@ -169,7 +169,8 @@ class LockStatus:
     have it, empty while there is none. ``since``: the earliest of these statements, by its
     source's clock; None where that is not known. ``rows_held``: row events that are read again
     when it is resolved. ``reason``: why it is open, where that is not only that shards lack it;
-    ``shard``: then, the one whose statement it is, and whose rows alone wait.
+    ``shard``: then, the one whose statement it is, and whose rows alone wait. ``holds``: whether
+    rows may wait for it. ``refused``: the target has refused the statement.
     """
 
     id: str
@@ -185,6 +186,8 @@ class LockStatus:
     remedies: tuple[str, ...] = ()
     reason: str = ""
     shard: str = ""
+    holds: bool = True
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from replicator.downstream.meta.held_shards import (
     HeldShards,
     WaitingChange,
     held_by,
+    lock_reason,
 )
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.downstream.meta.row_owners import SavedOwners, read_owners
@@ -64,7 +65,7 @@ class TaskProgress:
         for part in status.blocked:
             if part.kind == "target" and part.name in names:
                 return HeldShards(all_of=True, reason=_reason(part))
-        locks = [lock for lock in status.locks if str(target) == lock.target]
+        locks = [lock for lock in status.locks if lock.holds and str(target) == lock.target]
         return held_by(
             WaitingChange(
                 lock.version,
@@ -74,7 +75,7 @@ class TaskProgress:
                     for shard in source.missing
                 ],
                 lock.shard,
-                f"the DDL lock {lock.id} is in conflict" if lock.state == "conflict" else "",
+                lock_reason(lock.id, conflict=lock.state == "conflict", refused=lock.refused),
             )
             for lock in locks
         )

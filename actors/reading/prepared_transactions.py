@@ -99,11 +99,12 @@ def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Seg
         "the binlog prepares XA transactions whose outcome it does not have, and which the source"
         f" does not have any more: {names}. They ended in a session that did not log"
         " (sql_log_bin=0) or in a crash of the source, or their outcome was lost in a failover",
-        "if the source has committed one of these transactions: copy its rows to the target"
-        " by hand",
-        "then write an end for each name to the binlog: at the source, prepare a transaction"
-        " of the same name and roll it back (XA START name; any change of a table; XA END"
-        " name; XA PREPARE name; XA ROLLBACK name), and `replicator resume`",
+        "write an end for each name to the binlog: at the source, prepare a transaction of the same"
+        " name and roll it back (XA START name; any change of a table; XA END name; XA PREPARE"
+        " name; XA ROLLBACK name), and `replicator resume`. If the source has committed one of"
+        " these transactions, its rows are missing on the target: when the lag is 0, `replicator"
+        " compare TASK.yaml --repair-now` adds them. Do not copy them by hand: later changes may"
+        " have brought some of them",
         where=f"source {source}, after {segment.end}",
         scope=of_source(source),
     )

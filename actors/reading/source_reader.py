@@ -425,7 +425,7 @@ class SourceReader(Actor[Never]):
             await self._group_of(target).mailbox.put(empty)
 
     async def _origins_learned(self, step: Step) -> None:
-        """Wait until what a table of one target takes its structure from, in another, is known.
+        """Wait until what a table of one target depends on, in another, is known.
 
         Each target learns the structures of its own shards, at its own pace.
         """

@@ -18,7 +18,7 @@ from actors.writing.segment_tracker import SourceState
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.decisions import DecisionRecord
-from replicator.downstream.meta.held_shards import WaitingChange
+from replicator.downstream.meta.held_shards import WaitingChange, lock_reason
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry.registry import SchemaRegistry
@@ -79,7 +79,8 @@ class OpenLock:
     executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
     same of each source that holds rows after it.
     ``reason``: why it is open, if not only because shards lack it; ``ways``: the remedies in that
-    case.
+    case. ``holds``: whether rows may wait for it. ``refused``: the target has refused the
+    statement, and rows wait for the operator's answer.
     """
 
     id: str
@@ -88,6 +89,8 @@ class OpenLock:
     holding: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
     ways: tuple[LockRemedy, ...] = ()
+    holds: bool = True
+    refused: bool = False
 
     @property
     def shard(self) -> str:
@@ -96,11 +99,13 @@ class OpenLock:
         return str(Member(view.owner, view.item.member)) if self.reason and view.owner else ""
 
     @property
-    def waiting(self) -> WaitingChange:
-        """What decides whose rows wait."""
+    def waiting(self) -> WaitingChange | None:
+        """What decides whose rows wait; None if no rows do."""
+        if not self.holds:
+            return None
         lacking = () if self.view.resolving else self.view.missing.items()
         names = (str(Member(source, name)) for source, found in lacking for name in found)
-        reason = f"the DDL lock {self.id} is in conflict" if self.view.conflict else ""
+        reason = lock_reason(self.id, conflict=bool(self.view.conflict), refused=self.refused)
         return WaitingChange(self.view.version, frozenset(names), self.shard, reason)
 
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import structlog
 from attrs import define, field
-from pymysql.constants import ER
 
 from actors.backoff import until_done
 from actors.faults import (
@@ -24,6 +23,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
+from actors.writing.refused_statements import mended
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
 from replicator.ddl.analysis.generated_columns import computed_columns
@@ -40,7 +40,6 @@ from replicator.downstream.ddl.ddl_execution import (
 )
 from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import SYSTEM
-from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE, ErrorCode
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
 from replicator.schema.effects.carried_change import MemberChange
@@ -275,7 +274,8 @@ class DdlRunner:
                 f"  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
-                f"{_mended(error)}, then `replicator resume`: the task executes the rest",
+                f"{mended(error, ddl.target, error.left)}, then `replicator resume`: the task"
+                " executes the rest",
                 "`replicator binlog replace` with the statements that the target should get"
                 " instead of the rest, or `replicator binlog skip`. The changes that were"
                 " executed stay",
@@ -291,8 +291,8 @@ class DdlRunner:
             raise FatalError(
                 "ddl.refused",
                 f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
-                f"{_mended(error)}, then `replicator resume`: the task executes the statement"
-                " again (all of them, if there are several)",
+                f"{mended(error, ddl.target, ddl.statements)}, then `replicator resume`: the task"
+                " executes the statement again (all of them, if there are several)",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
@@ -305,47 +305,6 @@ class DdlRunner:
     def _shown(self, error: DdlRefusedError) -> str:
         text = error.message if self._show_values else without_values(error.message, error.code)
         return f"{text} ({error.code})"
-
-
-_ABOUT_ROWS = DUPLICATE_KEY | {
-    ER.WARN_NULL_TO_NOTNULL,
-    ER.BAD_NULL_ERROR,
-    ER.INVALID_USE_OF_NULL,
-    ER.WARN_DATA_OUT_OF_RANGE,
-    ER.DATA_TOO_LONG,
-    ErrorCode.WARN_DATA_TRUNCATED,
-    ER.TRUNCATED_WRONG_VALUE,
-    ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
-    ErrorCode.ER_DATA_OUT_OF_RANGE,
-    ER.NO_REFERENCED_ROW,
-    ER.NO_REFERENCED_ROW_2,
-}
-"""Errors of statements that the rows of a table do not allow."""
-
-
-def _mended(error: DdlRefusedError) -> str:
-    """The remedy of a refusal."""
-    if error.code in MISSING_PRIVILEGE:
-        return (
-            "grant the task's account what the error names (`replicator check` shows all that it"
-            " needs)"
-        )
-    if error.code == ER.WRONG_VALUE_FOR_VAR:
-        return "if the error says what to do on the target, do it"
-    if error.code == ER.DUP_FIELDNAME:
-        return "give the column that the error names another name on the target, if no shard has it"
-    if error.code in _ABOUT_ROWS:
-        return (
-            "the rows on the target, of all shards together, do not allow this statement, while the"
-            " shard's did. Do not delete or change rows on the target: `replicator binlog skip`"
-            " leaves the statement out, and the target keeps the wider structure that it has. If"
-            " the statement was meant for the rows of all shards, change these in the shards first,"
-            " and execute it there again later. If the error is due to something else"
-        )
-    return (
-        "change what the error names on the target (a table, key, constraint, trigger or view that"
-        " is in the way), but no rows"
-    )
 
 
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched
-from replicator.sharding.optimistic.answers import answer
+from replicator.sharding.optimistic.answers import JoinVerdict, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.history import (
@@ -28,12 +28,14 @@ from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
-from tests.simulation.optimistic_parts import Given, check_defaults, follow_members
+from tests.simulation.optimistic_parts import Given, check_defaults, follow_members, move_values
 from tests.simulation.store import BrokenError
 
 BUCKETS = 2
 Step = tuple[str, ...]
 _NOWHERE = (-1, Place(-1, 0))
+_Step = tuple[Ddl, Shape, Shape, JoinVerdict[str], HistoryEntry[str]]
+"""A statement, the target's shapes before and after it, the answer, and its entry."""
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class OptimisticWorld:
             fills: dict[str, Fill] = {}
             entry = HistoryEntry(EntryKind.MEMBER, name, Standing(structure), fills)
             self.kept.records.append((name, -1, entry))
-        self.steps_of: dict[tuple[str, int], tuple[Ddl, Shape, Shape, bool, HistoryEntry[str]]] = {}
+        self.steps_of: dict[tuple[str, int], _Step] = {}
         self.kept.shape = TargetHistory(entry for *_, entry in self.kept.records).state.joined()
         self.recover()
 
@@ -348,7 +350,7 @@ class OptimisticWorld:
         verdict = answer(self.history.state, change)
         entry = entry_of(ddl.member, verdict, ())
         self.ruled = (name, at, entry, ddl)
-        self.record(ddl, at, entry, verdict.before, verdict.after, own=verdict.own)
+        self.record(ddl, at, entry, verdict)
 
     def save_floors(self) -> None:
         self.save()
@@ -367,16 +369,14 @@ class OptimisticWorld:
         ddl: Ddl,
         at: Place,
         entry: HistoryEntry[str],
-        before: Shape | None,
-        after: Shape | None,
-        *,
-        own: bool,
+        verdict: JoinVerdict[str],
     ) -> None:
         """The answer is saved; what it does to the target is known by its record."""
         key = (ddl.member, at.transaction)
         self.kept.records.append((*key, entry))
+        before, after = verdict.before, verdict.after
         if entry.kind is EntryKind.TAKEN and before is not None and after is not None:
-            self.steps_of[key] = (ddl, before, after, own, entry)
+            self.steps_of[key] = (ddl, before, after, verdict, entry)
             self.kept.pending = key
 
     def run_record(self, key: tuple[str, int]) -> None:
@@ -384,8 +384,9 @@ class OptimisticWorld:
         if key in self.kept.executed:
             return
         self.kept.executed.add(key)
-        ddl, before, after, own, entry = self.steps_of[key]
-        carried = {}
+        ddl, before, after, verdict, entry = self.steps_of[key]
+        own, carried = verdict.own, {}
+        move_values(verdict.given, self.kept.rows.values())
         if own and ddl.renamed is not None:
             carried = {ddl.renamed[1]: ddl.renamed[0]}
         assert self.kept.shape is not None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import PartKind
+from replicator.sharding.optimistic.given_names import GivenName
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
 from replicator.watermark import Place
-from tests.simulation.optimistic_estate import Event, value_of
+from tests.simulation.optimistic_estate import Event, Values, value_of
 from tests.simulation.store import BrokenError
 
 
@@ -43,3 +44,12 @@ def check_defaults(defaults: Mapping[str, str], structure: Table) -> None:
         if defaults.get(name, wanted) != wanted:
             there = defaults[name]
             raise BrokenError(f"the target's default of {name} is {there}, not {wanted}")
+
+
+def move_values(given: GivenName | None, rows: Iterable[Values]) -> None:
+    """Give the rows of a target the values of a column by its new name, as `moved_values` does."""
+    if given is None or given.fill is None:
+        return
+    for values in rows:
+        if values[given.new] == given.fill.sql != values[given.old]:
+            values[given.new] = values[given.old]

@@ -18,6 +18,12 @@ SELECT column_name, referenced_table_name, referenced_column_name
 FROM information_schema.key_column_usage
 WHERE table_schema = '{}' AND table_name = '{}' AND referenced_table_name IS NOT NULL
 """
+_KEYS = (
+    "SELECT column_name FROM information_schema.statistics"
+    " WHERE table_schema = '{0}' AND table_name = '{1}' AND non_unique = 0 UNION"
+    " SELECT column_name FROM information_schema.key_column_usage"
+    " WHERE table_schema = '{0}' AND table_name = '{1}'"
+)
 _WHOLE = {"tinyint": 100, "smallint": 30_000, "mediumint": 8_000_000, "year": 0, "bit": 2}
 _OTHERS: Mapping[str, str] = {
     "date": "'2020-01-02' + INTERVAL {n} DAY",
@@ -31,6 +37,9 @@ _OTHERS: Mapping[str, str] = {
 _TEXTS = {"char", "varchar", "text", "tinytext", "mediumtext", "longtext"}
 _BYTES = {"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"}
 _MOMENTS = {"datetime", "timestamp"}
+_COUNTED = {"int", "bigint", "mediumint"}
+FIRST_NUMBER = 300_000
+"""Times the shards: numbers that a server would count are above those that scripts write."""
 
 
 class RowMaker:
@@ -43,6 +52,10 @@ class RowMaker:
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self._numbers = count(1)
+
+    def own_numbers(self, shard: int) -> str:
+        """Return the statement by which a session counts without the numbers of other shards."""
+        return f"SET auto_increment_increment = {self._shards}, auto_increment_offset = {shard + 1}"
 
     def insert(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
         """Insert one row; False if the table is not there, or takes no such row."""
@@ -59,6 +72,8 @@ class RowMaker:
             if "GENERATED" in extra.upper().replace("DEFAULT_GENERATED", ""):
                 continue
             if "auto_increment" in extra.lower():
+                if kind in _COUNTED:
+                    values[name] = str(FIRST_NUMBER * self._shards + 1 + number)
                 continue
             if name in parents:
                 parent, its = parents[name]
@@ -70,10 +85,39 @@ class RowMaker:
         row = ", ".join(values.values())
         try:
             server.execute(
-                f"SET auto_increment_increment = {self._shards},"
-                f" auto_increment_offset = {shard + 1}",
+                self.own_numbers(shard),
                 f"INSERT INTO `{schema}`.`{table}` ({names}) VALUES ({row})",
             )
+        except pymysql.err.MySQLError:
+            return False
+        return True
+
+    def update(self, server: DatabaseServer, schema: str, table: str, shard: int) -> bool:
+        """Give a third of the rows another value in a column without a key; False if none has."""
+        keys = {row[0] for row in server.execute(_KEYS.format(schema, table))}
+        columns = [
+            column
+            for column in server.execute(_COLUMNS.format(schema, table))
+            if column[0] not in keys
+        ]
+        if not columns:
+            return False
+        number = next(self._numbers) * self._shards + shard
+        name, kind, full, length, _ = columns[number % len(columns)]
+        return self._tried(
+            server,
+            f"UPDATE `{schema}`.`{table}` SET `{name}` = {_value(kind, full, length, number)}"
+            f" WHERE id % 3 = {number % 3}",
+        )
+
+    def delete(self, server: DatabaseServer, schema: str, table: str) -> bool:
+        """Delete a seventh of the rows; False if the table refuses it, or is not there."""
+        number = next(self._numbers)
+        return self._tried(server, f"DELETE FROM `{schema}`.`{table}` WHERE id % 7 = {number % 7}")
+
+    def _tried(self, server: DatabaseServer, sql: str) -> bool:
+        try:
+            server.execute(sql)
         except pymysql.err.MySQLError:
             return False
         return True
@@ -89,6 +133,6 @@ def _value(kind: str, full: str, length: int | None, number: int) -> str:
     if kind in _TEXTS or kind in _BYTES:
         text = f"v{number}"
         return f"'{text[-length:] if length else text}'"
-    if full.startswith("decimal"):
+    if full.startswith(("decimal", "double", "float")):
         return str(number % 10)
     return str(number % _WHOLE.get(kind, 2_000_000_000))

@@ -43,6 +43,7 @@ from replicator.sharding.optimistic.answers import (
 )
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import Fill, beside, shown_in_part
+from replicator.sharding.optimistic.given_names import moved_values
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -355,6 +356,8 @@ class OptimisticAnswers:
                 # The target may take it in another way than its copy.
                 return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()
+        if verdict.given is not None:
+            run = (moved_values(target, verdict.given, present), *run)
         return (replace(verdict, own=False) if verdict.own else verdict), run
 
     # Open statements.

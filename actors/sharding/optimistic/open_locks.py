@@ -59,6 +59,7 @@ def statement_lock(
         {member.source: opened.timestamp} if held and opened.timestamp else {},
         reason=f"{member}: {opened.reason}",
         ways=(*ways_of(member, opened, others), *_override(member, opened, position)),
+        refused=opened.objection is Objection.REFUSED and not opened.answered,
     )
 
 
@@ -84,6 +85,7 @@ def refused_lock(
         reason=f"{step.member}: the target has refused the change, so it accepts more than its"
         f" shards; no rows are held: {step.reason}",
         ways=tuple(_step_ways(step)),
+        holds=False,
     )
 
 

@@ -9,15 +9,19 @@ import anyio.abc
 import structlog
 
 from actors.actor import Actor
+from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
+from replicator.ddl.parser.classify import classify_in
+from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
@@ -77,6 +81,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             lambda: self._resolved.wait(),
             tools.writer.counts,
         )
+        self._parents = WaitingParents(tools.registry, self.locks)
         self._registry = tools.registry
         self._writer = tools.writer
         self._runner = tools.writer.ddl
@@ -118,9 +123,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for other in self._units.values():
                 if other is not unit and other.running:
                     other.group(target)
-        made = PessimisticGroup(
-            unit.source, target, group, lock, unit.low_watermarks.get(target), self._tools
-        )
+        low = unit.low_watermarks.get(target)
+        made = PessimisticGroup(unit.source, target, group, lock, low, self._tools, self._parents)
         self._groups[unit.source, target] = made
         return made
 
@@ -166,6 +170,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     async def ended(self, unit: Unit) -> None:
         """A run of a source has ended; everything that it read is applied and saved."""
+        self._parents.restarted(unit.source)
         for target, lock in self.locks.items():
             if (group := self._groups.pop((unit.source, target), None)) is not None:
                 self._had_read[unit.source, target] = group.group.seen
@@ -298,18 +303,39 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            # When it is read again, the event may have a newer override of the operator.
-            await self._runner.run_resolution(
-                name, resolution.version, resolution.owner, lock.pending_item
-            )
+            await self._run(name, lock, resolution)
         self._writer.forget(self._registry.target(name))
         lock.executed()
         self._executing.discard(target)
         self._log.info("lock.resolved", target=str(name), version=resolution.version)
+        for source in self._parents.may_go_on():
+            self._units[source].restart()
         for unit in self._units.values():
             self._update(unit, target)
         # Evaluated after this, it also wakes those that wait for the lock.
         self.mailbox.tell(GroupChanged(target))
+
+    async def _run(
+        self,
+        target: TableName,
+        lock: TargetLock[TableName, ShardStatement],
+        resolution: Resolution[TableName, ShardStatement],
+    ) -> None:
+        """Execute a decided item; a refused one again while the parents of its keys change."""
+        while True:
+            # When it is read again, the event may have a newer override of the operator.
+            item = lock.pending_item
+            try:
+                return await self._runner.run_resolution(
+                    target, resolution.version, resolution.owner, item
+                )
+            except FatalError as error:
+                context = item.event.statement.context
+                own = classify_in(context, item.statements[0], default_schema=target.schema)
+                refused = isinstance(error.__cause__, DdlRefusedError)
+                if not refused or not self._parents.change(own):
+                    raise
+            await self._resolved.wait()
 
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]

@@ -24,11 +24,13 @@ from actors.sharding.pessimistic.target_versions import (
     other_than,
 )
 from actors.sharding.pessimistic.truncations import awaited_truncation, counts_truncation
+from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.task_setup import ColumnsOf
 from actors.writing.ddl_runner import nondeterministic_defaults_fault, other_values_fault
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
+from replicator.ddl.parser.classify import classify_in
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
@@ -38,6 +40,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.recreated_tables import altering, has_other_keys
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
@@ -47,7 +50,14 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    KnownStructure,
+    SchemaRegistry,
+    dump_structure,
+    load_structure,
+)
+from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.schema.structure.structure import Table
@@ -89,6 +99,7 @@ class PessimisticGroup(GroupActor):
         lock: TargetLock[TableName, ShardStatement],
         low_watermark: Watermark | None,
         tools: GroupTools,
+        parents: WaitingParents,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
@@ -96,6 +107,7 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._tools = tools
+        self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self.numbers = {
@@ -217,8 +229,19 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
+        recorded = self._add_item(effect, statement, item)
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        if effect.kind is EffectKind.ALTER and effect.instead is None:
+            change = MemberChange(before, after.certain)
+            await self._refuse_other_values(effect, statement, change, recorded, item)
+        self._log_item(effect, statement, recorded)
+
+    def _add_item(
+        self, effect: Effect, statement: Statement, item: Item[TableName, ShardStatement]
+    ) -> Recorded:
+        """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            recorded = self.group.ddl(item)
+            return self.group.ddl(item)
         except HistoryError as error:
             if not effect.skipped:
                 where, ways = self._details(statement)
@@ -231,18 +254,16 @@ class PessimisticGroup(GroupActor):
                     about=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
-            recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        after = await self._tools.learner.learn(self.source, effect, statement)
-        if effect.kind is EffectKind.ALTER and effect.instead is None:
-            change = MemberChange(before, after.certain)
-            await self._refuse_other_values(effect, statement, change, recorded, item)
+            return self.group.ddl(replace(item, text=error.resolved.text))
+
+    def _log_item(self, effect: Effect, statement: Statement, recorded: Recorded) -> None:
         if not recorded.awaited and recorded.version > self.group.known:
             reach(Failpoint.ITEM_RECORDED)
         counts = self._tools.counts.sources[self.source]
-        if counts.is_new(effect.target, name, recorded.version):
+        if counts.is_new(effect.target, effect.table, recorded.version):
             self.log.info(
                 "lock.item",
-                member=str(name),
+                member=str(effect.table),
                 version=recorded.version,
                 statement=statement.sql[:2000],
                 awaited=recorded.awaited,
@@ -306,7 +327,8 @@ class PessimisticGroup(GroupActor):
             difference = other_values(change.after, there, added)
         if difference is None and later is not None:
             # Rows of the shard that came without a column got the default of the target then.
-            names = self._names_since(recorded.version, now, added)
+            new = [name for name in added if column_part(name) not in touched.named]
+            names = self._names_since(recorded.version, now, new)
             difference = other_values(change.after, later, [*names, *anew], names)
         if difference is not None:
             raise other_values_fault(member, effect.target, difference, effect.sql, statement)
@@ -360,8 +382,9 @@ class PessimisticGroup(GroupActor):
         return None if number is None else self.registry.held(number, at.transaction).certain
 
     def _leave(self, name: TableName, at: Place) -> None:
-        self.group.leave(name, at)
         number = self.numbers.pop(name)
+        held = self.registry.held(number, at.transaction - 1).certain
+        self.group.leave(name, at, dump_structure(held) if held else "")
         self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
@@ -377,17 +400,25 @@ class PessimisticGroup(GroupActor):
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
+        former = self.group.again(name, at)
+        before = load_structure(former.structure) if former is not None else None
+        otherwise = not fitting or has_other_keys(before, held.certain)
+        if otherwise and await self._comes_back(effect, statement, number, held, at):
+            return None
         if fitting or effect.skipped:
+            missing = await self._tools.versions.present(effect.target) is None
+            needed = self._parents.lacking(self.source, effect) if missing else None
+            if needed and not effect.skipped:
+                self._parents.wait(self.source, needed)
+                self._join_ahead(name, number, at, self._parents.shown(needed))
+                return None
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
             state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
-            missing = await self._tools.versions.present(effect.target) is None
             return self.unrecorded(effect, statement) if missing else None
         if await self._others_lead():
-            self.group.join_ahead(name, at)
-            self.numbers[name] = number
-            self.log.warning("member.ahead", member=str(name), differences="; ".join(found))
+            self._join_ahead(name, number, at, "; ".join(found))
             return None
         where, ways = self._details(statement)
         raise FatalError(
@@ -407,6 +438,46 @@ class PessimisticGroup(GroupActor):
             scope=of_target(self.registry.target_name(self.target)),
             about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
+
+    async def _comes_back(
+        self, effect: Effect, statement: Statement, number: int, held: KnownStructure, at: Place
+    ) -> bool:
+        """Whether a created table is the next structure of a shard that was dropped before.
+
+        If all shards are dropped and created in the same way, the target becomes as they are.
+        """
+        name, context = effect.table, statement.context
+        former = self.group.again(name, at)
+        rules = self._tools.columns(self.registry.member(number))
+        ruled = rules.mapped or rules.extracted_names
+        if former is None or effect.instead is not None or held.certain is None or ruled:
+            return False
+        try:
+            before = await self._tools.versions.at(self._lock, effect.target, former.version)
+        except UnknownVersionError as error:
+            self._join_ahead(name, number, at, str(error))
+            return True
+        own = load_structure(former.structure)
+        if before is None and own is not None:
+            before = named(own, effect.target)
+            self._tools.versions.expect(effect.target, former.version, before)
+        if before is None or own is None:
+            return False
+        sql = altering(before, own, held.certain, target_statement(effect, context))
+        if not sql:
+            return False
+        self.group.come_back(name, at, former.version)
+        self.numbers[name] = number
+        change = classify_in(context, sql, default_schema=effect.target.schema)
+        text = compared_text(change, before, context)
+        item = Item(text, (sql,), name, at, ShardStatement(statement))
+        self._log_item(effect, statement, self._add_item(effect, statement, item))
+        return True
+
+    def _join_ahead(self, name: TableName, number: int, at: Place, differences: str) -> None:
+        self.group.join_ahead(name, at)
+        self.numbers[name] = number
+        self.log.warning("member.ahead", member=str(name), differences=differences)
 
     async def _others_lead(self) -> bool:
         """Whether shards have a DDL that the target lacks, or the task reads one just now."""
@@ -447,9 +518,12 @@ class PessimisticGroup(GroupActor):
             target = await self._tools.versions.at(self._lock, name, version)
         except UnknownVersionError as error:
             return [str(error)]
-        if target is None:
+        if target is None and version == self.group.base:
             # Where there is no target, the first shard that is created makes it.
-            return [] if version == self.group.base else ["there was no such table"]
+            former = self.group.dropped.get(self.registry.member(number).name)
+            return [] if former is None else other_than(load_structure(former.structure), held)
+        if target is None:
+            return ["there was no such table"]
         rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)

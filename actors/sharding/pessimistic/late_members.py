@@ -13,8 +13,8 @@ from actors.lock_state import ShardStatement
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
-from replicator.mysql.names import TableName
-from replicator.schema.effects.column_path import ColumnPath, column_path
+from replicator.mysql.names import TableName, folded
+from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
 from replicator.sharding.items import ResolvedItem
 from replicator.sharding.pessimistic.group import Group
@@ -46,32 +46,50 @@ class LateMembers:
     async def _path(self, number: int, member: TableName) -> ColumnPath:
         """Return the path of a member's columns through the items that it has not made.
 
-        Columns that the target has dropped are in it only if the member is certainly older than
-        that. Otherwise it may have added them again, and their values belong on the target.
+        Columns that the target has dropped are in it only if the member has certainly not added
+        them again since. Otherwise their values belong on the target.
         """
         state = self._group.members[member]
         lacking = [version for version in state.awaited if version <= self._group.known]
-        items = [item for version in lacking if (item := self._group.resolved(version))]
+        items = [(it, item) for it in lacking if (item := self._group.resolved(it))]
         held = self._registry.held(number, state.since.transaction).certain
         if held is None or not items:
             return ()
-        statements = [statement_of(item) for item in items if not item.skipped]
-        path = column_path((column.name for column in held.columns), statements)
+        executed = [(version, item) for version, item in items if not item.skipped]
+        statements = [statement_of(item) for _, item in executed]
+        columns = [column.name for column in held.columns]
+        path = column_path(columns, statements)
+        dropped = dropped_by(columns, statements)
         made = min(*state.awaited, *state.optional, lacking[0]) - 1
-        if any(not now for _, now in path) and await self._may_be_newer(number, member, made):
-            return tuple((name, now) for name, now in path if now)
-        return path
+        versions = await self._possible_versions(number, member, made) if dropped else []
+        if not versions:
+            return path
+        before = self._columns_before(number, member)
+        new = {
+            name
+            for name, place in dropped.items()
+            if name not in before or max(versions) >= executed[place][0]
+        }
+        return tuple((name, now) for name, now in path if now or name not in new)
 
-    async def _may_be_newer(self, number: int, member: TableName, made: int) -> bool:
-        """Whether a member had, before the statement that gave it its structure, that of a version
-        of the target from ``made`` on: the statement may be a new one then."""
+    def _columns_before(self, number: int, member: TableName) -> frozenset[str]:
+        """The columns that a member had for certain before its last statement, folded."""
+        since = self._group.members[member].since.transaction
+        before = self._registry.held(number, since - 1).certain
+        return (
+            frozenset(folded(column.name) for column in before.columns) if before else frozenset()
+        )
+
+    async def _possible_versions(self, number: int, member: TableName, made: int) -> list[int]:
+        """The versions of the target, from ``made`` on, whose structure a member had before the
+        statement that gave it its own: the statement may be a new one after any of them."""
         since = self._group.members[member].since.transaction
         before = self._registry.held(number, since - 1)
-        if before.certain is None:
-            return before is not GONE and before is not UNSEEN
         versions = range(made, self._group.known + 1)
+        if before.certain is None:
+            return [] if before is GONE or before is UNSEEN else list(versions)
         unlike = [await self._unlike(number, version, before) for version in versions]
-        return not all(unlike)
+        return [version for version, found in zip(versions, unlike, strict=True) if not found]
 
 
 def statement_of(item: ResolvedItem) -> ParsedStatement:

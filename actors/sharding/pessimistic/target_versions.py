@@ -27,6 +27,7 @@ class TargetVersions:
     def __init__(self, target: Connection, histories: Mapping[TableName, LockHistory]) -> None:
         self._target = target
         self._known: dict[tuple[TableName, int], Table | None] = {}
+        self._expected: dict[tuple[TableName, int], Table] = {}
         self._saved = {
             (name, version): text
             for name, history in histories.items()
@@ -40,6 +41,10 @@ class TargetVersions:
         """
         return await read_table(self._target, name)
 
+    def expect(self, name: TableName, version: int, structure: Table) -> None:
+        """Note the structure of a target whose CREATE is read, and may not be executed yet."""
+        self._expected[name, version] = structure
+
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
 
@@ -48,7 +53,8 @@ class TargetVersions:
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
-        text = dump_structure(await read_table(self._target, name) or shard)
+        there = await read_table(self._target, name)
+        text = dump_structure(there or shard or self._expected.get((name, version)))
         self._saved[name, version] = text
         return text
 

@@ -45,7 +45,7 @@ from replicator.downstream.rows.statements import RowRefusedError, TargetChanged
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
-from replicator.mysql.errors import error_code, error_text
+from replicator.mysql.errors import DUPLICATE_KEY, error_code, error_text
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.pipeline.copy.copy_chunk import ShardChangedError
@@ -258,7 +258,7 @@ class MovedRows:
             raise unknown_keys(name, error) from error
         except RowRefusedError as error:
             values = self._resources.task.show_row_values
-            raise _refused(name, error.shown(values=values)) from error
+            raise _refused(name, error.code, error.shown(values=values)) from error
         except MySQLError as error:
             if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
@@ -281,7 +281,18 @@ def _safe_until(table: str, source: str, end: BinlogPosition, place: int) -> byt
     )
 
 
-def _refused(target: TableName, text: str) -> FatalError:
+def _refused(target: TableName, code: int, text: str) -> FatalError:
+    if code in DUPLICATE_KEY:
+        return FatalError(
+            "rows.duplicate",
+            f"two shards have rows with other keys, but the same values of a unique key: {text}."
+            " The target has one of the rows",
+            "change the values in one of the shards, or delete the row there; or drop the unique"
+            " key on the target, if rows of different shards may be equal in it. Then"
+            " `replicator resume`: the task looks both rows up again",
+            where=f"target {target}",
+            scope=of_target(target),
+        )
     return FatalError(
         "rows.refused",
         f"the target refuses a row that one shard deleted and another shard has: {text}",

@@ -84,6 +84,8 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         remedies=(*_blocked(running), *_ways(task, lock)),
         reason=lock.reason,
         shard=lock.shard,
+        holds=lock.holds,
+        refused=lock.refused,
     )
 
 

@@ -240,7 +240,8 @@ def _held_shards(
     numbers = {number for source in units for number in coordination.open_targets(source)}
     changes: dict[TableName, list[WaitingChange]] = {}
     for lock in coordination.open_locks():
-        changes.setdefault(lock.view.target, []).append(lock.waiting)
+        if (waiting := lock.waiting) is not None:
+            changes.setdefault(lock.view.target, []).append(waiting)
     held = {running.registry.target_name(number): ALL_HELD for number in numbers}
     held |= {target: held_by(found) for target, found in changes.items()}
     for unit in units.values():

@@ -137,8 +137,8 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
     if read and (read["first"], read["at"]) == (read["last"], read["last_at"]):
         return PurgedError(
             f"{request.server} has no event at {request.start}: {message}. The position is not"
-            f" the beginning of an event, or the file is damaged there. {available} Start at a"
-            " position that SHOW BINLOG EVENTS names."
+            f" the beginning of an event, or the file is damaged there. {available} SHOW"
+            " BINLOG EVENTS names the positions of events."
         )
     if "same server_uuid" in text or "same server_id" in text or "same server id" in text:
         return BinlogError(
@@ -155,9 +155,8 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
     if any(part in text for part in _PURGED_TEXT):
         return PurgedError(
             f"{request.server} no longer has the requested binlog position, {request.start}:"
-            f" {message}. {available} Start from a position that the server has, or copy the data"
-            " again (the changes in between are not available); keep binlogs longer on the source"
-            " to prevent it."
+            f" {message}. {available} The changes in between are not available there, and a start"
+            " after them would leave them out. Keep binlogs longer on the source to prevent it."
         )
     return BinlogError(
         f"{request.server} can't read its own binlog, asked from {request.start}: {message}. "

@@ -156,7 +156,7 @@ async def check_start(
     parsed = parse_version(version)
     mariadb = parsed is not None and parsed.flavour == "MariaDB"
     if source.start.gtid and not mariadb:
-        return [await _mysql_gtid(place, connection, source.start.gtid)]
+        return [await _mysql_gtid(source, place, connection)]
     binlog = source.start.binlog
     position = BinlogPosition(binlog.file, max(binlog.offset, _FIRST_OFFSET))
     gtid = source.start.gtid
@@ -180,15 +180,34 @@ async def check_start(
                 "meta_position",
                 f"the source does not have its binlog from {gtid or position}: {error.args[-1]}; "
                 f"it has {await _files(connection)}",
-                "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
-                "changes since then are lost to the task: empty the targets, and start over with "
-                "task-mode: all and 'replicator run --remove-meta'",
+                *_purged_remedies(source),
             )
         ]
     return [place.passed("meta_position", f"the source has its binlog from {gtid or position}")]
 
 
-async def _mysql_gtid(place: CheckedPart, connection: Connection, gtid: str) -> CheckResult:
+def _purged_remedies(source: SourceToCheck) -> tuple[str, ...]:
+    """Return the remedies for a start whose binlog is gone. None of them leaves out changes."""
+    if source.followed:
+        return (
+            "Restore the purged binlog files at the source, then start the task again",
+            "Otherwise the changes since then are lost to the task: empty all targets of the task,"
+            " set task-mode: all, 'replicator remove', then 'replicator run'",
+        )
+    return (
+        "If 'meta:' of this source has a mistake: name the position up to which the targets have"
+        " the rows of the source. A later position would leave out the changes in between"
+        " without a message",
+        "If the binlog was purged, these changes are lost to the task: empty the targets, and start"
+        " over with task-mode: all and 'replicator run --remove-meta'",
+    )
+
+
+async def _mysql_gtid(
+    source: SourceToCheck, place: CheckedPart, connection: Connection
+) -> CheckResult:
+    assert source.start is not None
+    gtid = source.start.gtid
     try:
         rows = await connection.fetch(
             "SELECT GTID_SUBSET(@@GLOBAL.gtid_purged, %s), @@GLOBAL.gtid_mode,"
@@ -212,9 +231,7 @@ async def _mysql_gtid(place: CheckedPart, connection: Connection, gtid: str) -> 
         return place.failed(
             "meta_position",
             f"the source has purged transactions that come after {gtid}: {purged}",
-            "Empty the targets, and start over with task-mode: all and 'replicator run"
-            " --remove-meta'. Only if the targets have the rows of all purged transactions: name a"
-            " GTID set that contains @@GLOBAL.gtid_purged",
+            *_purged_remedies(source),
         )
     return place.passed("meta_position", f"the source has its binlog from {gtid}")
 

@@ -27,6 +27,7 @@ from pymysql.constants import ER
 from replicator.ddl.model.table import TableOption
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.rewrite.constraint_names import present_keys
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.clustered_keys import free_key
@@ -446,6 +447,8 @@ class DdlExecutor:
             await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
             if ddl.instead is None and await self._only_history(ddl, sql):
                 return None
+            if ddl.instead is None and not (sql := await self._with_present_keys(ddl, sql)):
+                return None
             if ddl.instead is None:
                 await refuse_rounded_times(session, ddl.target, sql, ddl.context)
                 sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
@@ -495,6 +498,16 @@ class DdlExecutor:
             f"the statement would not remove the same rows from the target ({there or 'none'}) as"
             f" from the shard ({removed}): the target is not partitioned like its shards",
         )
+
+    async def _with_present_keys(self, ddl: DdlExecution, sql: str) -> str:
+        """Return a statement with the names that foreign keys have on the target; empty if it only
+        drops keys that the target does not have."""
+        may_drop = ddl.before is not None and "drop" in sql.lower()
+        own = ddl.before.definition.foreign_keys if ddl.before and may_drop else ()
+        target = await read_table(self._connection, ddl.target) if own else None
+        if target is None:
+            return sql
+        return present_keys(_recognised(ddl, sql), own, target.definition.foreign_keys)
 
     async def _use_database(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
         """Make the target's database the session's, since a foreign key may name its parent without

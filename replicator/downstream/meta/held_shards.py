@@ -27,7 +27,7 @@ HELD_TABLE = MetaTable(
 class HeldShards:
     """The shards of a target whose rows may wait: ``all_of`` them but for ``shards``, or these
     alone. Each as `replicator.mysql.names.Member` is shown. ``reason``: what else than a schema
-    change holds them (`PAUSED`, a fault, or a lock in conflict); empty if there is nothing else."""
+    change holds them (`PAUSED`, a fault, `lock_reason`); empty if there is nothing else."""
 
     all_of: bool = False
     shards: frozenset[str] = frozenset()
@@ -70,6 +70,14 @@ class WaitingChange:
     lacking: Collection[str] = ()
     shard: str = ""
     reason: str = ""
+
+
+def lock_reason(lock: str, *, conflict: bool, refused: bool) -> str:
+    """Return what else than a schema change holds rows if a lock is in conflict, or the target has
+    ``refused`` its statement; empty otherwise."""
+    if conflict:
+        return f"the DDL lock {lock} is in conflict"
+    return f"the target has refused the statement of the DDL lock {lock}" if refused else ""
 
 
 def held_by(changes: Iterable[WaitingChange]) -> HeldShards:

@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from replicator.downstream.rows.literals import identifier, key_equal, key_predicate
+from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_equal, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
 from replicator.downstream.rows.write_session import Session
 from replicator.mysql.column_types import Literal
+from replicator.rows.values.fields import escape
 
 KEYS_PER_QUERY = 500
 QUERY_BYTES = 256 * 1024
 
 _INTEGERS = re.compile(rb"[-0-9,]+")
+
+_BYTES = frozenset({Literal.TEXT, Literal.ENUM, Literal.BINARY, Literal.BIT})
 
 KeyFields = Sequence[tuple[TargetColumn, bytes]]
 """A key: its columns with their fields."""
@@ -107,6 +110,32 @@ def keys_there(
         )
         found.update(int(number) for (number,) in rows)
     return found
+
+
+def selected_fields(
+    session: Session, table: str, columns: Sequence[TargetColumn], condition: bytes
+) -> list[tuple[bytes, ...]]:
+    """Lock the rows of a quoted table that meet a condition; return their fields as in row lines.
+
+    Raises the driver's error.
+    """
+    names = b",".join(map(_shown, columns))
+    rows = session.rows(
+        b"SELECT %s FROM %s WHERE %s FOR UPDATE" % (names or b"1", table.encode(), condition)
+    )
+    return [tuple(map(_field, row)) for row in rows]
+
+
+def _shown(column: TargetColumn) -> bytes:
+    """The text of a value, in the charset of its column, whatever the driver makes of its type."""
+    kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
+    return b"CAST(%s AS %s)" % (identifier(column.name), kind)
+
+
+def _field(value: bytes | str | None) -> bytes:
+    if value is None:
+        return NULL_FIELD
+    return escape(value if isinstance(value, bytes) else value.encode())
 
 
 def _query(run: Sequence[tuple[int, bytes]]) -> KeyQuery:

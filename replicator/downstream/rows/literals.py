@@ -91,6 +91,15 @@ def key_equal(column: TargetColumn, field: bytes) -> bytes:
     return equal + b" AND " + row_predicate(column, field)
 
 
+def starts_equal(column: TargetColumn, field: bytes, length: int) -> bytes:
+    """A condition that holds for rows whose column begins as this value, by the column's own
+    comparison; ``length``: the characters that count, 0 for all."""
+    name, value = identifier(column.name), key_predicate(column, field)
+    if length:
+        return b"LEFT(%s,%d)=LEFT(%s,%d)" % (name, length, value, length)
+    return name + b"=" + value
+
+
 def row_predicate(column: TargetColumn, field: bytes) -> bytes:
     """A condition that holds for exactly the rows whose column has this value, byte by byte."""
     name = identifier(column.name)

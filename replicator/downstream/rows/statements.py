@@ -9,20 +9,23 @@ the checks off, a generated column that was cut to its type outside strict mode.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from pymysql.constants import ER
 from pymysql.err import MySQLError
 
+from replicator.downstream.rows.key_lookup import selected_fields
 from replicator.downstream.rows.literals import (
+    NULL_FIELD,
     field_value,
     identifier,
     key_equal,
     key_predicate,
     row_predicate,
     row_values,
+    starts_equal,
 )
 from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadError
 from replicator.downstream.rows.target_columns import HeldKey, TargetColumn, TargetTable
@@ -192,10 +195,12 @@ class StaleRows:
     """Rows of a target that can't be what the shard has by now, since a new row has their values.
 
     ``key``: the columns of the row key. ``held``: the unique keys that the shard keeps to.
+    ``removed``: called with the key lines of the rows before they are removed.
     """
 
     key: Sequence[TargetColumn]
     held: Sequence[HeldKey]
+    removed: Callable[[Sequence[bytes]], None] | None = None
 
     @property
     def suffix(self) -> bytes:
@@ -213,6 +218,28 @@ def _same_part(name: bytes, length: int) -> bytes:
     if length:
         return b"LEFT(%s,%d)=LEFT(VALUES(%s),%d)" % (name, length, name, length)
     return b"%s=VALUES(%s)" % (name, name)
+
+
+def _in_the_way(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    fields: Sequence[bytes],
+    stale: StaleRows,
+) -> list[bytes]:
+    """Return the key lines of the rows that have a new row's values of a unique key."""
+    row = {folded(c.name): (c, field) for c, field in zip(columns, fields, strict=True)}
+    conditions = []
+    for key in stale.held:
+        parts = [(*row[folded(name)], length) for name, length in key]
+        if all(field != NULL_FIELD for _, field, _ in parts):
+            conditions.append(b" AND ".join(starts_equal(*part) for part in parts))
+    if not conditions:
+        return []
+    condition = b"(" + b") OR (".join(conditions) + b")"
+    return [
+        b"\t".join(key) for key in selected_fields(session, target.quoted, stale.key, condition)
+    ]
 
 
 def _insert_over(
@@ -239,6 +266,8 @@ def _insert_over(
             if error.code not in DUPLICATE_KEY or not undoable:
                 raise
             session.back_to_savepoint()
+            if stale.removed is not None:
+                stale.removed(_in_the_way(session, target, columns, fields, stale))
             # Which key it was is not asked for: what counts is the row that is in the way.
             if not _insert_one(session, sql + stale.suffix, columns, line, index):
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -42,7 +42,8 @@ class NetChanges:
     row lines that may be there or not, in this state or in another, ``arrivals`` the key
     lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
-    `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`.
+    `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`;
+    ``removed``: as in `StaleRows`.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -51,6 +52,7 @@ class NetChanges:
     restated: tuple[tuple[str, Restated], ...] = ()
     filled: tuple[tuple[str, str], ...] = ()
     held: tuple[HeldKey, ...] = ()
+    removed: Callable[[Sequence[bytes]], None] | None = None
     deletes: Sequence[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: Sequence[bytes] = field(default_factory=list)
@@ -178,7 +180,7 @@ def _put(
     if load_data and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
-    stale = StaleRows(group.key_columns, group.held) if group.held else None
+    stale = StaleRows(group.key_columns, group.held, group.removed) if group.held else None
     with _duplicates():
         insert_rows(session, target, group.columns, lines, exact=exact, stale=stale)
 

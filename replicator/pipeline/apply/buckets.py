@@ -209,8 +209,8 @@ def _write(
     is_safe = bool(safe[work.entries.event].any())
     changes = net_changes(fresh, work.events.kind, safe, work.plans)
     if work.shared and settings.tracked_table:
-        for group in changes:
-            track_group(session, work.target, settings.tracked_table, group)
+        table = settings.tracked_table
+        changes = [track_group(session, work.target, table, group) for group in changes]
     counts = write_changes(
         session,
         work.target,
@@ -262,11 +262,15 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
     )
 
 
-def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
-    """Track the keys whose rows may be another shard's: those deleted, and those replaced."""
+def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> NetChanges:
+    """Track the keys whose rows may be another shard's: those deleted, and those replaced.
+
+    Returns the changes, which also track the rows that they remove for a unique value.
+    """
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
     track_keys(session, table, target.name, columns, [*group.deletes, *there])
+    return replace(group, removed=partial(track_keys, session, table, target.name, columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 
 from replicator.downstream.meta.late_cascades import Change, LateCascade
 from replicator.downstream.meta.tracked_keys import track_keys
-from replicator.downstream.rows.key_lookup import key_conditions
+from replicator.downstream.rows.key_lookup import key_conditions, selected_fields
 from replicator.downstream.rows.literals import NULL_FIELD, identifier, key_predicate
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
-from replicator.mysql.column_types import Literal
 from replicator.mysql.names import Member, folded
 from replicator.pipeline.plans.cascade import CASCADE, CascadeEdge, CascadeGraph, CascadeTable
-from replicator.rows.values.fields import escape
-
-_BYTES = frozenset({Literal.TEXT, Literal.ENUM, Literal.BINARY, Literal.BIT})
 
 Fields = tuple[bytes, ...]
 """Values of referenced columns, as fields of row lines."""
@@ -193,25 +189,8 @@ class CascadeChanges:
     def _selected(
         self, child: CascadeTable, columns: Sequence[TargetColumn], condition: bytes
     ) -> list[Fields]:
-        names = b",".join(map(_shown, columns))
-        rows = self.session.rows(
-            b"SELECT %s FROM %s WHERE %s FOR UPDATE"
-            % (names or b"1", child.target.quoted.encode(), condition)
-        )
-        return [tuple(map(_field, row)) for row in rows]
+        return selected_fields(self.session, child.target.quoted, columns, condition)
 
     def _run(self, verb: bytes, child: CascadeTable, sets: bytes, condition: bytes) -> None:
         table = child.target.quoted.encode()
         self.session.run(b"%s%s%s WHERE %s" % (verb, table, sets, condition))
-
-
-def _shown(column: TargetColumn) -> bytes:
-    """The text of a value, in the charset of its column, whatever the driver makes of its type."""
-    kind = b"BINARY" if column.literal in _BYTES else b"CHAR"
-    return b"CAST(%s AS %s)" % (identifier(column.name), kind)
-
-
-def _field(value: bytes | str | None) -> bytes:
-    if value is None:
-        return NULL_FIELD
-    return escape(value if isinstance(value, bytes) else value.encode())

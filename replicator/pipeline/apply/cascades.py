@@ -200,8 +200,8 @@ def _write_own(
     work, entries = part.work, part.fresh.these(chosen)
     changes = net_changes(entries, work.events.kind, part.safe, work.plans)
     if work.shared and settings.tracked_table:
-        for group in changes:
-            track_group(session, work.target, settings.tracked_table, group)
+        table = settings.tracked_table
+        changes = [track_group(session, work.target, table, group) for group in changes]
     load_data = settings.load_data and not exact
     is_safe = bool(part.safe[entries.event].any())
     counts = write_changes(session, work.target, changes, load_data=load_data, exact=exact)

@@ -77,14 +77,42 @@ def repair(
             rows.setdefault(number, (holder, line))
     if missing:
         reach(Failpoint.KEYS_LOOKED_UP)
+    removed: list[bytes] = []
     for holder, line in rows.values():
         keys = holder.copy.target.held
-        stale = StaleRows(key_columns, keys) if keys else None
+        stale = StaleRows(key_columns, keys, removed.extend) if keys else None
         insert_rows(session, target, holder.copy.columns, [line], exact=True, stale=stale)
+    if removed:
+        _put_back_removed(session, key_columns, holders, removed, places)
     if rows:
         confirm_plan(session, target)
     last = noted[-1].digest if len(noted) == KEYS_AT_ONCE else None
     return Repair(last, len(missing), len(rows), places if rows else {})
+
+
+def _put_back_removed(
+    session: Session,
+    key_columns: Sequence[TargetColumn],
+    holders: Sequence[KeyHolder],
+    removed: Sequence[bytes],
+    places: dict[str, int],
+) -> None:
+    """Put rows that were in the way of others back as their shards have them now.
+
+    Raises RowRefusedError if they are still in the way: two shards have the same unique values.
+    """
+    target = holders[0].copy.target
+    there = keys_there(session, target, key_columns, removed)
+    gone = list(dict.fromkeys(key for number, key in enumerate(removed) if number not in there))
+    back: dict[int, tuple[KeyHolder, bytes]] = {}
+    for holder in holders if gone else ():
+        held = rows_held(holder, gone)
+        source = holder.copy.source
+        places[source] = max(held.read_at, places.get(source, 0))
+        for number, line in held.rows.items():
+            back.setdefault(number, (holder, line))
+    for holder, line in back.values():
+        insert_rows(session, target, holder.copy.columns, [line], exact=True)
 
 
 def refuse_other_columns(key_columns: Sequence[TargetColumn], noted: Sequence[TrackedKey]) -> None:

@@ -31,6 +31,20 @@ def column_path(columns: Iterable[str], statements: Iterable[ParsedStatement]) -
     return tuple((name, now) for name, now in names.items() if name != now)
 
 
+def dropped_by(columns: Iterable[str], statements: Iterable[ParsedStatement]) -> Mapping[str, int]:
+    """Return which of the statements drops each of these columns, by the columns' folded names.
+
+    The statements are counted from 0. Columns that none drops are left out.
+    """
+    names = {folded(column): folded(column) for column in columns}
+    found: dict[str, int] = {}
+    for number, statement in enumerate(statements):
+        changed = _changed_names(statement)
+        names = {name: changed.get(now, now) for name, now in names.items()}
+        found |= {name: number for name, now in names.items() if not now and name not in found}
+    return found
+
+
 def _changed_names(statement: ParsedStatement) -> Mapping[str, str]:
     """The columns that one statement renames or drops (then with an empty name)."""
     changed: dict[str, str] = {}

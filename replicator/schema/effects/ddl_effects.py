@@ -20,6 +20,7 @@ from replicator.ddl.parser.statement import (
     TableRole,
 )
 from replicator.ddl.parser.tokens import Token, TokenKind
+from replicator.ddl.rewrite.constraint_names import given_names
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import retarget, retarget_schema
 from replicator.ddl.rewrite.storage import (
@@ -125,12 +126,15 @@ class Effect:
 
     @property
     def origins(self) -> tuple[TableName, ...]:
-        """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""
+        """The other tables that its table depends on: the one that it takes its structure from (by
+        MOVE_IN, by LIKE), or the parents of a created table."""
         if self.kind is EffectKind.MOVE_IN:
             assert self.renamed_to is not None
             return (self.renamed_to,)
-        like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
-        return tuple(map(_name, like))
+        if self.kind is not EffectKind.CREATE:
+            return ()
+        named = self.statement.named
+        return tuple(map(_name, (*named(TableRole.LIKE), *named(TableRole.REFERENCED))))
 
 
 def target_statement(effect: Effect, context: StatementContext) -> ParsedStatement:
@@ -326,7 +330,7 @@ def _target_sql(
     return retarget(
         statement,
         lambda schema, table: _routed(route, schema, table),
-        storage_edits(statement),
+        [*storage_edits(statement), *given_names(statement, target)],
         guarded=kind is EffectKind.CREATE,
     )
 

@@ -65,7 +65,7 @@ def derived_alter(
     """
     gone = before.checks - after.checks
     return [
-        *_dropped_keys(before, after, target),
+        *_dropped_keys(before, after, target, members),
         *(f"{_DROPS_CHECK} {quote(c.name)}" for c in _checks(target, gone) if c.name),
         *_columns(before, after, target, members, converted),
         *_added_keys(before, after, target, members),
@@ -259,7 +259,9 @@ def _place(name: str, origin: Table, target: Table) -> str:
     return f" AFTER {quote(there.name)}" if there is not None else ""
 
 
-def _dropped_keys(before: Shape, after: Shape, target: Table) -> Iterator[str]:
+def _dropped_keys(
+    before: Shape, after: Shape, target: Table, members: Sequence[Table]
+) -> Iterator[str]:
     if before.primary != after.primary and before.primary is not None:
         # If a shard has left, the target may still have columns and keys for it.
         there_key = next((key for key in target.keys if key.name == "PRIMARY"), None)
@@ -268,6 +270,9 @@ def _dropped_keys(before: Shape, after: Shape, target: Table) -> Iterator[str]:
                 raise NoAlterError("the target's primary key is another than that of its shards")
             yield "DROP PRIMARY KEY"
     gone = before.constraints - after.constraints
+    if after.primary is not None and not any(_key(table, after.primary) for table in members):
+        # One that was made while some members could not have this primary key.
+        gone |= {after.primary} - {before.primary}
     yield from (f"DROP INDEX {quote(key.name)}" for key in _keys_of(target, gone))
     there = index_texts(target)
     staying = {name for name, _ in after.indexes}

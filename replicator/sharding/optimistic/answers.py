@@ -12,19 +12,20 @@ read again is below a watermark, or of a structure that the target takes: no ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.removed_rows import NO_ROWS
-from replicator.schema.effects.touched_parts import column_part
+from replicator.schema.effects.touched_parts import column_part, name_of_column
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
 from replicator.sharding.optimistic.column_order import kind, narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of
+from replicator.sharding.optimistic.given_names import GivenName, given_name
 from replicator.sharding.optimistic.objections import (
     SETTLED,
     Change,
@@ -79,7 +80,8 @@ class JoinVerdict(Generic[Name]):
     ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
     ``standing``: the member's after it. ``fills``: those of all columns. ``granted``: members whose
     open statement is the same one. ``ceding``: columns in which the others yield, by the operator's
-    answer. ``converted``: columns that the target is to get as this member has them.
+    answer. ``converted``: columns that the target is to get as this member has them. ``given``: a
+    column that the target has by two names, and by the new one afterwards.
     """
 
     answer: StatementAnswer
@@ -91,6 +93,7 @@ class JoinVerdict(Generic[Name]):
     granted: tuple[Name, ...] = ()
     ceding: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
+    given: GivenName | None = None
 
     @property
     def step(self) -> bool:
@@ -234,51 +237,134 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
         )
     others = {name: s for name, s in state.members.items() if name != change.member}
     theirs = [standing.taken for standing in others.values() if standing.taken is not None]
-    same = tuple(
-        name
-        for name, s in others.items()
-        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
-    )
-    before = joined([*others.values(), former], state.fills)
+    same = _same(others, change)
+    left = _left(state, change)
+    before = _target_before([*others.values(), former], [*left.values()], state.fills)
+    again = left.pop(change.member, None) is not None
+    left = {name: standing for name, standing in left.items() if name not in same}
     objections = Objections(change.action)
     objections.look(left_out(change))
-    if len(same) == len(others) and not comes_back(state, change):
-        # All members have it, or there are no others: it is executed unchanged.
-        objections.look(former_values(former, change))
-        objections.look(changed_before(former, change.after, change.touched))
-        for opened in (others[name] for name in same):
-            after = opened.open.structure if opened.open is not None else None
-            objections.look(changed_before(opened, after, change.touched))
-        behind = {name: behind_open(others[name]) for name in same}
-        own = replace(marked(former, change.after), ceded=frozenset())
-        standing, together = _beside(state.fills, behind, own, objections)
-        known, found_by = _found_by(change, before, together)
-        unclear = _changed([*behind.values(), standing]) & (found_by - known)
-        keyed = together.identifies
-        objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
-        fills = _kept(_fills(state, change), before, together)
-        ceding = objections.types if change.action is Action.EXEC else frozenset()
-        return JoinVerdict(
-            StatementAnswer.TAKEN,
-            standing,
-            before,
-            together,
-            change.removes != NO_ROWS,
-            fills,
-            same,
-            ceding=ceding,
+    alone = len(same) == len(others) and not comes_back(state, change)
+    given = None if alone else _given(state, others, same, former, change, before)
+    if alone or given is not None:
+        return _executed(
+            state, {**left, **others}, former, change, before, objections, given, again=again
         )
     why = repartitioned(change.before, change.after, theirs, discards_rows=bool(change.removes))
     objections.look(ObjectionError(Objection.ROWS, why) if why else None)
     rows = other_rows(state, former, change)
     try:
         objections.look(other_values(former, change))
-        return _judged(state, others, former, change, before, objections, rows)
+        return _judged(state, {**left, **others}, former, change, before, objections, rows)
     except ObjectionError as error:
         if rows is None or error.objection is not Objection.TYPE:
             raise
         # An answer of the operator settles both.
         raise ObjectionError(error.objection, f"{error}. Also, {rows}", error.columns) from error
+
+
+def _same(others: Mapping[Name, Standing], change: Change[Name]) -> tuple[Name, ...]:
+    """The other members whose open statement is the same change."""
+    return tuple(
+        name
+        for name, s in others.items()
+        if s.open is not None and not s.open.granted and s.open.same(change.text, change.form)
+    )
+
+
+def _given(
+    state: TargetState[Name],
+    others: Mapping[Name, Standing],
+    same: Collection[Name],
+    former: Standing,
+    change: Change[Name],
+    before: Shape | None,
+) -> GivenName | None:
+    """The name that the statement gives a column which the members without it lack or have
+    already."""
+    assert change.after is not None
+    after = [change.after.column(name_of_column(part)) for part in change.touched.named]
+    if narrowed(change.before, change.after, strict=change.strict):
+        return None
+    if not after or other_rows(state, former, change) is not None:
+        return None
+    return given_name(
+        change.touched,
+        after[0],
+        [former, *(others[name] for name in same)],
+        [standing for name, standing in others.items() if name not in same],
+        before,
+        dict(state.fills),
+    )
+
+
+def _executed(
+    state: TargetState[Name],
+    others: Mapping[Name, Standing],
+    former: Standing,
+    change: Change[Name],
+    before: Shape | None,
+    objections: Objections,
+    given: GivenName | None,
+    *,
+    again: bool,
+) -> JoinVerdict[Name]:
+    """The answer to a statement that all members have made, or all that have its column.
+
+    It is executed as it is, unless the target has the column by both names, or the statement
+    creates a member ``again``.
+    """
+    assert change.after is not None
+    same = _same(others, change)
+    objections.look(former_values(former, change))
+    objections.look(changed_before(former, change.after, change.touched))
+    for opened in (others[name] for name in same):
+        after = opened.open.structure if opened.open is not None else None
+        objections.look(changed_before(opened, after, change.touched))
+    behind = {**others, **{name: behind_open(others[name]) for name in same}}
+    own = replace(marked(former, change.after), ceded=frozenset())
+    standing, together = _beside(state.fills, behind, own, objections)
+    known, found_by = _found_by(change, before, together)
+    unclear = _changed([*behind.values(), standing]) & (found_by - known)
+    keyed = together.identifies
+    objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
+    fills = _fills(state, change)
+    if given is not None:
+        # Rows of the others have the fill with which the column was added.
+        fills[given.new] = fills.pop(given.old, fills[given.new])
+    fills = {**_kept(fills, before, together)}
+    ceding = objections.types if change.action is Action.EXEC else frozenset()
+    return JoinVerdict(
+        StatementAnswer.TAKEN,
+        standing,
+        before,
+        together,
+        change.removes != NO_ROWS and not again and (given is None or given.fill is None),
+        fills,
+        same,
+        ceding=ceding,
+        given=given if given is not None and given.fill is not None else None,
+    )
+
+
+def _left(state: TargetState[Name], change: Change[Name]) -> dict[Name, Standing]:
+    """The members that have left, if a statement creates one of them again; else none.
+
+    The target still has what their rows need. What only this one has needed goes now.
+    """
+    if change.before is not None or change.member not in state.left:
+        return {}
+    return {name: Standing(table) for name, table in state.left.items()}
+
+
+def _target_before(
+    members: Sequence[Standing], left: Sequence[Standing], fills: Mapping[str, Fill]
+) -> Shape | None:
+    """The target's shape: the join of its members, and of those that have left if there is one."""
+    try:
+        return joined([*members, *left], fills)
+    except NoJoinError:
+        return joined(members, fills)
 
 
 def _judged(

@@ -19,7 +19,7 @@ from functools import lru_cache
 from replicator.mysql.column_types import FRACTIONAL
 from replicator.mysql.names import folded
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion, null_misfit
-from replicator.schema.structure.structure import Column, Table, labels_of
+from replicator.schema.structure.structure import Column, Table, labels_of, numbers_of
 
 _ORDERED = frozenset(
     {
@@ -174,10 +174,22 @@ def loses(old: Column, new: Column, *, strict: bool) -> bool:
     server refuses values that are too long or out of range, and NULL where the type has no value
     for it; it still rounds, and drops spaces.
     """
-    nulls = null_misfit(old, new).fit
-    if nulls is Fit.NONE or (nulls is Fit.SOME and not strict):
+    if loses_nulls(old, new, strict=strict):
         return True
-    return (not strict or old.sql_type.family in _ROUNDED) and not takes(new, old)
+    rounds = not strict or old.sql_type.family in _ROUNDED
+    if old.base_type == new.base_type == "decimal" and strict:
+        rounds = _scale(new) < _scale(old)
+    return rounds and not takes(new, old)
+
+
+def loses_nulls(old: Column, new: Column, *, strict: bool) -> bool:
+    """Whether a server may give NULLs another value when it makes ``old`` to ``new``."""
+    nulls = null_misfit(old, new).fit
+    return nulls is Fit.NONE or (nulls is Fit.SOME and not strict)
+
+
+def _scale(column: Column) -> int:
+    return (*numbers_of(column), 0, 0)[1]
 
 
 def narrowed(
@@ -190,13 +202,18 @@ def narrowed(
     if before is None:
         return {}
     return {
-        folded(column.name): way_of_rounding(column, settings)
+        folded(column.name): way_of_rounding(old, column, settings, strict=strict)
         for column in after.columns
         if (old := before.column(column.name)) and loses(old, column, strict=strict)
     }
 
 
-def way_of_rounding(column: Column, settings: str) -> str:
+def way_of_rounding(old: Column, column: Column, settings: str, *, strict: bool) -> str:
     """How values become those of a column; equal where they become the same values."""
     timed = column.base_type in FRACTIONAL and settings
-    return f"{column.type} with {settings}" if timed else column.type
+    way = f"{column.type} with {settings}" if timed else column.type
+    return f"{way} {WITHOUT_NULLS}" if loses_nulls(old, column, strict=strict) else way
+
+
+WITHOUT_NULLS = "NOT NULL"
+"""The end of a way of rounding by which NULLs became other values."""

@@ -132,7 +132,7 @@ class TargetHistory(Generic[Name]):
 
     def take(self, entry: HistoryEntry[Name]) -> None:
         """Apply the next entry."""
-        members = dict(self.state.members)
+        members, left = dict(self.state.members), dict(self.state.left)
         fills = self.state.fills if entry.fills is None else entry.fills
         match entry.kind:
             case EntryKind.MEMBER | EntryKind.TAKEN | EntryKind.OPEN:
@@ -141,7 +141,13 @@ class TargetHistory(Generic[Name]):
                 members[entry.member] = entry.standing
                 for name in entry.granted:
                     members[name] = _granted(members[name])
+                if entry.kind is not EntryKind.OPEN:
+                    for name in (entry.member, *entry.granted):
+                        left.pop(name, None)
             case EntryKind.LEFT:
+                for name in members.keys() & set(entry.gone):
+                    if (table := members[name].taken) is not None:
+                        left[name] = table
                 members = {n: s for n, s in members.items() if n not in entry.gone}
             case EntryKind.RENAMED:
                 for old, new in entry.renamed:
@@ -169,7 +175,7 @@ class TargetHistory(Generic[Name]):
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
         former = self.state
-        self.state = TargetState(members, fills)
+        self.state = TargetState(members, fills, left)
         if entry.kind is EntryKind.TAKEN and entry.refusal is None:
             # Where a member has only left, the target keeps what its rows need.
             self._follow(former)

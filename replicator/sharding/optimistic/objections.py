@@ -10,7 +10,7 @@ from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import comparable, takes
+from replicator.sharding.optimistic.column_order import WITHOUT_NULLS, comparable, takes
 from replicator.sharding.optimistic.fills import Fill, fill_of
 from replicator.sharding.optimistic.standings import Action, Objection, Standing, TargetState
 from replicator.watermark import Place
@@ -187,7 +187,10 @@ def comes_back(state: TargetState[Name], change: Change[Name]) -> bool:
 
 def _rounded_before(former: Standing, old: Column, column: Column) -> ObjectionError | None:
     name = folded(column.name)
-    if name not in former.rounded or (takes(old, column) and old.nullable >= column.nullable):
+    way = former.rounded.get(name)
+    # Where NULLs have kept their value, they may come again.
+    nulls = way is None or WITHOUT_NULLS not in way or old.nullable >= column.nullable
+    if way is None or (takes(old, column) and nulls):
         return None
     return ObjectionError(
         Objection.ROUNDED,

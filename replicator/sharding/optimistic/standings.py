@@ -129,10 +129,15 @@ class Objection(StrEnum):
 
 @dataclass(frozen=True)
 class TargetState(Generic[Name]):
-    """All members of a target, and the fills of its columns by their folded names."""
+    """All members of a target, and the fills of its columns by their folded names.
+
+    ``left``: the accepted structures of members that have left, and were not created again. The
+    target keeps what their rows need.
+    """
 
     members: Mapping[Name, Standing] = field(default_factory=dict)
     fills: Mapping[str, Fill] = field(default_factory=dict)
+    left: Mapping[Name, Table] = field(default_factory=dict)
 
     def joined(self) -> Shape | None:
         """The join of the members' taken structures; None where none is known."""
@@ -248,7 +253,11 @@ def rounds_otherwise(
         return None
     shared = [name for name in after.columns if name in before.columns]
     pairs = ((name, before.columns[name].column, after.columns[name].column) for name in shared)
-    ways = {n: way_of_rounding(to, settings) for n, of, to in pairs if loses(of, to, strict=True)}
+    ways = {
+        name: way_of_rounding(of, to, settings, strict=True)
+        for name, of, to in pairs
+        if loses(of, to, strict=True)
+    }
     for standing in standings:
         for name in standing.rounded.keys() & ways.keys():
             if standing.rounded[name] != ways[name]:

@@ -19,6 +19,7 @@ from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import (
     TRUNCATION,
     Cutover,
+    Dropped,
     Event,
     GroupState,
     HistoryError,
@@ -31,6 +32,9 @@ from replicator.sharding.items import (
     Template,
 )
 from replicator.watermark import Place
+
+MOST_DROPPED = 20
+"""The dropped members that a group remembers: some shards are dropped every day."""
 
 
 class Group(Generic[Name, Event]):
@@ -59,6 +63,7 @@ class Group(Generic[Name, Event]):
         self.known = known
         self.seen = self._resume = start
         self.members = dict(state.members)
+        self.dropped = dict(state.dropped)
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
         self.held: Counter[int] = Counter()
         self.buffer: HoldBuffer[Any] = HoldBuffer(HoldBudget())
@@ -221,6 +226,7 @@ class Group(Generic[Name, Event]):
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
         self.members[member] = state
+        self.dropped.pop(member, None)
         if state.version > self.known:
             # With what is known later of the versions between, it may be found to have fewer items.
             self.ahead.append(at)
@@ -255,12 +261,33 @@ class Group(Generic[Name, Event]):
         self.ahead.append(at)
         self._reach(at)
 
-    def leave(self, member: Name, at: Place) -> None:
-        """Remove a member whose table is dropped. Its items stay: rows after them refer to them."""
+    def leave(self, member: Name, at: Place, structure: str = "") -> None:
+        """Remove a member whose table is dropped. Its items stay: rows after them refer to them.
+
+        Remembers its structure, if that is known.
+        """
         self._approach(at)
         self.buffer.drop()
-        del self.members[member]
+        state = self.members.pop(member)
+        self.dropped.pop(member, None)
+        if structure and state.since not in self.ahead:
+            self.dropped[member] = Dropped(state.version, structure)
+            while len(self.dropped) > MOST_DROPPED:
+                del self.dropped[next(iter(self.dropped))]
         self._reach(at)
+
+    def again(self, member: Name, at: Place) -> Dropped | None:
+        """Return the dropped member of this name, with the version from which a table that is
+        created now changes."""
+        self._approach(at)
+        former = self.dropped.get(member)
+        return former and replace(former, version=max(former.version, self.base))
+
+    def come_back(self, member: Name, at: Place, version: int) -> None:
+        """Add a created table at this version, as the dropped member of its name."""
+        assert member not in self.members, f"{self}: {member} joins twice"
+        self.dropped.pop(member, None)
+        self.members[member] = MemberState(version, at)
 
     def rename(self, old: Name, new: Name, at: Place) -> None:
         """Give a member an unused name; it keeps its state and its items."""
@@ -269,6 +296,7 @@ class Group(Generic[Name, Event]):
         # Rows of both names can't be applied together.
         self.buffer.drop()
         self.members[new] = self.members.pop(old)
+        self.dropped.pop(new, None)
         for version, items in self.items.items():
             self.items[version] = tuple(
                 replace(item, member=new) if item.member == old else item for item in items
@@ -390,7 +418,8 @@ class Group(Generic[Name, Event]):
     @property
     def state(self) -> GroupState[Name]:
         """The state to save with a position; valid at transaction boundaries."""
-        return GroupState(self.base, tuple(sorted(self.members.items())))
+        members = tuple(sorted(self.members.items()))
+        return GroupState(self.base, members, tuple(self.dropped.items()))
 
     # The stream of events.
 

@@ -44,7 +44,11 @@ async def test_a_start_file_that_was_purged(upstream: DatabaseServer) -> None:
     last = purge(upstream)
     results = await check_source(source)
     assert failures(results) == {"meta_position"}
-    assert last in one(results, "meta_position", "failed").finding
+    failed = one(results, "meta_position", "failed")
+    assert last in failed.finding
+    assert "would leave out the changes in between" in failed.remedies[0]
+    followed = one(await check_source(replace(source, followed=True)), "meta_position", "failed")
+    assert not any("meta:" in way for way in followed.remedies), "the saved position counts"
 
 
 async def test_a_gtid_that_was_purged_at_mariadb(start_server: StartServer) -> None:

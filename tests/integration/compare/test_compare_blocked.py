@@ -135,3 +135,42 @@ def pauses_are_named(
         assert verdict(found["bad"]) == "blocked"
         assert process.cli("resume", estate.name, option, name).returncode == 0
         estate.until_equal(process)
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_no_row_waits_for_a_change_that_a_wider_target_has_refused(
+    merging_from: MergingFrom, spark: SparkContext, mariadb_source: DatabaseServer, running: bool
+) -> None:
+    """A row that is missing then is missing; rows after a refused statement are not held by a
+    lock, either."""
+    merging = merging_from(mariadb_source)
+    merging.more = {"shard-mode": "optimistic"}
+    merging.mode = "all"
+    for table in "xy":
+        merging.create(table, "(id INT PRIMARY KEY, v INT)", shards=2, with_target=False)
+        for shard in (1, 2):
+            merging.do(f"INSERT INTO {table}_{shard} VALUES ({shard}, 7)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.on(merging.target, "ALTER TABLE y ADD own VARCHAR(63000)")
+        for shard in (1, 2):
+            merging.do(
+                f"ALTER TABLE x_{shard} ADD UNIQUE (v)",
+                f"ALTER TABLE y_{shard} ADD large VARCHAR(4000)",
+                f"INSERT INTO y_{shard} (id) VALUES (1{shard})",
+            )
+        await merging.caught_up(generation)
+        locks = generation.running.coordination.open_locks() if generation.running else []
+        assert {(lock.view.target.table, lock.holds, lock.refused) for lock in locks} == {
+            ("x", False, False),
+            ("y", True, True),
+        }
+        merging.on(merging.target, "DELETE FROM x WHERE id = 2")
+        if running:
+            found = await compared(merging.task, spark)
+    if not running:
+        found = await compared(merging.task, spark)
+    assert (found["x"].missing, found["x"].held, verdict(found["x"])) == (1, 0, "differs")
+    assert found["y"].held == 2
+    assert verdict(found["y"]) == "blocked"
+    assert "the target has refused the statement" in found["y"].blocked

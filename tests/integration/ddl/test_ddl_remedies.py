@@ -147,6 +147,23 @@ async def test_a_change_of_its_own_is_executed(merging: Merging) -> None:
     await goes_on(merging, "id, CAST(a AS CHAR)")
 
 
+async def test_a_refused_statement_is_given_without_the_key_that_no_shard_breaks(
+    merging: Merging,
+) -> None:
+    """A skip would leave the former values on the target, too."""
+    await begin(merging, mode="pessimistic")
+    for server, shard in shards(merging):
+        merging.on(server, f"ALTER TABLE {shard} MODIFY a DECIMAL(9, 1), ADD UNIQUE (a)")
+    found = await fault(merging, "ddl.refused")
+    [told] = [way for way in found.remedies if "binlog skip" in way]
+    assert "binlog replace" in told
+    assert "--repair-now" in told
+    shard = found.where.split(",")[0].rpartition(".")[2]
+    statement = f"ALTER TABLE {shard} MODIFY a DECIMAL(9, 1)"
+    await override(merging, found, OverrideAction.REPLACE, statement)
+    await goes_on(merging)
+
+
 @pytest.mark.remedy("ddl.history", "skip")
 async def test_an_executed_statement_that_is_replaced_again_counts_as_the_executed_one(
     merging: Merging,

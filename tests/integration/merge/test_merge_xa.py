@@ -8,8 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
+from pyspark import SparkContext
 from structlog.testing import capture_logs
 
+from actors.comparing.comparing import CompareOptions, TargetComparer
 from actors.reading import prepared_transactions, purge_watch
 from actors.task.generation import Generation
 from replicator.binlog.connection import dump_connection as connection
@@ -238,7 +240,7 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
         assert fault.event == "source.unreadable"
         assert "X'6100ff',X'63',1 (prepared at" in fault.message
         assert "X'62'" not in fault.message
-        # The second remedy.
+        # The remedy.
         lost = Session(merging.source, merging.database, lost.name)
         lost.prepare("INSERT INTO x_1 VALUES (3, 'of the same name')")
         lost.end("ROLLBACK")
@@ -250,6 +252,50 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
     finally:
         lost.close()
         kept.close()
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_the_rows_of_a_commit_that_was_not_logged_are_added_by_a_repair(
+    merging: Merging, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of them are on the target already, since they were changed later."""
+    monkeypatch.setattr(prepared_transactions, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(prepared_transactions, "LOOK_SECONDS", 0.1)
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))")
+    merging.create("bag", "(n INT, v VARCHAR(20))")
+    merging.generation()
+    lost = Session(merging.source, merging.database, "'lost'")
+    async with merging.running() as generation:
+        lost.prepare(
+            "INSERT INTO x_1 VALUES (1, 'lost'), (2, 'lost')",
+            "INSERT INTO bag_1 VALUES (7, 'lost'), (7, 'lost'), (8, 'lost')",
+        )
+        await merging.caught_up(generation)
+    lost.leave()
+    merging.do(
+        "SET sql_log_bin = 0",
+        f"XA COMMIT {lost.name}",
+        "SET sql_log_bin = 1",
+        "UPDATE x_1 SET v = 'changed' WHERE id = 1",
+        "UPDATE bag_1 SET v = 'changed' WHERE n = 7 LIMIT 1",
+        "DELETE FROM bag_1 WHERE n = 8",
+    )
+    fault = await merging.fault()
+    assert fault.event == "source.unreadable"
+    assert any("--repair-now" in way for way in fault.remedies)
+    lost = Session(merging.source, merging.database, lost.name)
+    lost.prepare("INSERT INTO x_1 VALUES (3, 'of the same name')")
+    lost.end("ROLLBACK")
+    lost.close()
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    assert merging.differences() != {}
+
+    async def context() -> SparkContext:
+        return spark
+
+    await TargetComparer(merging.task, CompareOptions(repair_now=True), context).run()
+    assert merging.differences() == {}
 
 
 @pytest.mark.parametrize("source", ["mysql_source"], indirect=True)

@@ -259,106 +259,6 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
-(51,'row',51),
-(52,'row',52),
-(53,'row',53),
-(54,'row',54),
-(55,'row',55),
-(56,'row',56),
-(57,'row',57),
-(58,'row',58),
-(59,'row',59),
-(60,'row',60),
-(61,'row',61),
-(62,'row',62),
-(63,'row',63),
-(64,'row',64),
-(65,'row',65),
-(66,'row',66),
-(67,'row',67),
-(68,'row',68),
-(69,'row',69),
-(70,'row',70),
-(71,'row',71),
-(72,'row',72),
-(73,'row',73),
-(74,'row',74),
-(75,'row',75),
-(76,'row',76),
-(77,'row',77),
-(78,'row',78),
-(79,'row',79),
-(80,'row',80),
-(81,'row',81),
-(82,'row',82),
-(83,'row',83),
-(84,'row',84),
-(85,'row',85),
-(86,'row',86),
-(87,'row',87),
-(88,'row',88),
-(89,'row',89),
-(90,'row',90),
-(91,'row',91),
-(92,'row',92),
-(93,'row',93),
-(94,'row',94),
-(95,'row',95),
-(96,'row',96),
-(97,'row',97),
-(98,'row',98),
-(99,'row',99),
-(100,'row',100),
-(1000001,'row',1),
-(1000002,'row',2),
-(1000003,'row',3),
-(1000004,'row',4),
-(1000005,'row',5),
-(1000006,'row',6),
-(1000007,'row',7),
-(1000008,'row',8),
-(1000009,'row',9),
-(1000010,'row',10),
-(1000011,'row',11),
-(1000012,'row',12),
-(1000013,'row',13),
-(1000014,'row',14),
-(1000015,'row',15),
-(1000016,'row',16),
-(1000017,'row',17),
-(1000018,'row',18),
-(1000019,'row',19),
-(1000020,'row',20),
-(1000021,'row',21),
-(1000022,'row',22),
-(1000023,'row',23),
-(1000024,'row',24),
-(1000025,'row',25),
-(1000026,'row',26),
-(1000027,'row',27),
-(1000028,'row',28),
-(1000029,'row',29),
-(1000030,'row',30),
-(1000031,'row',31),
-(1000032,'row',32),
-(1000033,'row',33),
-(1000034,'row',34),
-(1000035,'row',35),
-(1000036,'row',36),
-(1000037,'row',37),
-(1000038,'row',38),
-(1000039,'row',39),
-(1000040,'row',40),
-(1000041,'row',41),
-(1000042,'row',42),
-(1000043,'row',43),
-(1000044,'row',44),
-(1000045,'row',45),
-(1000046,'row',46),
-(1000047,'row',47),
-(1000048,'row',48),
-(1000049,'row',49),
-(1000050,'row',50),
 (2000001,'row',1),
 (2000002,'row',2),
 (2000003,'row',3),
@@ -558,7 +458,57 @@ INSERT INTO `orders` VALUES
 (2000197,'row',197),
 (2000198,'row',198),
 (2000199,'row',199),
-(2000200,'row',200);
+(2000200,'row',200),
+(2000201,'row',201),
+(2000202,'row',202),
+(2000203,'row',203),
+(2000204,'row',204),
+(2000205,'row',205),
+(2000206,'row',206),
+(2000207,'row',207),
+(2000208,'row',208),
+(2000209,'row',209),
+(2000210,'row',210),
+(2000211,'row',211),
+(2000212,'row',212),
+(2000213,'row',213),
+(2000214,'row',214),
+(2000215,'row',215),
+(2000216,'row',216),
+(2000217,'row',217),
+(2000218,'row',218),
+(2000219,'row',219),
+(2000220,'row',220),
+(2000221,'row',221),
+(2000222,'row',222),
+(2000223,'row',223),
+(2000224,'row',224),
+(2000225,'row',225),
+(2000226,'row',226),
+(2000227,'row',227),
+(2000228,'row',228),
+(2000229,'row',229),
+(2000230,'row',230),
+(2000231,'row',231),
+(2000232,'row',232),
+(2000233,'row',233),
+(2000234,'row',234),
+(2000235,'row',235),
+(2000236,'row',236),
+(2000237,'row',237),
+(2000238,'row',238),
+(2000239,'row',239),
+(2000240,'row',240),
+(2000241,'row',241),
+(2000242,'row',242),
+(2000243,'row',243),
+(2000244,'row',244),
+(2000245,'row',245),
+(2000246,'row',246),
+(2000247,'row',247),
+(2000248,'row',248),
+(2000249,'row',249),
+(2000250,'row',250);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -608,8 +558,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795856248,3890714167,'',4,'pessimistic',0,'','2026-11-28 08:58:44'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795856249,3163942769,'',4,'pessimistic',0,'','2026-11-28 08:58:44');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795877415,4211154683,'',4,'pessimistic',0,'','2026-11-28 14:51:37'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795877416,790997508,'',4,'pessimistic',0,'','2026-11-28 14:51:37');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -637,18 +587,16 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,4015265785026643679),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',1,50,950,0,1099511698147,1099511698147,50,4015265785026643679),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,4015265785026643679),
-('a','c','orders_1',3,'[\"313530\"]','[\"323030\"]',0,0,0,0,0,0,0,4015265785026643679),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,4015265785026643679),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,4015265785026643679),
-('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,4015265785026643679),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,4015265785026643679),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,4015265785026643679);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,5638281588410357065),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,5638281588410357065),
+('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,5638281588410357065),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,5638281588410357065),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,5638281588410357065);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -785,10 +733,10 @@ CREATE TABLE `copying_group` (
 LOCK TABLES `copying_group` WRITE;
 /*!40000 ALTER TABLE `copying_group` DISABLE KEYS */;
 INSERT INTO `copying_group` VALUES
-('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
+('a','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}],[{\"schema\":\"c\",\"table\":\"orders_2\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('a','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('b','mc','orders','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"orders_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('b','mc','users','{\"base\":0,\"members\":[[{\"schema\":\"c\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}');
 /*!40000 ALTER TABLE `copying_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_held`;
@@ -807,6 +755,28 @@ CREATE TABLE `copying_held` (
 LOCK TABLES `copying_held` WRITE;
 /*!40000 ALTER TABLE `copying_held` DISABLE KEYS */;
 /*!40000 ALTER TABLE `copying_held` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_late_cascade`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_late_cascade` (
+  `source` varchar(255) NOT NULL,
+  `member_schema` varchar(64) NOT NULL,
+  `member_table` varchar(64) NOT NULL,
+  `transaction_key` bigint(20) NOT NULL,
+  `ordinal` bigint(20) NOT NULL,
+  `parent_schema` varchar(64) NOT NULL,
+  `parent_table` varchar(64) NOT NULL,
+  `number` int(11) NOT NULL,
+  `columns` longtext NOT NULL,
+  `changes` longtext NOT NULL,
+  PRIMARY KEY (`source`,`member_schema`,`member_table`,`transaction_key`,`ordinal`,`parent_schema`,`parent_table`,`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_late_cascade` WRITE;
+/*!40000 ALTER TABLE `copying_late_cascade` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_late_cascade` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_later_copy`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -845,7 +815,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,4015265785026643679,22,'vm',4777,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','951697','2026-11-28 08:58:42.711155','2026-11-28 08:58:48.867204');
+(1,5638281588410357065,21,'vm',1009,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3068367','2026-11-28 14:51:32.626997','2026-11-28 14:51:44.837457');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -1060,8 +1030,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795856248,228074843,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 08:58:08'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795856249,559602728,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 08:58:08');
+('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795877415,3047699806,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 14:50:49'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795877416,4035791477,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 14:50:49');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1089,21 +1059,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,3314177545903858843),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3314177545903858843),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,3314177545903858843),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,3314177545903858843),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3314177545903858843),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,3314177545903858843),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,3314177545903858843),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3314177545903858843);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6653087520064557165),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6653087520064557165),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6653087520064557165),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6653087520064557165),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6653087520064557165),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6653087520064557165),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6653087520064557165);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1165,7 +1135,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','cd2d88fcbaf2cd9932a85065c3049281','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false,\"target\":\"\"},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795856274,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 08:58:04');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795877438,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 14:50:43');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1239,10 +1209,10 @@ CREATE TABLE `locked_group` (
 LOCK TABLES `locked_group` WRITE;
 /*!40000 ALTER TABLE `locked_group` DISABLE KEYS */;
 INSERT INTO `locked_group` VALUES
-('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}'),
-('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"target\":\"\",\"connected\":\"\"}]]}');
+('a','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511630537,0],\"awaited\":[],\"optional\":[],\"idle\":[]}],[{\"schema\":\"l\",\"table\":\"orders_2\"},{\"version\":1,\"since\":[1099511630692,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('a','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('b','ml','orders','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"orders_1\"},{\"version\":1,\"since\":[1099511629773,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}'),
+('b','ml','users','{\"base\":0,\"members\":[[{\"schema\":\"l\",\"table\":\"users_1\"},{\"version\":0,\"since\":[0,0],\"awaited\":[],\"optional\":[],\"idle\":[]}]],\"dropped\":[]}');
 /*!40000 ALTER TABLE `locked_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_held`;
@@ -1263,6 +1233,28 @@ LOCK TABLES `locked_held` WRITE;
 INSERT INTO `locked_held` VALUES
 ('ml','orders',1,'[\"a: l.orders_2\", \"b: l.orders_1\"]','');
 /*!40000 ALTER TABLE `locked_held` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_late_cascade`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_late_cascade` (
+  `source` varchar(255) NOT NULL,
+  `member_schema` varchar(64) NOT NULL,
+  `member_table` varchar(64) NOT NULL,
+  `transaction_key` bigint(20) NOT NULL,
+  `ordinal` bigint(20) NOT NULL,
+  `parent_schema` varchar(64) NOT NULL,
+  `parent_table` varchar(64) NOT NULL,
+  `number` int(11) NOT NULL,
+  `columns` longtext NOT NULL,
+  `changes` longtext NOT NULL,
+  PRIMARY KEY (`source`,`member_schema`,`member_table`,`transaction_key`,`ordinal`,`parent_schema`,`parent_table`,`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_late_cascade` WRITE;
+/*!40000 ALTER TABLE `locked_late_cascade` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_late_cascade` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_later_copy`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1301,7 +1293,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,3314177545903858843,51,'vm',3708,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','945690','2026-11-28 08:57:47.549035','2026-11-28 08:58:10.167310');
+(1,6653087520064557165,52,'vm',32091,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3062357','2026-11-28 14:50:32.074833','2026-11-28 14:50:50.575999');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1353,8 +1345,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795856284,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795856284,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795877443,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795877443,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1512,15 +1504,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,3314177545903858843,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,3314177545903858843,'0-4101-17','5339:1795856248:3954647238:binlog.000001'),
-('a','ml','orders',2,0,0,0,3314177545903858843,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,3314177545903858843,'0-4101-17','5339:1795856248:3954647238:binlog.000001'),
+('a','ml','orders',0,0,0,0,6653087520064557165,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,6653087520064557165,'0-4101-17','5339:1795877415:1401368771:binlog.000001'),
+('a','ml','orders',2,0,0,0,6653087520064557165,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,6653087520064557165,'0-4101-17','5339:1795877415:1401368771:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,3314177545903858843,NULL,NULL),
-('b','ml','orders',1,0,0,0,3314177545903858843,NULL,NULL),
-('b','ml','orders',2,0,0,0,3314177545903858843,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,3314177545903858843,'0-4102-7','2152:1795856249:559602728:binlog.000001');
+('b','ml','orders',0,0,0,0,6653087520064557165,NULL,NULL),
+('b','ml','orders',1,0,0,0,6653087520064557165,NULL,NULL),
+('b','ml','orders',2,0,0,0,6653087520064557165,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,6653087520064557165,'0-4102-7','2152:1795877416:4035791477:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1551,8 +1543,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795856248,1166533071,'',4,'',0,'binlog.000001:7551','2026-11-28 08:58:28'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795856249,2406096161,'',4,'',0,'binlog.000001:3542','2026-11-28 08:58:28');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795877415,1432780697,'',4,'',0,'binlog.000001:7551','2026-11-28 14:51:14'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795877416,2676720503,'',4,'',0,'binlog.000001:3542','2026-11-28 14:51:14');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1637,9 +1629,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','cd2d88fcbaf2cd9932a85065c3049281','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column name\",\"column id\",\"column n\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 08:58:27'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 08:58:27'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','d181022a03f7d047c461755744f4ef9a','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-28 08:58:27');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-28 14:51:13'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 14:51:13'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 14:51:13');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1713,8 +1705,8 @@ CREATE TABLE `uncoordinated_group` (
 LOCK TABLES `uncoordinated_group` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_group` DISABLE KEYS */;
 INSERT INTO `uncoordinated_group` VALUES
-('a','mu','orders','{\"base\":2,\"members\":[]}'),
-('b','mu','orders','{\"base\":1,\"members\":[]}');
+('a','mu','orders','{\"base\":2,\"members\":[],\"dropped\":[]}'),
+('b','mu','orders','{\"base\":1,\"members\":[],\"dropped\":[]}');
 /*!40000 ALTER TABLE `uncoordinated_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_held`;
@@ -1733,6 +1725,28 @@ CREATE TABLE `uncoordinated_held` (
 LOCK TABLES `uncoordinated_held` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_held` DISABLE KEYS */;
 /*!40000 ALTER TABLE `uncoordinated_held` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_late_cascade`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_late_cascade` (
+  `source` varchar(255) NOT NULL,
+  `member_schema` varchar(64) NOT NULL,
+  `member_table` varchar(64) NOT NULL,
+  `transaction_key` bigint(20) NOT NULL,
+  `ordinal` bigint(20) NOT NULL,
+  `parent_schema` varchar(64) NOT NULL,
+  `parent_table` varchar(64) NOT NULL,
+  `number` int(11) NOT NULL,
+  `columns` longtext NOT NULL,
+  `changes` longtext NOT NULL,
+  PRIMARY KEY (`source`,`member_schema`,`member_table`,`transaction_key`,`ordinal`,`parent_schema`,`parent_table`,`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_late_cascade` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_late_cascade` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_late_cascade` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_later_copy`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1771,7 +1785,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,6527857254649385025,25,'vm',4556,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','949704','2026-11-28 08:58:23.253421','2026-11-28 08:58:29.961596');
+(1,2269727955702893251,25,'vm',329,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3065796','2026-11-28 14:51:07.416308','2026-11-28 14:51:16.544655');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1971,15 +1985,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,6527857254649385025,'0-4101-27','7316:1795856248:1166533071:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,6527857254649385025,'0-4101-25','6899:1795856248:2847702864:binlog.000001'),
-('a','mu','orders',2,0,0,0,6527857254649385025,NULL,NULL),
-('a','mu','orders',3,0,0,0,6527857254649385025,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,2269727955702893251,'0-4101-27','7316:1795877415:1432780697:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,2269727955702893251,'0-4101-25','6899:1795877415:3109937414:binlog.000001'),
+('a','mu','orders',2,0,0,0,2269727955702893251,NULL,NULL),
+('a','mu','orders',3,0,0,0,2269727955702893251,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,6527857254649385025,'0-4102-12','3137:1795856249:349131086:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,6527857254649385025,'0-4102-13','3292:1795856249:2406096161:binlog.000001'),
-('b','mu','orders',2,0,0,0,6527857254649385025,NULL,NULL),
-('b','mu','orders',3,0,0,0,6527857254649385025,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,2269727955702893251,'0-4102-12','3137:1795877416:70176536:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,2269727955702893251,'0-4102-13','3292:1795877416:2676720503:binlog.000001'),
+('b','mu','orders',2,0,0,0,2269727955702893251,NULL,NULL),
+('b','mu','orders',3,0,0,0,2269727955702893251,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.parser.classify import classify
-from replicator.schema.effects.column_path import ColumnPath, column_path
+from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ from replicator.schema.effects.column_path import ColumnPath, column_path
 def test_the_path_of_two_columns(statements: list[str], path: ColumnPath) -> None:
     parsed = [classify(sql, default_schema="s") for sql in statements]
     assert column_path(["a", "b"], parsed) == path
+
+
+def test_which_statement_drops_a_column() -> None:
+    texts = ["CHANGE a c INT", "ADD a INT", "DROP c, DROP b", "DROP a"]
+    parsed = [classify(f"ALTER TABLE t {text}", default_schema="s") for text in texts]
+    assert dropped_by(["A", "b", "other"], parsed) == {"a": 2, "b": 2}

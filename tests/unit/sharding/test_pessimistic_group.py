@@ -13,6 +13,7 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import LockMessage
 from actors.sharding.pessimistic.target_versions import TargetVersions
+from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.task_setup import columns_of
 from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.binlog.segments.segment import Statement
@@ -74,7 +75,9 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         TargetVersions(cast(Connection, None), {}),
         anyio.Event().wait,
     )
-    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    actor = PessimisticGroup(
+        "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
+    )
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     sql = "ALTER TABLE s.t1 ADD c INT"
     message = TargetSegment(
@@ -107,7 +110,9 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = tools_of(registry, writer)
-    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    actor = PessimisticGroup(
+        "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
+    )
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
     await actor.on_message(
@@ -137,7 +142,9 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
     lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = tools_of(registry, writer)
-    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    actor = PessimisticGroup(
+        "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
+    )
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     kinds = [(first, table_map), (second, table_map)]
     await actor.on_message(
@@ -160,7 +167,9 @@ async def test_held_rows_are_forwarded_from_memory_and_stay_open_until_they_are_
     group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = tools_of(registry, writer)
-    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    actor = PessimisticGroup(
+        "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
+    )
     event = ShardStatement(Statement("s", "ALTER TABLE s.t1 ADD c INT", 3, 0))
     group.ddl(Item("add", ("add",), SHARD, Place(3, 0), event))
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -200,7 +209,9 @@ async def test_nothing_is_released_that_must_be_read_again() -> None:
     group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = tools_of(registry, writer)
-    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
+    actor = PessimisticGroup(
+        "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
+    )
     event = ShardStatement(Statement("s", "ALTER TABLE s.t1 ADD c INT", 3, 0))
     group.ddl(Item("add", ("add",), SHARD, Place(3, 0), event))
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())

@@ -11,6 +11,7 @@ from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
 from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.given_names import GivenName
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -165,15 +166,43 @@ def test_a_narrower_structure_that_the_target_refuses() -> None:
         assert not found.refused_steps
 
 
-def test_exec_renames_a_column_that_only_one_shard_has() -> None:
+def test_a_column_that_only_one_shard_has_gets_its_new_name_at_once() -> None:
     found = history_of("A", "B")
     bring(found, "A", (B, ("c", "int", " DEFAULT 4")), added="c")
     behind = (B, ("d", "int", ""))
-    named = bring(found, "A", behind, renamed="c", named="d", added="d")
-    assert objection(named) is Objection.NAME
-    assert bring(found, "A", behind, Action.EXEC, renamed="c", named="d", added="d").own
+    assert bring(found, "A", behind, renamed="c", named="d", added="d").own
     assert found.state.fills["d"].sql == "4"
     assert objection(bring(found, "B", behind, added="d")) is Objection.FILL
+
+
+@pytest.mark.parametrize("last", ["A", "B"])
+def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str) -> None:
+    """One shard has the new name before the others rename the column."""
+    found = history_of(*(name for name in "ABC" if name != last))
+    early = "B" if last == "A" else "A"
+    column, named = ("c", "int", " DEFAULT 4"), (B, ("d", "int", " DEFAULT 4"))
+    for member in early, "C":
+        bring(found, member, (B, column), added="c")
+    found.take(HistoryEntry(EntryKind.TAKEN, last, Standing(table(named)), fills_with_d(found)))
+    first = bring(found, early, named, renamed="c", named="d", added="d")
+    assert objection(first) is Objection.NAME
+    final = bring(found, "C", named, renamed="c", named="d", added="d")
+    assert final.granted == (early,)
+    assert final.given == GivenName("c", "d", Fill("4", "4"))
+    assert not final.own
+    assert "c" not in found.state.fills
+
+
+def fills_with_d(found: TargetHistory[str]) -> dict[str, Fill]:
+    return {**found.state.fills, "d": Fill("4", "4")}
+
+
+def test_two_names_with_other_fills_stay_beside_each_other() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 4")), added="c")
+    bring(found, "B", (B, ("d", "int", " DEFAULT 5")), added="d")
+    behind = (B, ("d", "int", " DEFAULT 4"))
+    assert objection(bring(found, "A", behind, renamed="c", named="d", added="d"))
 
 
 def test_exec_gives_the_target_the_new_name_beside_the_old_one() -> None:

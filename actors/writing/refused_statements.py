@@ -1,0 +1,84 @@
+"""The remedies for a statement that the target has refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from shlex import quote as quoted
+
+from pymysql.constants import ER
+
+from replicator.ddl.model.actions import AddConstraint, AddKey
+from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import StatementKind
+from replicator.downstream.ddl.ddl_execution import DdlRefusedError
+from replicator.mysql.errors import DUPLICATE_KEY, MISSING_PRIVILEGE, ErrorCode
+from replicator.mysql.names import TableName
+
+_ABOUT_ROWS = DUPLICATE_KEY | {
+    ER.WARN_NULL_TO_NOTNULL,
+    ER.BAD_NULL_ERROR,
+    ER.INVALID_USE_OF_NULL,
+    ER.WARN_DATA_OUT_OF_RANGE,
+    ER.DATA_TOO_LONG,
+    ErrorCode.WARN_DATA_TRUNCATED,
+    ER.TRUNCATED_WRONG_VALUE,
+    ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ErrorCode.ER_DATA_OUT_OF_RANGE,
+    ER.NO_REFERENCED_ROW,
+    ER.NO_REFERENCED_ROW_2,
+}
+"""Errors of statements that the rows of a table do not allow."""
+
+_LATER = (
+    "If the statement was meant for the rows of all shards, change these in the shards first, and"
+    " execute it there again later. If the error is due to something else"
+)
+
+
+def mended(error: DdlRefusedError, target: TableName, statements: Iterable[str]) -> str:
+    """Return what the operator has to do before the task goes on, as the beginning of a sentence.
+
+    Args:
+        statements: those that the target has not executed.
+    """
+    if error.code in MISSING_PRIVILEGE:
+        return (
+            "grant the task's account what the error names (`replicator check` shows all that it"
+            " needs)"
+        )
+    if error.code == ER.WRONG_VALUE_FOR_VAR:
+        return "if the error says what to do on the target, do it"
+    if error.code == ER.DUP_FIELDNAME:
+        return "give the column that the error names another name on the target, if no shard has it"
+    if error.code not in _ABOUT_ROWS:
+        return (
+            "change what the error names on the target (a table, key, constraint, trigger or view"
+            " that is in the way), but no rows"
+        )
+    begin = (
+        "the rows on the target, of all shards together, do not allow this statement, while the"
+        " shard's did. Do not delete or change rows on the target."
+    )
+    if all(map(only_adds_keys, statements)):
+        return (
+            f"{begin} `replicator binlog skip` leaves the statement out, and the target keeps the"
+            f" wider structure that it has. {_LATER}"
+        )
+    return (
+        f"{begin} `replicator binlog replace` gives the target the same statement without the part"
+        " that its rows do not allow (a key, NOT NULL, a narrower type); if that is all of it,"
+        " `replicator binlog skip`. A skip leaves out all other parts, too. When the task runs"
+        f" again, `replicator compare TASK.yaml --tables {quoted(str(target))} --repair-now` gives"
+        f" the values that the statement has changed in the shards to the older rows. {_LATER}"
+    )
+
+
+def only_adds_keys(sql: str) -> bool:
+    """Whether a statement does nothing but add indexes, keys and constraints, so that a table
+    without them has the same rows."""
+    parsed = classify(sql, default_schema="")
+    if parsed.kind is StatementKind.CREATE_INDEX:
+        return True
+    actions = typed_actions(parsed)
+    return bool(actions) and all(isinstance(a, AddKey | AddConstraint) for a in actions)

@@ -1,0 +1,105 @@
+"""The names of constraints in a statement for a target. Pure.
+
+Servers name a constraint without a name by its table: `t1_ibfk_1`, `t1_chk_1` (MySQL's manual,
+"FOREIGN KEY Constraints" and "CHECK Constraints"). The target has the same one by another name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from replicator.ddl.model.table import ForeignKeyDefinition
+from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
+from replicator.ddl.parser.tokens import Token
+from replicator.ddl.rewrite.retarget import splice
+from replicator.mysql.names import TableName, folded, quote
+
+Keys = Sequence[ForeignKeyDefinition]
+
+_GIVEN = re.compile(r".*(_(?:ibfk|chk)_\d+)")
+_DEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
+_DROPS = (["DROP", "FOREIGN", "KEY"], ["DROP", "CONSTRAINT"])
+
+
+def given_names(statement: ParsedStatement, target: TableName) -> list[tuple[Span, str]]:
+    """Return the edits that replace names that the table's server has made by the target's."""
+    subject = statement.named(TableRole.SUBJECT)
+    if statement.kind not in _DEFINING or not subject or subject[0].table == target.table:
+        return []
+    given = re.compile(re.escape(folded(subject[0].table)) + r"(_(?:ibfk|chk)_\d+)")
+    tables = [table.span for table in statement.tables]
+    return [
+        (Span(token.start, token.end), quote(f"{target.table}{match[1]}"))
+        for token in statement.tokens
+        if token.is_name and (match := given.fullmatch(folded(token.name)))
+        if not any(span.start <= token.start < span.end for span in tables)
+    ]
+
+
+def present_keys(statement: ParsedStatement, own: Keys, there: Keys) -> str:
+    """Return a statement that drops foreign keys by the names that they have on the target.
+
+    A key that the target has never had needs no drop; empty if nothing is left.
+
+    Args:
+        own: the foreign keys of the shard before the statement.
+        there: those of the target.
+    """
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return statement.sql
+    actions, left, edits = alter_actions(statement), list(there), []
+    kept = []
+    for action in actions:
+        name = _dropped_key(action)
+        key = None if name is None else _named(own, name.name)
+        if name is None or key is None:
+            kept.append(action)
+        elif (found := _same(left, key, name.name)) is not None:
+            left.remove(found)
+            kept.append(action)
+            if folded(found.name) != folded(name.name):
+                edits.append((Span(name.start, name.end), quote(found.name)))
+    if len(kept) == len(actions):
+        return splice(statement.sql, edits)
+    texts = [_text(statement.sql, action, edits) for action in kept]
+    return statement.sql[: actions[0][0].start] + ", ".join(texts) if texts else ""
+
+
+def _text(sql: str, action: Sequence[Token], edits: Iterable[tuple[Span, str]]) -> str:
+    """An action with the edits within it."""
+    start, end = action[0].start, action[-1].end
+    own = [(Span(s.start - start, s.end - start), t) for s, t in edits if start <= s.start < end]
+    return splice(sql[start:end], own)
+
+
+def _dropped_key(action: Sequence[Token]) -> Token | None:
+    """The name of the foreign key, or of any constraint, that an action drops."""
+    words = [token.keyword for token in action]
+    for drop in _DROPS:
+        if words[: len(drop)] == drop:
+            rest = action[len(drop) :]
+            if words[len(drop) : len(drop) + 2] == ["IF", "EXISTS"]:
+                rest = rest[2:]
+            return rest[0] if len(rest) == 1 and rest[0].is_name else None
+    return None
+
+
+def _named(keys: Keys, name: str) -> ForeignKeyDefinition | None:
+    """The key of this name, or else with the same end of a name that a server has made."""
+    exact = next((key for key in keys if folded(key.name) == folded(name)), None)
+    end = _GIVEN.fullmatch(folded(name))
+    if exact is not None or end is None:
+        return exact
+    return next((key for key in keys if folded(key.name).endswith(end[1])), None)
+
+
+def _same(keys: Keys, wanted: ForeignKeyDefinition, name: str) -> ForeignKeyDefinition | None:
+    """The key over the same columns; of several, the one of this name."""
+    columns = [*map(folded, wanted.columns)], [*map(folded, wanted.parent_columns)]
+    alike = [
+        k for k in keys if ([*map(folded, k.columns)], [*map(folded, k.parent_columns)]) == columns
+    ]
+    named = (key for key in alike if folded(key.name) == folded(name))
+    return next(named, next(iter(alike), None))

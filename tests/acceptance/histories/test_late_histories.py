@@ -1,0 +1,98 @@
+"""A shard that goes through the changes of the others after these have made them all.
+
+Found by random walks (`tests.workload.walks`). The last shard's rows are written between its own
+statements, while the target has the structure after all of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+Story = tuple[tuple[str, tuple[str, ...]], ...]
+"""The statements of shards in their order. ``{t}`` is the shard, ``{k}`` a new number."""
+
+
+def _each(shards: tuple[str, ...], *statements: str) -> Story:
+    """The statements on each shard, and rows of the shard after each."""
+    rows = ("INSERT INTO {t} (id) VALUES ({k}), ({k})", "UPDATE {t} SET n = {k} WHERE id % 2 = 0")
+    script = [part for statement in statements for part in (statement, *rows)]
+    return tuple((shard, tuple(script)) for shard in shards)
+
+
+OLD = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c VARCHAR(80) NOT NULL DEFAULT 'x')"
+VALUES = "INSERT INTO {t} VALUES ({k}, 1, 'X'), ({k}, 2, 'x '), ({k}, 3, 'x'), ({k}, 4, '')"
+NEW = "ALTER TABLE {t} CHANGE c d VARCHAR(120) NOT NULL DEFAULT 'x'"
+NEWEST = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, d VARCHAR(120) NOT NULL DEFAULT 'x')"
+NULLS = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c INT, m TIMESTAMP NULL ON UPDATE NOW())"
+SOME = "INSERT INTO {t} VALUES ({k}, 1, NULL, NOW()), ({k}, 2, 0, NOW()), ({k}, 3, {k}, NULL)"
+
+STORIES: dict[str, Story] = {
+    "a-new-name": _each(("uA1", "uB1", "uA2"), OLD, VALUES, NEW, VALUES),
+    "a-new-name-of-nulls": _each(
+        ("uA1", "uB1"), NULLS, SOME, "ALTER TABLE {t} CHANGE c d BIGINT", SOME
+    ),
+    "two-new-names": _each(
+        ("uA1", "uB1"),
+        OLD,
+        VALUES,
+        NEW,
+        "ALTER TABLE {t} CHANGE d e VARCHAR(130) NOT NULL DEFAULT 'x'",
+        VALUES,
+    ),
+    "created-with-the-new-name": (
+        *_each(("uB1",), NEWEST, VALUES),
+        *_each(("uA1", "uA2"), OLD, VALUES, NEW, VALUES),
+    ),
+    "a-new-name-and-another-default": _each(
+        ("uA1", "uA2"), OLD, NEW, "ALTER TABLE {t} MODIFY d VARCHAR(120) NOT NULL DEFAULT 'y'"
+    ),
+    "a-check-that-comes-and-goes": _each(
+        ("uA1", "uA2", "uB1"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DOUBLE NOT NULL DEFAULT 1)",
+        "ALTER TABLE {t} ADD UNIQUE KEY k (n, id)",
+        "ALTER TABLE {t} ADD CONSTRAINT x CHECK (n >= 0)",
+        "ALTER TABLE {t} DROP CONSTRAINT x",
+        "ALTER TABLE {t} DROP COLUMN c",
+    ),
+    "narrower-and-nullable": _each(
+        ("uB1", "uA1"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DECIMAL(12, 2) NOT NULL DEFAULT 1.5)",
+        "ALTER TABLE {t} MODIFY c DECIMAL(10, 2) NOT NULL DEFAULT 1.5",
+        "ALTER TABLE {t} MODIFY c DECIMAL(10, 2) DEFAULT 1.5",
+    ),
+}
+QUICK = {("optimistic", "a-new-name")}
+OPEN = {("pessimistic", "created-with-the-new-name")}
+"""Expected to fail: a created shard is older than the target has ever been."""
+
+
+def _marks(case: tuple[str, str]) -> list[pytest.MarkDecorator]:
+    marks = [] if case in QUICK else [pytest.mark.slow]
+    return [*marks, pytest.mark.xfail(strict=True)] if case in OPEN else marks
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [
+        pytest.param(mode, name, marks=_marks((mode, name)))
+        for mode in ("pessimistic", "optimistic")
+        for name in STORIES
+    ],
+)
+async def test_a_shard_follows_the_others(
+    mariadb_estate: ShardedEstate, mode: str, name: str
+) -> None:
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1")
+    async with estate.merging():
+        for shard, script in STORIES[name]:
+            for statement in script:
+                keys = [estate.key() for _ in range(statement.count("{k}"))]
+                text = statement.replace("{k}", "{}").replace("{t}", "{{t}}").format(*keys)
+                estate.run(shard, text)
+            estate.shards.append(shard)
+            await estate.caught_up()
+        await estate.settled()

@@ -1,0 +1,102 @@
+"""Tables that all shards drop and create otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+FORMER = "(id INT PRIMARY KEY, v INT)"
+CREATE = "CREATE TABLE {t} (w VARCHAR(9), id BIGINT PRIMARY KEY)"
+ROW = "'a', {}"
+
+
+def recreate(estate: ShardedEstate, shard: str) -> None:
+    """Create the table of a shard that was dropped, with a row."""
+    estate.run(shard, CREATE)
+    estate.put(shard, ROW)
+
+
+async def test_a_task_that_restarts_knows_the_dropped_shards(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "A2", "B1", table=FORMER)
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            estate.run(shard, "DROP TABLE {t}")
+        estate.put("A2", "{}, 1")
+        await estate.has_rows(1)
+        estate.run("A2", "DELETE FROM {t}")
+        await estate.caught_up()
+    async with estate.merging():
+        recreate(estate, "A1")
+        estate.run("A2", "DROP TABLE {t}")
+        await estate.caught_up()
+    async with estate.merging():
+        recreate(estate, "B1")
+        recreate(estate, "A2")
+        await estate.settled()
+        estate.ddl("A1", "ADD c INT")
+        estate.ddl("A2", "ADD c INT")
+        await estate.caught_up()
+        estate.ddl("B1", "ADD c INT")
+        await estate.settled()
+
+
+@pytest.mark.slow
+async def test_a_shard_is_dropped_while_its_own_change_waits(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "A2", "B1", table=FORMER)
+    async with estate.merging():
+        for shard in ("A1", "B1", "A2"):
+            estate.ddl(shard, "ADD c INT")
+            estate.run(shard, "DROP TABLE {t}")
+            recreate(estate, shard)
+            await estate.caught_up()
+        await estate.settled()
+
+
+@pytest.mark.slow
+async def test_the_rows_of_dropped_tables_stay(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "B1", table=FORMER)
+    async with estate.merging():
+        estate.put("A1", "{}, 1")
+        estate.put("B1", "{}, 1")
+        await estate.has_rows(2)
+        for shard in ("A1", "B1"):
+            estate.run(shard, "DROP TABLE {t}")
+            recreate(estate, shard)
+        await estate.has_rows(4)
+        assert estate.rows("w, id") == {
+            (None, b"1"): 1,
+            (None, b"2"): 1,
+            (b"a", b"3"): 1,
+            (b"a", b"4"): 1,
+        }
+
+
+async def test_a_table_has_other_keys_and_the_target_columns_of_its_own(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT, KEY v (v))")
+    estate.target.execute(f"ALTER TABLE {estate.db}.t ADD own INT, ADD KEY own (own)")
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            estate.run(shard, "DROP TABLE {t}")
+            estate.run(shard, "CREATE TABLE {t} (id INT PRIMARY KEY, v INT, UNIQUE KEY u (v, id))")
+            estate.put(shard, "{}, 1")
+        await estate.has_rows(2)
+        for shard in ("A1", "B1"):
+            estate.run(shard, "DROP TABLE {t}")
+            estate.run(shard, "CREATE TABLE {t} (id INT PRIMARY KEY, w INT)")
+            estate.put(shard, "{}, 1")
+        await estate.has_rows(4)
+    indexes = estate.target.execute(f"SHOW INDEX FROM {estate.db}.t")
+    assert {str(row[2]) for row in indexes} == {"PRIMARY", "own"}
+    columns = estate.target.execute(f"SHOW COLUMNS FROM {estate.db}.t")
+    assert {str(row[0]) for row in columns} == {"id", "w", "own"}

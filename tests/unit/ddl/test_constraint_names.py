@@ -1,0 +1,71 @@
+"""The names of constraints in statements for targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.model.table import ForeignKeyDefinition
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.table_text import table_definition
+from replicator.ddl.rewrite.constraint_names import given_names, present_keys
+from replicator.ddl.rewrite.retarget import splice
+from replicator.mysql.names import TableName
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("ALTER TABLE t1 DROP FOREIGN KEY t1_ibfk_2", "ALTER TABLE t1 DROP FOREIGN KEY `t_ibfk_2`"),
+        ("ALTER TABLE t1 DROP CONSTRAINT `T1_CHK_1`", "ALTER TABLE t1 DROP CONSTRAINT `t_chk_1`"),
+        (
+            "CREATE TABLE t1 (p INT, CONSTRAINT t1_ibfk_1 FOREIGN KEY (p) REFERENCES p (id))",
+            "CREATE TABLE t1 (p INT, CONSTRAINT `t_ibfk_1` FOREIGN KEY (p) REFERENCES p (id))",
+        ),
+        ("ALTER TABLE t1 DROP FOREIGN KEY t11_ibfk_1", None),
+        ("ALTER TABLE t1 ADD c INT COMMENT 't1_ibfk_1'", None),
+    ],
+)
+def test_a_name_of_the_shard_becomes_that_of_the_target(statement: str, wanted: str | None) -> None:
+    edits = given_names(classify(statement, default_schema="s"), TableName("m", "t"))
+    assert splice(statement, edits) == (wanted or statement)
+
+
+OWN = ("t1_ibfk_1:p", "f:q", "g:q")
+
+
+def keys(*pairs: str) -> tuple[ForeignKeyDefinition, ...]:
+    """Foreign keys, each by its name and its column."""
+    texts = (
+        f"CONSTRAINT `{name}` FOREIGN KEY (`{column}`) REFERENCES `p` (`id`)"
+        for name, column in (pair.split(":") for pair in pairs)
+    )
+    columns = ("`p` int(11)", "`q` int(11)")
+    return table_definition(f"CREATE TABLE `t` ({', '.join([*columns, *texts])})").foreign_keys
+
+
+@pytest.mark.parametrize(
+    ("actions", "there", "wanted"),
+    [
+        ("DROP FOREIGN KEY t_ibfk_1", ("t_ibfk_1:p",), "DROP FOREIGN KEY t_ibfk_1"),
+        ("DROP FOREIGN KEY t_ibfk_1", ("fk_3:p",), "DROP FOREIGN KEY `fk_3`"),
+        ("DROP FOREIGN KEY t_ibfk_1, ADD c INT", ("f:q",), "ADD c INT"),
+        (
+            "ADD c INT, DROP CONSTRAINT IF EXISTS f, DROP FOREIGN KEY t_ibfk_1",
+            ("h:q",),
+            "ADD c INT, DROP CONSTRAINT IF EXISTS `h`",
+        ),
+        (
+            "DROP FOREIGN KEY f, DROP FOREIGN KEY g",
+            ("g:q", "f:q"),
+            "DROP FOREIGN KEY f, DROP FOREIGN KEY g",
+        ),
+        ("DROP FOREIGN KEY other", ("f:q",), "DROP FOREIGN KEY other"),
+        ("DROP FOREIGN KEY f", (), ""),
+    ],
+)
+def test_a_key_is_dropped_by_the_name_that_the_target_has(
+    actions: str, there: tuple[str, ...], wanted: str
+) -> None:
+    statement = classify(f"ALTER TABLE m.t {actions}", default_schema="m")
+    found = present_keys(statement, keys(*OWN), keys(*there))
+    assert found == (f"ALTER TABLE m.t {wanted}" if wanted else "")
