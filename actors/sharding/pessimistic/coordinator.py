@@ -14,7 +14,12 @@ from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
-from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
+from actors.sharding.pessimistic.lock_messages import (
+    GroupChanged,
+    LockMessage,
+    TableAhead,
+    Unlock,
+)
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.sharding.uncoordinated.mode import Uncoordinated
@@ -43,6 +48,8 @@ HELD_PART_OF_A_BATCH = 4
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
+OTHERS_SECONDS = 5.0
+"""How long a table ahead of its target waits, if nothing changes, for a shard that leads there."""
 READ_AGAIN_SECONDS = 15.0
 """How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
 than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
@@ -83,7 +90,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.tracker,
             TargetVersions(target, histories),
             # Each change makes a new event.
-            lambda: self._resolved.wait(),
             tools.writer.counts,
         )
         self._parents = WaitingParents(tools.registry, self.locks)
@@ -230,9 +236,22 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         """A group has changed, or the operator forces a lock."""
         if isinstance(message, Unlock):
             await self._unlock(message)
+        elif isinstance(message, TableAhead):
+            assert self._jobs is not None
+            self._jobs.start_soon(self._wait_for_others, message)
         else:
             await self._advance(message.target)
         self._look_again()
+
+    async def _wait_for_others(self, ahead: TableAhead) -> None:
+        """Wait while a created table is ahead of its target; raises the fault if the schema changes
+        of the task have come to an end, and no other shard leads the target there."""
+        lock = self.locks[ahead.target]
+        while ahead.group in lock.groups.values() and ahead.table in ahead.group.members:
+            with anyio.move_on_after(OTHERS_SECONDS) as quiet:
+                await self._resolved.wait()
+            if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:
+                raise ahead.fault
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
