@@ -100,16 +100,24 @@ class Template(Generic[Name]):
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """A member that was dropped: its version, and the text of its structure."""
+
+    version: int
+    structure: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupState(Generic[Name]):
     """A group at a position of its source. No member's version is below ``base``.
 
-    ``dropped``: the versions of the members that were dropped last, by their names. A table that is
-    created again under one of them has changed from there.
+    ``dropped``: the members that were dropped last, by their names. A table that is created again
+    under one of them has changed from there.
     """
 
     base: int
     members: tuple[tuple[Name, MemberState], ...]
-    dropped: tuple[tuple[Name, int], ...] = ()
+    dropped: tuple[tuple[Name, Dropped], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

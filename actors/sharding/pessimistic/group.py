@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-
-import anyio
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
@@ -15,7 +13,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.late_members import LateMembers, statement_of
-from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -31,7 +29,6 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify_in
-from replicator.ddl.rewrite.table_change import NoChangeError
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
@@ -41,7 +38,7 @@ from replicator.schema.effects.column_values import other_values
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.idle_changes import may_change_nothing
 from replicator.schema.effects.overridden_effects import OverrideAction
-from replicator.schema.effects.recreated_tables import altering
+from replicator.schema.effects.recreated_tables import altering, has_other_keys
 from replicator.schema.effects.session_settings import compared_text
 from replicator.schema.effects.touched_parts import (
     column_part,
@@ -51,7 +48,14 @@ from replicator.schema.effects.touched_parts import (
     former_values,
     touched_parts,
 )
-from replicator.schema.registry.registry import GONE, KnownStructure, SchemaRegistry
+from replicator.schema.registry.registry import (
+    GONE,
+    KnownStructure,
+    SchemaRegistry,
+    dump_structure,
+    load_structure,
+)
+from replicator.schema.scratch.scratch_statements import named
 from replicator.schema.structure.column_rules import as_shards_have_it
 from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.schema.structure.structure import Table
@@ -60,13 +64,10 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
-OTHERS_SECONDS = 5.0
-"""Seconds that a created table with an unknown structure waits until other shards are read."""
-
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What all groups of a task share. ``next_change`` waits until a group or a lock changes."""
+    """What all groups of a task share."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -74,7 +75,6 @@ class GroupTools:
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
     versions: TargetVersions
-    next_change: Callable[[], Awaitable[None]]
     counts: TaskCounts = field(default_factory=TaskCounts)
 
 
@@ -376,8 +376,9 @@ class PessimisticGroup(GroupActor):
         return None if number is None else self.registry.held(number, at.transaction).certain
 
     def _leave(self, name: TableName, at: Place) -> None:
-        self.group.leave(name, at)
         number = self.numbers.pop(name)
+        held = self.registry.held(number, at.transaction - 1).certain
+        self.group.leave(name, at, dump_structure(held) if held else "")
         self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
@@ -393,6 +394,11 @@ class PessimisticGroup(GroupActor):
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
+        former = self.group.again(name, at)
+        before = load_structure(former.structure) if former is not None else None
+        otherwise = not fitting or has_other_keys(before, held.certain)
+        if otherwise and await self._comes_back(effect, statement, number, held, at):
+            return None
         if fitting or effect.skipped:
             missing = await self._tools.versions.present(effect.target) is None
             needed = self._parents.lacking(self.source, effect) if missing else None
@@ -405,13 +411,16 @@ class PessimisticGroup(GroupActor):
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             return self.unrecorded(effect, statement) if missing else None
-        if await self._comes_back(effect, statement, number, held, at):
-            return None
-        if await self._others_lead():
-            self._join_ahead(name, number, at, "; ".join(found))
-            return None
+        self._join_ahead(name, number, at, "; ".join(found))
+        fault = self._create_differs(effect, statement, found)
+        self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
+        return None
+
+    def _create_differs(
+        self, effect: Effect, statement: Statement, found: Iterable[str]
+    ) -> FatalError:
         where, ways = self._details(statement)
-        raise FatalError(
+        return FatalError(
             "ddl.create-differs",
             f"the new shard {effect.table} has another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
@@ -437,23 +446,26 @@ class PessimisticGroup(GroupActor):
         If all shards are dropped and created in the same way, the target becomes as they are.
         """
         name, context = effect.table, statement.context
-        version = self.group.again(name, at)
+        former = self.group.again(name, at)
         rules = self._tools.columns(self.registry.member(number))
         ruled = rules.mapped or rules.extracted_names
-        if version is None or effect.instead is not None or held.certain is None or ruled:
+        if former is None or effect.instead is not None or held.certain is None or ruled:
             return False
         try:
-            before = await self._tools.versions.at(self._lock, effect.target, version)
+            before = await self._tools.versions.at(self._lock, effect.target, former.version)
         except UnknownVersionError as error:
             self._join_ahead(name, number, at, str(error))
             return True
-        if before is None:
+        own = load_structure(former.structure)
+        if before is None and own is not None:
+            before = named(own, effect.target)
+            self._tools.versions.expect(effect.target, former.version, before)
+        if before is None or own is None:
             return False
-        try:
-            sql = altering(before, held.certain, target_statement(effect, context))
-        except NoChangeError:
+        sql = altering(before, own, held.certain, target_statement(effect, context))
+        if not sql:
             return False
-        self.group.come_back(name, at, version)
+        self.group.come_back(name, at, former.version)
         self.numbers[name] = number
         change = classify_in(context, sql, default_schema=effect.target.schema)
         text = compared_text(change, before, context)
@@ -465,13 +477,6 @@ class PessimisticGroup(GroupActor):
         self.group.join_ahead(name, at)
         self.numbers[name] = number
         self.log.warning("member.ahead", member=str(name), differences=differences)
-
-    async def _others_lead(self) -> bool:
-        """Whether shards have a DDL that the target lacks, or the task reads one just now."""
-        with anyio.move_on_after(OTHERS_SECONDS if len(self._lock.sources) > 1 else 0):
-            while self._lock.view() is None and self.group.known == self._lock.version:
-                await self._tools.next_change()
-        return self._lock.view() is not None or self.group.known < self._lock.version
 
     async def _fitting(
         self, effect: Effect, number: int, held: KnownStructure, at: Place
@@ -505,9 +510,12 @@ class PessimisticGroup(GroupActor):
             target = await self._tools.versions.at(self._lock, name, version)
         except UnknownVersionError as error:
             return [str(error)]
-        if target is None:
+        if target is None and version == self.group.base:
             # Where there is no target, the first shard that is created makes it.
-            return [] if version == self.group.base else ["there was no such table"]
+            former = self.group.dropped.get(self.registry.member(number).name)
+            return [] if former is None else other_than(load_structure(former.structure), held)
+        if target is None:
+            return ["there was no such table"]
         rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
         alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)

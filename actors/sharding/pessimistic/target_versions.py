@@ -12,6 +12,13 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.lock import TargetLock
 
+_TIED = """
+SELECT REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_NAME IS NOT NULL AND TABLE_SCHEMA = %s AND TABLE_NAME = %s
+UNION SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s
+"""
+
 
 class UnknownVersionError(Exception):
     """A target's structure at a version is not known, or not yet."""
@@ -27,11 +34,20 @@ class TargetVersions:
     def __init__(self, target: Connection, histories: Mapping[TableName, LockHistory]) -> None:
         self._target = target
         self._known: dict[tuple[TableName, int], Table | None] = {}
+        self._expected: dict[tuple[TableName, int], Table] = {}
         self._saved = {
             (name, version): text
             for name, history in histories.items()
             for version, text in history.structures.items()
         }
+
+    async def tied(self, name: TableName) -> list[TableName]:
+        """Return the parents and children of a target by its server's foreign keys.
+
+        Raises DatabaseUnavailableError.
+        """
+        rows = await self._target.fetch(_TIED, (*name, *name))
+        return [TableName(str(schema), str(table)) for schema, table in rows]
 
     async def present(self, name: TableName) -> Table | None:
         """Read the target's structure now; None if there is no table.
@@ -39,6 +55,10 @@ class TargetVersions:
         Raises DatabaseUnavailableError.
         """
         return await read_table(self._target, name)
+
+    def expect(self, name: TableName, version: int, structure: Table) -> None:
+        """Note the structure of a target whose CREATE is read, and may not be executed yet."""
+        self._expected[name, version] = structure
 
     async def end(self, name: TableName, version: int, shard: Table | None) -> str:
         """Keep the target's structure as that of its present version, and return it as text.
@@ -48,7 +68,8 @@ class TargetVersions:
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
-        text = dump_structure(await read_table(self._target, name) or shard)
+        there = await read_table(self._target, name)
+        text = dump_structure(there or shard or self._expected.get((name, version)))
         self._saved[name, version] = text
         return text
 

@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
-from replicator.ddl.model.table import TableDefinition
+from replicator.ddl.model.table import KeyDefinition, TableDefinition
 from replicator.ddl.parser.statement import ParsedStatement
-from replicator.ddl.rewrite.table_change import altering_actions
-from replicator.mysql.names import TableName
+from replicator.ddl.rewrite.table_change import NoChangeError, altering_actions
+from replicator.mysql.names import TableName, folded
 from replicator.schema.structure.foreign_keys import keys_after
 from replicator.schema.structure.structure import Table
 
 
-def altering(target: Table, created: Table, statement: ParsedStatement) -> str:
-    """Return the ALTER TABLE that gives a target the structure of a created table.
+def altering(target: Table, former: Table, created: Table, statement: ParsedStatement) -> str:
+    """Return the ALTER TABLE by which a target follows a shard that was dropped and created.
+
+    Columns and keys that only the target has stay, and keys that only the target lacks are not
+    added: they are the operator's. Empty if there is nothing to change, or no ALTER TABLE for it.
 
     Args:
-        created: the table's structure, as the target's server shows it.
+        former: the shard's structure before it was dropped.
+        created: its structure now, as the target's server shows it.
         statement: the CREATE TABLE, with the names of targets.
-
-    Raises NoChangeError.
     """
     name = TableName(target.schema, target.name)
-    after = replace(created.definition, foreign_keys=keys_after((), statement))
-    both = (_with_parents(table, name.schema) for table in (target.definition, after))
-    # The counter of a table never falls below its rows, so this action changes nothing.
-    actions = altering_actions(*both) or ["AUTO_INCREMENT=1"]
-    return f"ALTER TABLE {name.quoted} {', '.join(actions)}"
+    old, there, new = former.definition, target.definition, created.definition
+    columns = {folded(column.name) for column in (*old.columns, *new.columns)}
+    keys = {folded(key.name) for key in (*old.keys, *new.keys)}
+    before = replace(
+        there,
+        columns=tuple(column for column in there.columns if folded(column.name) in columns),
+        keys=tuple(key for key in there.keys if folded(key.name) in keys),
+    )
+    present, had = _senses(there.keys), _senses(old.keys)
+    wanted = (key for key in new.keys if _sense(key) in present or _sense(key) not in had)
+    after = replace(new, keys=tuple(wanted), foreign_keys=keys_after((), statement))
+    try:
+        actions = altering_actions(*(_with_parents(one, name.schema) for one in (before, after)))
+    except NoChangeError:
+        return ""
+    return f"ALTER TABLE {name.quoted} {', '.join(actions)}" if actions else ""
+
+
+def has_other_keys(former: Table | None, created: Table | None) -> bool:
+    """Whether a created table has the columns of the dropped one of its name, and other keys."""
+    if former is None or created is None:
+        return False
+    old, new = former.definition, created.definition
+    columns = ([folded(column.name) for column in one.columns] for one in (old, new))
+    return len({*map(tuple, columns)}) == 1 and _senses(old.keys) != _senses(new.keys)
+
+
+def _senses(keys: Iterable[KeyDefinition]) -> Counter[object]:
+    return Counter(map(_sense, keys))
+
+
+def _sense(key: KeyDefinition) -> object:
+    """What a key is, whatever its name: servers give other names to those without one."""
+    return key.kind, tuple((folded(p.column), p.expression, p.prefix) for p in key.parts)
 
 
 def _with_parents(table: TableDefinition, schema: str) -> TableDefinition:

@@ -29,6 +29,7 @@ class PartKind(StrEnum):
     COMMENT = "comment"
     VISIBILITY = "visibility"
     COLLATION = "collation"
+    SPELLING = "spelling"
     KEY_NAME = "name of the unique key"
     ORDER = "order of columns"
     TABLE_COMMENT = "table's comment"
@@ -59,13 +60,16 @@ def values_of(table: Table) -> Mapping[Part, str]:
         words = definition_of(table.create_sql, column.name)
         found[PartKind.DEFAULT, name] = _default(table, column)
         found[PartKind.COMMENT, name] = _comment(words)
+        found[PartKind.SPELLING, name] = column.name
         found[PartKind.VISIBILITY, name] = "invisible" if _is_invisible(words) else ""
         if column.charset:
             found[PartKind.COLLATION, name] = same_name(column.collation)
     for key in table.keys:
-        if not key.prefix and key.name != "PRIMARY":
+        if not key.prefix:
+            # A unique key over the columns of the primary key is no constraint of its own.
             part = PartKind.KEY_NAME, ", ".join(sorted(map(folded, key.columns)))
-            found[part] = " ".join(filter(None, [found.get(part), folded(key.name)]))
+            names = {*found.get(part, "").split(), folded(key.name)} - {"primary"}
+            found[part] = " ".join(sorted(names))
     return found | _options(table)
 
 

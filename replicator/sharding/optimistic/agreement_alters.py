@@ -26,7 +26,13 @@ from replicator.sharding.optimistic.agreement import (
 from replicator.sharding.optimistic.fills import fill_of
 
 _OF_COLUMNS = frozenset(
-    {PartKind.DEFAULT, PartKind.COMMENT, PartKind.VISIBILITY, PartKind.COLLATION}
+    {
+        PartKind.DEFAULT,
+        PartKind.COMMENT,
+        PartKind.VISIBILITY,
+        PartKind.COLLATION,
+        PartKind.SPELLING,
+    }
 )
 
 
@@ -64,8 +70,8 @@ def agreement_actions(
     for part in sorted(parts):
         if part[0] in _OF_COLUMNS:
             by_column.setdefault(part[1], []).append(part)
-        elif part[0] is PartKind.KEY_NAME and (renamed := _renamed_key(target, members, part)):
-            found[part,] = renamed
+        elif part[0] is PartKind.KEY_NAME and (action := _named_keys(target, wanted[part], part)):
+            found[part,] = action
         elif part[0] is PartKind.TABLE_COMMENT:
             found[part,] = f"COMMENT={_literal(wanted[part] or '')}"
         elif part[0] is PartKind.TABLE_COLLATION and (value := wanted[part]):
@@ -76,7 +82,8 @@ def agreement_actions(
         if text is not None:
             place = moved.get(name)
             done = (*own, ORDER) if place is not None else tuple(own)
-            found[done] = f"MODIFY COLUMN {text}{place or ''}"
+            verb = f"CHANGE COLUMN {quote(name)}" if (PartKind.SPELLING, name) in own else "MODIFY"
+            found[done] = f"{verb} {text}{place or ''}"
     return found
 
 
@@ -126,7 +133,8 @@ def _redefined(
     sources = {kind: origin if kind in kinds else target for kind in _OF_COLUMNS}
     if PartKind.DEFAULT in kinds and fill_of(origin, own).shows_less:
         return None
-    pieces = [quote(column.name), re.sub(r"/\*.*?\*/", "", column.type).strip()]
+    spelling = own.name if PartKind.SPELLING in kinds else column.name
+    pieces = [quote(spelling), re.sub(r"/\*.*?\*/", "", column.type).strip()]
     if column.charset:
         collation = own.collation if PartKind.COLLATION in kinds else column.collation
         pieces.append(f"CHARACTER SET {column.charset} COLLATE {collation}")
@@ -161,13 +169,16 @@ def _of_tidb(target: Table, words: Sequence[Token]) -> bool:
     return "/*T!" in target.create_sql[words[0].start : words[-1].end + 40].partition("\n")[0]
 
 
-def _renamed_key(target: Table, members: Sequence[Table], part: Part) -> str:
-    """The action by which the target's unique key gets the name that all members have."""
-    names = [values_of(table).get(part, "") for table in (target, *members)]
-    old, new = names[0], next(filter(None, names[1:]), "")
-    if not old or not new or " " in old or " " in new:
-        return ""
-    return f"RENAME INDEX {quote(old)} TO {quote(new)}"
+def _named_keys(target: Table, wanted: str | None, part: Part) -> str:
+    """The action by which the target's unique keys over some columns get the names that those of
+    all members have; empty if the target lacks more of them than a name."""
+    there, names = set(values_of(target).get(part, "").split()), set((wanted or "").split())
+    old, new = sorted(there - names), sorted(names - there)
+    if not new:
+        return ", ".join(f"DROP INDEX {quote(name)}" for name in old)
+    if len(old) == len(new) == 1:
+        return f"RENAME INDEX {quote(old[0])} TO {quote(new[0])}"
+    return ""
 
 
 def _literal(text: str) -> str:

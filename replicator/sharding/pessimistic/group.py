@@ -19,6 +19,7 @@ from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import (
     TRUNCATION,
     Cutover,
+    Dropped,
     Event,
     GroupState,
     HistoryError,
@@ -32,7 +33,7 @@ from replicator.sharding.items import (
 )
 from replicator.watermark import Place
 
-MOST_DROPPED = 100
+MOST_DROPPED = 20
 """The dropped members that a group remembers: some shards are dropped every day."""
 
 
@@ -260,24 +261,27 @@ class Group(Generic[Name, Event]):
         self.ahead.append(at)
         self._reach(at)
 
-    def leave(self, member: Name, at: Place) -> None:
-        """Remove a member whose table is dropped. Its items stay: rows after them refer to them."""
+    def leave(self, member: Name, at: Place, structure: str = "") -> None:
+        """Remove a member whose table is dropped. Its items stay: rows after them refer to them.
+
+        Remembers its structure, if that is known.
+        """
         self._approach(at)
         self.buffer.drop()
         state = self.members.pop(member)
         self.dropped.pop(member, None)
-        if state.since not in self.ahead:
-            self.dropped[member] = state.version
+        if structure and state.since not in self.ahead:
+            self.dropped[member] = Dropped(state.version, structure)
             while len(self.dropped) > MOST_DROPPED:
                 del self.dropped[next(iter(self.dropped))]
         self._reach(at)
 
-    def again(self, member: Name, at: Place) -> int | None:
-        """Return the version from which a table that is created now changes, if a member of its
-        name was dropped."""
+    def again(self, member: Name, at: Place) -> Dropped | None:
+        """Return the dropped member of this name, with the version from which a table that is
+        created now changes."""
         self._approach(at)
         former = self.dropped.get(member)
-        return None if former is None else max(former, self.base)
+        return former and replace(former, version=max(former.version, self.base))
 
     def come_back(self, member: Name, at: Place, version: int) -> None:
         """Add a created table at this version, as the dropped member of its name."""

@@ -36,6 +36,9 @@ SCRIPTS = {
         ["ADD t TIMESTAMP NULL", "MODIFY t TIMESTAMP NULL ON UPDATE CURRENT_TIMESTAMP COMMENT 'x'"],
         "ADD c INT",
     ),
+    "a spelling": (["CHANGE b B INT"], "ADD c INT"),
+    "a key that the primary key implies": (["ADD UNIQUE i (id)", "DROP INDEX i"], "ADD c INT"),
+    "two keys over one column": (["ADD UNIQUE u2 (b)", "DROP INDEX u2"], "ADD c INT"),
     "there and back": (["ALTER b SET DEFAULT 7", "ALTER b DROP DEFAULT"], "ADD c INT"),
     "everything": (
         [
