@@ -14,20 +14,27 @@ from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
-from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, Unlock
+from actors.sharding.pessimistic.lock_messages import (
+    GroupChanged,
+    LockMessage,
+    TableAhead,
+    Unlock,
+)
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
-from replicator.sharding.items import Conflict, GroupState, MemberState
+from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
@@ -41,9 +48,14 @@ HELD_PART_OF_A_BATCH = 4
 GATHERING_SECONDS = 1.0
 """How long a source that has to restart waits for locks that are being resolved, in seconds."""
 
+OTHERS_SECONDS = 5.0
+"""How long a table ahead of its target waits, if nothing changes, for a shard that leads there."""
 READ_AGAIN_SECONDS = 15.0
 """How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
 than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
+
+UNREAD_SECONDS = 1.0
+"""How long a refused item waits for changes of other targets that are being read, in seconds."""
 
 READ_AGAIN_LOOK_SECONDS = 0.05
 """Seconds between two checks whether these sources have read again."""
@@ -78,7 +90,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.tracker,
             TargetVersions(target, histories),
             # Each change makes a new event.
-            lambda: self._resolved.wait(),
             tools.writer.counts,
         )
         self._parents = WaitingParents(tools.registry, self.locks)
@@ -225,9 +236,22 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         """A group has changed, or the operator forces a lock."""
         if isinstance(message, Unlock):
             await self._unlock(message)
+        elif isinstance(message, TableAhead):
+            assert self._jobs is not None
+            self._jobs.start_soon(self._wait_for_others, message)
         else:
             await self._advance(message.target)
         self._look_again()
+
+    async def _wait_for_others(self, ahead: TableAhead) -> None:
+        """Wait while a created table is ahead of its target; raises the fault if the schema changes
+        of the task have come to an end, and no other shard leads the target there."""
+        lock = self.locks[ahead.target]
+        while ahead.group in lock.groups.values() and ahead.table in ahead.group.members:
+            with anyio.move_on_after(OTHERS_SECONDS) as quiet:
+                await self._resolved.wait()
+            if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:
+                raise ahead.fault
 
     def _look_again(self) -> None:
         # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
@@ -303,7 +327,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            await self._run(name, lock, resolution)
+            await self._run(target, lock, resolution)
         self._writer.forget(self._registry.target(name))
         lock.executed()
         self._executing.discard(target)
@@ -317,25 +341,48 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     async def _run(
         self,
-        target: TableName,
+        target: int,
         lock: TargetLock[TableName, ShardStatement],
         resolution: Resolution[TableName, ShardStatement],
     ) -> None:
-        """Execute a decided item; a refused one again while the parents of its keys change."""
+        """Execute a decided item; one that does not fit the foreign keys of other targets again,
+        when these have changed."""
+        name, attempts = self._registry.target_name(target), 0
         while True:
+            changed = self._resolved
             # When it is read again, the event may have a newer override of the operator.
             item = lock.pending_item
             try:
-                return await self._runner.run_resolution(
-                    target, resolution.version, resolution.owner, item
-                )
+                await self._runner.run_resolution(name, resolution.version, resolution.owner, item)
+                return self._parents.refused.discard(target)
             except FatalError as error:
-                context = item.event.statement.context
-                own = classify_in(context, item.statements[0], default_schema=target.schema)
-                refused = isinstance(error.__cause__, DdlRefusedError)
-                if not refused or not self._parents.change(own):
+                attempts += 1
+                if not await self._may_help(name, item, error, attempts):
+                    self._parents.refused.discard(target)
                     raise
-            await self._resolved.wait()
+            self._parents.refused.add(target)
+            with anyio.move_on_after(UNREAD_SECONDS if attempts == 1 else None):
+                await changed.wait()
+
+    async def _may_help(
+        self,
+        target: TableName,
+        item: Item[TableName, ShardStatement],
+        error: FatalError,
+        attempts: int,
+    ) -> bool:
+        """Whether changes of the parents and children of a target may make it accept an item.
+
+        Theirs may be in the binlog before the item, and not be read yet at the first attempt.
+        """
+        refusal = error.__cause__
+        if not isinstance(refusal, DdlRefusedError) or refusal.code not in FOREIGN_KEY:
+            return False
+        context = item.event.statement.context
+        own = classify_in(context, item.statements[0], default_schema=target.schema)
+        named = [TableName(t.schema, t.table) for t in own.named(TableRole.REFERENCED)]
+        tied = {*named, *await self._tools.versions.tied(target)} - {target}
+        return bool(tied) and (attempts == 1 or self._parents.change(tied))
 
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]

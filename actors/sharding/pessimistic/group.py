@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-
-import anyio
 
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
@@ -15,7 +13,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.late_members import LateMembers, statement_of
-from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
 from actors.sharding.pessimistic.target_versions import (
@@ -66,13 +64,10 @@ from replicator.sharding.pessimistic.group import Group
 from replicator.sharding.pessimistic.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
-OTHERS_SECONDS = 5.0
-"""Seconds that a created table with an unknown structure waits until other shards are read."""
-
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What all groups of a task share. ``next_change`` waits until a group or a lock changes."""
+    """What all groups of a task share."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -80,7 +75,6 @@ class GroupTools:
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
     versions: TargetVersions
-    next_change: Callable[[], Awaitable[None]]
     counts: TaskCounts = field(default_factory=TaskCounts)
 
 
@@ -417,11 +411,16 @@ class PessimisticGroup(GroupActor):
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             return self.unrecorded(effect, statement) if missing else None
-        if await self._others_lead():
-            self._join_ahead(name, number, at, "; ".join(found))
-            return None
+        self._join_ahead(name, number, at, "; ".join(found))
+        fault = self._create_differs(effect, statement, found)
+        self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
+        return None
+
+    def _create_differs(
+        self, effect: Effect, statement: Statement, found: Iterable[str]
+    ) -> FatalError:
         where, ways = self._details(statement)
-        raise FatalError(
+        return FatalError(
             "ddl.create-differs",
             f"the new shard {effect.table} has another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
@@ -478,13 +477,6 @@ class PessimisticGroup(GroupActor):
         self.group.join_ahead(name, at)
         self.numbers[name] = number
         self.log.warning("member.ahead", member=str(name), differences=differences)
-
-    async def _others_lead(self) -> bool:
-        """Whether shards have a DDL that the target lacks, or the task reads one just now."""
-        with anyio.move_on_after(OTHERS_SECONDS if len(self._lock.sources) > 1 else 0):
-            while self._lock.view() is None and self.group.known == self._lock.version:
-                await self._tools.next_change()
-        return self._lock.view() is not None or self.group.known < self._lock.version
 
     async def _fitting(
         self, effect: Effect, number: int, held: KnownStructure, at: Place

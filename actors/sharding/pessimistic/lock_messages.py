@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from actors.faults import FatalError
+from actors.lock_state import ShardStatement
+from replicator.mysql.names import TableName
 from replicator.sharding.open_locks import UnlockError
+from replicator.sharding.pessimistic.group import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +35,17 @@ class Unlock:
     answer: Callable[[UnlockError | None], None]
 
 
-LockMessage = GroupChanged | Unlock
+@dataclass(frozen=True, slots=True)
+class TableAhead:
+    """Group to coordinator: a created table is like the target at no version that is known.
+
+    ``fault``: raised if no other shard has a statement that leads the target there.
+    """
+
+    target: int
+    group: Group[TableName, ShardStatement]
+    table: TableName
+    fault: FatalError
+
+
+LockMessage = GroupChanged | TableAhead | Unlock

@@ -116,6 +116,15 @@ class TargetLock(Generic[Name, Event]):
         group = self.groups.get(source)
         return group is not None and group.known == self.version and group.ready
 
+    @property
+    def leads(self) -> bool:
+        """Whether a member has the item that the target needs next, or a source is not read now."""
+        read = all(
+            source in self.groups and self.groups[source].known == self.version
+            for source in self.sources
+        )
+        return not read or self.pending is not None or any(map(self.candidates, self.sources))
+
     def look(self) -> None:
         """After a change in a group: the first source that is ready becomes the owner."""
         if self.pending is None and (self.owner is None or not self.candidates(self.owner)):

@@ -37,6 +37,10 @@ STORIES: dict[str, tuple[Story, ...]] = {
     "created-behind-the-execution": (START, END, CREATED),
     "created-at-the-lagging-source": (START, LATE, LATE_ALTERED, END),
     "created-new": (START, (("A3", f"CREATE TABLE {{t}} {NEW}"), _row("A3", new=True)), END),
+    "created-new-before-all-others": (
+        (("A3", f"CREATE TABLE {{t}} {NEW}"), _row("A3", new=True), *START),
+        END,
+    ),
     "created-new-at-the-lagging-source": (
         START,
         (("B3", f"CREATE TABLE {{t}} {NEW}"), _row("B3", new=True)),
@@ -102,6 +106,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
 QUICK = {
     "created",
     "created-behind-the-execution",
+    "created-new-before-all-others",
     "created-new-at-the-lagging-source",
     "a-key-behind-the-execution",
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
 from actors.faults import FatalError
-from tests.support.tasks.running import fault_of
+from tests.support.tasks.running import PATIENCE, fault_of
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 IF_EXISTS = pytest.mark.parametrize(
@@ -252,7 +253,8 @@ async def _fault(estate: ShardedEstate, shard: str, sql: str) -> FatalError:
     async def run() -> None:
         async with estate.merging():
             estate.run(shard, sql)
-            await estate.caught_up()
+            with anyio.fail_after(PATIENCE):
+                await anyio.sleep_forever()
 
     fault = await fault_of(run())
     assert sql.split("{t}")[0] in fault.where

@@ -52,7 +52,6 @@ def tools_of(registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> GroupT
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),
         TargetVersions(cast(Connection, None), {}),
-        anyio.Event().wait,
     )
 
 
@@ -73,7 +72,6 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         coordinator,
         cast(SchemaTracker, tracker),
         TargetVersions(cast(Connection, None), {}),
-        anyio.Event().wait,
     )
     actor = PessimisticGroup(
         "a", registry.target(TARGET), group, lock, None, tools, WaitingParents(registry, {})
