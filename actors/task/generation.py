@@ -115,6 +115,13 @@ class Generation:
             return self._saved | (self.copy.targets if self.copy else frozenset())
         return self.running.registry.targets_in_use
 
+    @property
+    def written_targets(self) -> frozenset[TableName]:
+        """The targets that the task has written, also those whose shards are all dropped."""
+        if self.running is None:
+            return self.targets
+        return frozenset(name for _, name in self.running.registry.targets() if name.table)
+
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 

@@ -118,7 +118,10 @@ class TaskSupervisor:
         )
         self._prechecks = Prechecks(task, self._away)
         self._target_watch = TargetWatch(
-            address_of(task.target_database), task.ignore_checking_items, self._followed_targets
+            address_of(task.target_database),
+            task.ignore_checking_items,
+            self._followed_targets,
+            lambda: self._generation.written_targets if self._generation else frozenset(),
         )
         self._stalled = StalledTarget(
             address_of(task.target_database),

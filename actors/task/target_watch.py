@@ -36,10 +36,14 @@ SHARE = 0.01
 
 
 class TargetWatch:
-    """Looks periodically for what changes rows of ``targets``, which go on by then.
+    """Looks periodically for what changes rows of targets. What the account may not see is logged
+    once, until it sees it again.
 
-    ``ignored``: the names of checks that are left out. What the account may not see is told once,
-    until it sees it again.
+    Args:
+        ignored: the names of checks that are left out.
+        targets: returns the targets that are followed.
+        written: returns these and the other ones of the task: blocked, or without shards by now.
+            Nobody else changes their rows, so their foreign keys change no others.
     """
 
     def __init__(
@@ -47,10 +51,12 @@ class TargetWatch:
         address: DatabaseAddress,
         ignored: Iterable[str],
         targets: Callable[[], Set[TableName]],
+        written: Callable[[], Set[TableName]],
     ) -> None:
         self._address = address
         self._ignored = frozenset(ignored)
         self._targets = targets
+        self._written = written
         self._told: frozenset[CheckResult] | None = None
 
     async def run(self, started: anyio.Event) -> None:
@@ -74,7 +80,7 @@ class TargetWatch:
         effects: list[TargetEffect] = []
         try:
             if targets:
-                effects, unseen = await effects_on(connection, targets)
+                effects, unseen = await effects_on(connection, targets, self._written())
                 self._tell(unseen)
         except DatabaseUnavailableError:
             return

@@ -33,6 +33,7 @@ class ErrorCode(IntEnum):
     ER_DROP_PARTITION_NON_EXISTENT = 1507
     ER_SAME_NAME_PARTITION = 1517
     ER_NO_PARTITION_FOR_GIVEN_VALUE = 1526
+    ER_DROP_INDEX_FK = 1553
     ER_DUP_ENTRY_WITH_KEY_NAME = 1586
     ER_BINLOG_UNSAFE_STATEMENT = 1592
     ER_NEED_REPREPARE = 1615
@@ -44,8 +45,18 @@ class ErrorCode(IntEnum):
     ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792
     ER_TABLESPACE_MISSING = 1812
     ER_TABLESPACE_DISCARDED = 1814
+    ER_FK_NO_INDEX_PARENT = 1822
+    ER_FK_CANNOT_OPEN_PARENT = 1824
     ER_FK_DUP_NAME = 1826
     """The name of a foreign key, in MariaDB of any constraint."""
+    ER_FK_COLUMN_CANNOT_DROP = 1828
+    ER_FK_COLUMN_CANNOT_DROP_CHILD = 1829
+    ER_FK_COLUMN_CANNOT_CHANGE = 1832
+    ER_FK_COLUMN_CANNOT_CHANGE_CHILD = 1833
+    ER_FK_NO_COLUMN_PARENT = 3734
+    ER_FK_INCOMPATIBLE_COLUMNS = 3780
+    ER_FK_NO_UNIQUE_INDEX_PARENT = 6125
+    """MySQL 8.4 and newer."""
     ER_MUST_CHANGE_PASSWORD = 1820
     ER_READ_ONLY_MODE = 1836
     ER_MUST_CHANGE_PASSWORD_LOGIN = 1862
@@ -393,3 +404,22 @@ def _passes(error: BaseException) -> bool:
 def is_contention(error: BaseException) -> bool:
     """Whether the transaction was broken off for another one's sake: just try again."""
     return error_code(error) in CONTENTION
+
+
+FOREIGN_KEY = frozenset(
+    {
+        ER.CANT_CREATE_TABLE,
+        ER.CANNOT_ADD_FOREIGN,
+        ErrorCode.ER_DROP_INDEX_FK,
+        ErrorCode.ER_FK_NO_INDEX_PARENT,
+        ErrorCode.ER_FK_CANNOT_OPEN_PARENT,
+        ErrorCode.ER_FK_COLUMN_CANNOT_DROP,
+        ErrorCode.ER_FK_COLUMN_CANNOT_DROP_CHILD,
+        ErrorCode.ER_FK_COLUMN_CANNOT_CHANGE,
+        ErrorCode.ER_FK_COLUMN_CANNOT_CHANGE_CHILD,
+        ErrorCode.ER_FK_NO_COLUMN_PARENT,
+        ErrorCode.ER_FK_INCOMPATIBLE_COLUMNS,
+        ErrorCode.ER_FK_NO_UNIQUE_INDEX_PARENT,
+    }
+)
+"""Errors of statements that do not fit the foreign keys between their table and others."""

@@ -26,13 +26,15 @@ from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
-from replicator.sharding.items import Conflict, GroupState, MemberState
+from replicator.sharding.items import Conflict, GroupState, Item, MemberState
 from replicator.sharding.open_locks import LockView, UnlockError
 from replicator.sharding.pessimistic.lock import Resolution, TargetLock
 from replicator.watermark import Place, boundary
@@ -51,6 +53,9 @@ OTHERS_SECONDS = 5.0
 READ_AGAIN_SECONDS = 15.0
 """How long the answer to an unlock waits for sources that have restarted, in seconds. It is less
 than the operator's command waits (`actors.task.operator.operator_commands.UNLOCK_SECONDS`)."""
+
+UNREAD_SECONDS = 1.0
+"""How long a refused item waits for changes of other targets that are being read, in seconds."""
 
 READ_AGAIN_LOOK_SECONDS = 0.05
 """Seconds between two checks whether these sources have read again."""
@@ -322,7 +327,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            await self._run(name, lock, resolution)
+            await self._run(target, lock, resolution)
         self._writer.forget(self._registry.target(name))
         lock.executed()
         self._executing.discard(target)
@@ -336,25 +341,48 @@ class LockCoordinator(Actor[LockMessage], Coordination):
 
     async def _run(
         self,
-        target: TableName,
+        target: int,
         lock: TargetLock[TableName, ShardStatement],
         resolution: Resolution[TableName, ShardStatement],
     ) -> None:
-        """Execute a decided item; a refused one again while the parents of its keys change."""
+        """Execute a decided item; one that does not fit the foreign keys of other targets again,
+        when these have changed."""
+        name, attempts = self._registry.target_name(target), 0
         while True:
+            changed = self._resolved
             # When it is read again, the event may have a newer override of the operator.
             item = lock.pending_item
             try:
-                return await self._runner.run_resolution(
-                    target, resolution.version, resolution.owner, item
-                )
+                await self._runner.run_resolution(name, resolution.version, resolution.owner, item)
+                return self._parents.refused.discard(target)
             except FatalError as error:
-                context = item.event.statement.context
-                own = classify_in(context, item.statements[0], default_schema=target.schema)
-                refused = isinstance(error.__cause__, DdlRefusedError)
-                if not refused or not self._parents.change(own):
+                attempts += 1
+                if not await self._may_help(name, item, error, attempts):
+                    self._parents.refused.discard(target)
                     raise
-            await self._resolved.wait()
+            self._parents.refused.add(target)
+            with anyio.move_on_after(UNREAD_SECONDS if attempts == 1 else None):
+                await changed.wait()
+
+    async def _may_help(
+        self,
+        target: TableName,
+        item: Item[TableName, ShardStatement],
+        error: FatalError,
+        attempts: int,
+    ) -> bool:
+        """Whether changes of the parents and children of a target may make it accept an item.
+
+        Theirs may be in the binlog before the item, and not be read yet at the first attempt.
+        """
+        refusal = error.__cause__
+        if not isinstance(refusal, DdlRefusedError) or refusal.code not in FOREIGN_KEY:
+            return False
+        context = item.event.statement.context
+        own = classify_in(context, item.statements[0], default_schema=target.schema)
+        named = [TableName(t.schema, t.table) for t in own.named(TableRole.REFERENCED)]
+        tied = {*named, *await self._tools.versions.tied(target)} - {target}
+        return bool(tied) and (attempts == 1 or self._parents.change(tied))
 
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]

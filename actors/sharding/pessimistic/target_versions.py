@@ -12,6 +12,13 @@ from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.lock import TargetLock
 
+_TIED = """
+SELECT REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_NAME IS NOT NULL AND TABLE_SCHEMA = %s AND TABLE_NAME = %s
+UNION SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s
+"""
+
 
 class UnknownVersionError(Exception):
     """A target's structure at a version is not known, or not yet."""
@@ -33,6 +40,14 @@ class TargetVersions:
             for name, history in histories.items()
             for version, text in history.structures.items()
         }
+
+    async def tied(self, name: TableName) -> list[TableName]:
+        """Return the parents and children of a target by its server's foreign keys.
+
+        Raises DatabaseUnavailableError.
+        """
+        rows = await self._target.fetch(_TIED, (*name, *name))
+        return [TableName(str(schema), str(table)) for schema, table in rows]
 
     async def present(self, name: TableName) -> Table | None:
         """Read the target's structure now; None if there is no table.

@@ -1,18 +1,18 @@
-"""Foreign keys that need a change of their parents that still waits in a lock.
+"""Statements that need a change of a parent or child, by foreign keys, that still waits in a lock.
 
-A server refuses a foreign key to a column without a key. Where the shard had made the key by a
-statement that the target has not executed yet, the child waits for it: its CREATE TABLE is read
-again, and the execution of its ALTER TABLE is repeated.
+A server refuses a foreign key to a column without a key, and another type for a column with one.
+If the shard had made the change of the other table by a statement that the target has not executed
+yet, the statement waits for it: a CREATE TABLE is read again, an ALTER TABLE is executed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, field
 
 from actors.lock_state import ShardStatement
-from replicator.ddl.parser.statement import ParsedStatement, TableRole
+from replicator.ddl.parser.statement import TableRole
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import SchemaRegistry
@@ -30,6 +30,8 @@ class WaitingParents:
     _locks: Mapping[int, TargetLock[TableName, ShardStatement]]
     _waiting: dict[str, set[Needed]] = field(factory=dict, init=False)
     """By source, what its created tables wait for."""
+    refused: set[int] = field(factory=set, init=False)
+    """The targets that have refused their items, which wait for others."""
 
     def lacking(self, source: str, effect: Effect) -> Needed:
         """Return what the targets of the parents in a statement lack, by what its source's shards
@@ -66,10 +68,10 @@ class WaitingParents:
         """Note that a source reads its created tables again."""
         self._waiting.pop(source, None)
 
-    def change(self, statement: ParsedStatement) -> bool:
-        """Whether the targets that a statement names as parents have open locks."""
-        names = (TableName(t.schema, t.table) for t in statement.named(TableRole.REFERENCED))
-        locks = (self._locks.get(self._registry.target(name)) for name in names)
+    def change(self, tables: Iterable[TableName]) -> bool:
+        """Whether targets have open locks whose items are not refused themselves."""
+        numbers = {self._registry.target(name) for name in tables} - self.refused
+        locks = (self._locks.get(number) for number in numbers)
         return any(lock is not None and lock.view() is not None for lock in locks)
 
     def shown(self, needed: Needed) -> str:

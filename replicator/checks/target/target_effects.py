@@ -81,21 +81,27 @@ async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
 
 
 async def effects_on(
-    connection: Connection, targets: Iterable[TableName]
+    connection: Connection, targets: Iterable[TableName], written: Iterable[TableName] = ()
 ) -> tuple[list[TargetEffect], list[CheckResult]]:
     """What may change rows of targets, and what of that the account may not see.
+
+    Args:
+        written: further tables whose rows only the task changes.
 
     Raises DatabaseUnavailableError and the server's error.
     """
     by_schema: dict[str, dict[str, TableName]] = {}
     for name in targets:
         by_schema.setdefault(name.schema, {})[folded(name.table)] = name
+    parents: dict[str, set[str]] = {}
+    for name in (*(n for tables in by_schema.values() for n in tables.values()), *written):
+        parents.setdefault(name.schema, set()).add(folded(name.table))
     found: list[TargetEffect] = []
     unseen: list[CheckResult] = []
     tidb = await _is_tidb(connection)
     for schema, tables in sorted(by_schema.items()):
         found += await _triggers(connection, schema, tables)
-        found += await _cascades(connection, schema, by_schema)
+        found += await _cascades(connection, schema, tables, parents)
         if tidb:
             found += await _times_to_live(connection, tables, unseen)
         else:
@@ -145,7 +151,10 @@ async def _triggers(
 
 
 async def _cascades(
-    connection: Connection, schema: str, targets: Mapping[str, Mapping[str, TableName]]
+    connection: Connection,
+    schema: str,
+    tables: Mapping[str, TableName],
+    parents: Mapping[str, AbstractSet[str]],
 ) -> list[TargetEffect]:
     """Only what others change of a parent comes to its children: the task's own sessions have
     ``foreign_key_checks=0``."""
@@ -153,8 +162,8 @@ async def _cascades(
     for table, constraint, parent_schema, parent in await connection.fetch(
         _CASCADES_SQL, (schema,)
     ):
-        name = targets[schema].get(folded(str(table)))
-        ours = folded(str(parent)) in targets.get(str(parent_schema), {})
+        name = tables.get(folded(str(table)))
+        ours = folded(str(parent)) in parents.get(str(parent_schema), ())
         if name is None or ours:
             continue
         other = TableName(str(parent_schema), str(parent))

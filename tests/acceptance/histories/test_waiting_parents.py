@@ -67,3 +67,22 @@ async def test_an_added_key_waits_for_its_parent(mariadb_estate: ShardedEstate) 
         estate.insert(shard, f"{estate.key()}, NULL")
     async with estate.merging():
         await estate.settled()
+
+
+@pytest.mark.slow
+async def test_both_sides_of_a_key_get_another_type(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.create("uA1", "uB1", "A1", "B1", table=PARENT)
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            parent = estate.name(f"u{shard}")
+            estate.ddl(shard, f"ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES {parent} (id)")
+        await estate.settled()
+        for shard in ("A1", "B1"):
+            parent = estate.name(f"u{shard}")
+            estate.ddl(shard, "DROP FOREIGN KEY f")
+            estate.ddl(f"u{shard}", "MODIFY id BIGINT")
+            estate.ddl(shard, "MODIFY v BIGINT")
+            estate.ddl(shard, f"ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES {parent} (id)")
+            estate.insert(f"u{shard}", f"{estate.key()}, 1")
+        await estate.settled()

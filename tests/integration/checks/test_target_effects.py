@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from structlog.testing import capture_logs
@@ -120,6 +121,22 @@ async def test_a_foreign_key_that_lets_others_change_rows_fails_the_check(
     assert await check_target_effects(wanted) == []
 
 
+async def test_the_parent_may_be_a_target_that_is_blocked_or_has_no_shards(
+    wanted: TaskToCheck, target: DatabaseServer
+) -> None:
+    child, parent = TableName("merged", "t"), TableName("merged", "parent")
+    target.execute(
+        f"CREATE TABLE {parent.quoted} (id INT PRIMARY KEY)",
+        f"ALTER TABLE {child.quoted} ADD CONSTRAINT ups FOREIGN KEY (a)"
+        f" REFERENCES {parent.quoted} (id) ON DELETE CASCADE",
+    )
+    with closing(Connection(wanted.target.address)) as connection:
+        watch = TargetWatch(
+            wanted.target.address, (), lambda: frozenset({child}), lambda: frozenset({parent})
+        )
+        await watch.look(connection)
+
+
 async def test_an_account_that_may_not_see_them_is_told(
     wanted: TaskToCheck, target: DatabaseServer
 ) -> None:
@@ -143,7 +160,9 @@ async def test_a_running_task_looks_again(wanted: TaskToCheck, target: DatabaseS
     connection = Connection(wanted.target.address)
     try:
         for ignored in ((), ("target_events",)):
-            watch = TargetWatch(wanted.target.address, ignored, lambda: frozenset({name}))
+            watch = TargetWatch(
+                wanted.target.address, ignored, lambda: frozenset({name}), frozenset
+            )
             await watch.look(connection)
             target.execute(f"CREATE EVENT merged.e {EVERY_HOUR} DO DELETE FROM t")
             if ignored:
@@ -170,7 +189,7 @@ async def test_a_running_task_tells_once_what_it_may_not_see_any_more(
     connection = Connection(where)
     try:
         name = TableName("merged", "t")
-        watch = TargetWatch(where, ("target_events",), lambda: frozenset({name}))
+        watch = TargetWatch(where, ("target_events",), lambda: frozenset({name}), frozenset)
         with capture_logs() as seen:
             await watch.look(connection)
             target.execute("REVOKE TRIGGER, EVENT ON merged.* FROM 'writes'@'127.0.0.1'")
