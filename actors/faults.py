@@ -29,7 +29,9 @@ START_OVER = (
 TAKE_THE_ROW = (
     "change the target's table so that it takes the row: give the column that the error names the"
     " type and the attributes that it has in the shard, or drop the trigger, the check or the"
-    " foreign key that the error names. Do not delete or change rows. Then `replicator resume`"
+    " foreign key that the error names. Do not delete or change rows. Then `replicator resume`. If"
+    " somebody had changed the column while the target had rows, these may have lost values:"
+    " `replicator compare TASK.yaml --repair-now` puts them right"
 )
 """The remedy for a row that the target refuses."""
 

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
 from actors.copying.targets import CopyTarget
-from actors.faults import COPY_AGAIN, FatalError, of_source, of_target
+from actors.faults import COPY_AGAIN, FatalError, TransientError, of_source, of_target
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
@@ -87,6 +87,8 @@ class CopyJobs:
                 ):
                     left = [c for c in left if c.copy.member != failed.chunk.copy.member]
                     continue
+                if failed.outcome is CopyOutcome.TARGET_CHANGED:
+                    raise TransientError(failed.message)
                 if failed.outcome is CopyOutcome.OTHER_SERVER:
                     raise other_server_in_copy(failed.chunk.copy.source, failed.message)
                 # A certificate that was renewed after the job had begun reaches it now.

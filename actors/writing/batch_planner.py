@@ -338,7 +338,9 @@ def _fitted(failure: PlanError, target: TableName) -> str:
         )
     return (
         "give the column on the target a type that takes the values of both (the message says what"
-        " differs), then `replicator resume`"
+        " differs), then `replicator resume`. If somebody had changed the column while the target"
+        " had rows, these may have lost values: `replicator compare TASK.yaml --repair-now` puts"
+        " them right"
     )
 
 

@@ -104,7 +104,7 @@ class CascadePlans:
                 table.name,
                 self._buckets,
                 replace=True,
-                key_rules=table.key_rules,
+                write_rules=table.write_rules,
             ),
             member=registry.member(kind.member),
             rows=parent_rows(parent, structure, kind.table_map, names, self._columns(parent)),

@@ -12,7 +12,14 @@ from attrs import define, field
 from pymysql.constants import ER
 from pyspark import SparkContext
 
-from actors.faults import COPY_AGAIN, TAKE_THE_ROW, FatalError, copy_target_again, of_target
+from actors.faults import (
+    COPY_AGAIN,
+    TAKE_THE_ROW,
+    FatalError,
+    TransientError,
+    copy_target_again,
+    of_target,
+)
 from actors.refusals import Others, locked_fault, refused_in_executor
 from actors.spark_jobs import SPARK_FAILED, JobAttempts, submit
 from replicator.binlog.positions.position import BinlogPosition, SourcePosition
@@ -33,11 +40,6 @@ from replicator.schema.registry.registry import SchemaRegistry
 
 DUPLICATE_ROWS = "rows.duplicate"
 """The event of the fault that two rows have the same key."""
-_KEYS_CHANGED = (
-    "`replicator resume`: the task then writes the rows to the table as it is. A unique key that"
-    " the shards do not have, or a collation by which more values are equal than in the shards, can"
-    " refuse rows of them: undo such a change before"
-)
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """The transient outcomes, which another attempt may resolve."""
 
@@ -78,7 +80,8 @@ class JobRunner:
         """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing, FencedError where the target does not have what it should.
+        keeps failing or the structure of a target has changed, FencedError where the target does
+        not have what it should.
         """
         attempts = JobAttempts()
         refused = False
@@ -105,6 +108,9 @@ class JobRunner:
                         await self._meta.out_of_step(failed.mismatch)
                 kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
+                    if _is_changed(failed):
+                        # A new start reads it, and plans its rows again.
+                        raise TransientError(failed.message)
                     # The job gets a certificate that was renewed after it had begun.
                     again = failed.code in LOGIN_REFUSED and not refused
                     if failed.outcome not in _PASSING and not again:
@@ -210,8 +216,6 @@ class JobRunner:
                     f"grant {self._settings.address.user} what the error names (`replicator check`"
                     " shows all that it needs); then `replicator resume`",
                 )
-            case WriteOutcome.REFUSED if failed.code == ER.TABLE_DEF_CHANGED:
-                return row_fault("rows.refused", message, _KEYS_CHANGED)
             case WriteOutcome.REFUSED if limit := size_limit(failed.code, message):
                 return row_fault(
                     "rows.refused", message, f"{limit.remedy}; then `replicator resume`"
@@ -237,6 +241,11 @@ def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
         f"{place.member}, row event at {files.with_key(place.event)} of the binlog, in the"
         f" transaction that begins at {transaction}"
     )
+
+
+def _is_changed(failed: TargetOutcome) -> bool:
+    """Whether a target has another structure than its rows were planned for."""
+    return failed.outcome is WriteOutcome.CHANGED or failed.code == ER.TABLE_DEF_CHANGED
 
 
 _UNLIKE = (

@@ -177,7 +177,10 @@ _ROUNDED = (
     "the target follows, and older rows keep other values in this column than in their shards,"
     " until `replicator compare` with --repair-now, or you, correct them"
 )
-_FORMER = "the shard's older rows keep their former values in it"
+_FORMER = (
+    "the shard's older rows keep their former values in it, until `replicator compare` with"
+    " --repair-now, or you, correct them"
+)
 _ANSWERS = {
     Objection.NAME: {
         Action.EXEC: "the target gets the new column beside the old one, until no shard has that;"
@@ -187,7 +190,8 @@ _ANSWERS = {
         Action.EXEC: "the target's column becomes this one; a value of other shards that does not"
         " fit blocks the target",
         Action.SKIP: "the target's column stays; a value of this shard that does not fit blocks"
-        " the target. If both compute the column, its values are the target's",
+        " the target. If both compute the column, its values are the target's. Otherwise"
+        f" {_VALUES}",
     },
     Objection.FILL: {
         Action.EXEC: f"rows without the column get this value from now on; {_VALUES}",

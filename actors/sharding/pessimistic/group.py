@@ -404,7 +404,7 @@ class PessimisticGroup(GroupActor):
             needed = self._parents.lacking(self.source, effect) if missing else None
             if needed and not effect.skipped:
                 self._parents.wait(self.source, needed)
-                self._join_ahead(name, number, at, self._parents.shown(needed))
+                self._join_ahead(name, number, at, self._parents.shown(needed), waits=True)
                 return None
             chosen = fitting[0] if fitting else self.group.templates(at)[0]
             state = self.group.join(name, at, chosen, fitting)
@@ -454,7 +454,7 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, effect.target, former.version)
         except UnknownVersionError as error:
-            self._join_ahead(name, number, at, str(error))
+            self._join_ahead(name, number, at, str(error), waits=True)
             return True
         own = load_structure(former.structure)
         if before is None and own is not None:
@@ -473,8 +473,10 @@ class PessimisticGroup(GroupActor):
         self._log_item(effect, statement, self._add_item(effect, statement, item))
         return True
 
-    def _join_ahead(self, name: TableName, number: int, at: Place, differences: str) -> None:
-        self.group.join_ahead(name, at)
+    def _join_ahead(
+        self, name: TableName, number: int, at: Place, differences: str, *, waits: bool = False
+    ) -> None:
+        self.group.join_ahead(name, at, waits=waits)
         self.numbers[name] = number
         self.log.warning("member.ahead", member=str(name), differences=differences)
 

@@ -41,7 +41,7 @@ from replicator.binlog.errors import OtherServerError
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.meta.chunks import COPY_TABLE
 from replicator.downstream.meta.tracked_keys import MANY_KEYS, TRACKED_KEY_TABLE, tracked_targets
-from replicator.downstream.rows.statements import RowRefusedError
+from replicator.downstream.rows.statements import RowRefusedError, TargetChangedError
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -252,7 +252,7 @@ class MovedRows:
             raise NotYetError(str(error)) from error
         except TooOldError as error:
             raise TransientError(f"{error} shows no row that is as new as its binlog") from error
-        except OtherServerError as error:
+        except (OtherServerError, TargetChangedError) as error:
             raise TransientError(str(error)) from error
         except OtherKeyError as error:
             raise unknown_keys(name, error) from error

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from pymysql.constants import ER
-from pymysql.err import MySQLError, OperationalError
+from pymysql.err import MySQLError
 
 from replicator.downstream.rows.key_lookup import selected_fields
 from replicator.downstream.rows.literals import (
@@ -43,7 +43,7 @@ from replicator.mysql.names import Member, folded
 from replicator.mysql.row_values import without_values
 from replicator.mysql.size_limits import is_too_large
 from replicator.rows.decoder.lines import Lines, lines_of
-from replicator.schema.structure.structure import key_rules_of
+from replicator.schema.structure.structure import write_rules_of
 
 _VALUE_REFUSED = frozenset(
     {
@@ -121,23 +121,33 @@ class RowRefusedError(Exception):
         return (self.text if values else without_values(self.text, self.code)) + self.advice
 
 
+class TargetChangedError(Exception):
+    """A target has another structure than rows were planned for: roll back, and plan them again."""
+
+    def __init__(self, target: TargetTable) -> None:
+        super().__init__(
+            f"columns or unique keys of the target {target} have changed while the task wrote to it"
+        )
+
+
 def is_as_planned(session: Session, target: TargetTable) -> bool:
-    """Whether the target has the unique keys that its rows were planned for.
+    """Whether the target stores rows as it did when they were planned: its columns, unique keys.
 
     A transaction that has used the table knows that they have not changed since: nobody can change
     a table in use. Raises the driver's error.
     """
     ((_, text),) = session.rows(b"SHOW CREATE TABLE " + target.quoted.encode())
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return key_rules_of(text) == target.key_rules
+    return write_rules_of(text) == target.write_rules
 
 
-def changed_keys(target: TargetTable) -> MySQLError:
-    """The error that rows can't be told apart by their keys as they were planned."""
-    return OperationalError(
-        ER.TABLE_DEF_CHANGED,
-        f"unique keys of {target}, or their columns, have changed since the task read them last",
-    )
+def confirm_plan(session: Session, target: TargetTable) -> None:
+    """Raise TargetChangedError if the target may store otherwise what the transaction has written.
+
+    Also raises the driver's error.
+    """
+    if not is_as_planned(session, target):
+        raise TargetChangedError(target)
 
 
 def insert_rows(
@@ -310,7 +320,7 @@ def update_row(
     sql = b"UPDATE " + name + b" SET " + b",".join([*assignments, *more]) + where
     if changed := _insert_one(session, sql, columns, line, 0):
         if changed > 1:
-            raise changed_keys(target)
+            raise TargetChangedError(target)
         return True
     # Nothing is affected either where the row is as it should be.
     return bool(session.rows(b"SELECT 1 FROM " + name + where))
@@ -345,7 +355,7 @@ def delete_keys(
     """Delete the rows with these keys; how many there were.
 
     Raises RowRefusedError naming the key when the server refuses one, or the driver's error;
-    InexactLoadError as `insert_rows`. Raises `changed_keys` if several rows have one of the keys.
+    InexactLoadError as `insert_rows`; TargetChangedError if several rows have one of the keys.
     """
     head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
@@ -371,7 +381,7 @@ def delete_keys(
                 for index, part in enumerate(chunk, first)
             )
         if found > len(chunk):
-            raise changed_keys(target)
+            raise TargetChangedError(target)
         deleted += found
         first += len(chunk)
     return deleted

@@ -58,7 +58,7 @@ class TargetTable:
     rows come without and that the default of the target is not to fill, each with the SQL literal
     that a new row gets there; a row that is there already keeps its value. ``held``: the further
     unique keys that the shard keeps to as well: another row of the shard with the same values can't
-    be what the shard has. ``key_rules``: as in `Table`, when the rows were planned.
+    be what the shard has. ``write_rules``: as in `Table`, when the rows were planned.
     """
 
     number: int
@@ -68,7 +68,7 @@ class TargetTable:
     replace: bool
     filled: tuple[tuple[str, str], ...] = ()
     held: tuple[HeldKey, ...] = ()
-    key_rules: str = ""
+    write_rules: str = ""
 
     @property
     def name(self) -> TableName:

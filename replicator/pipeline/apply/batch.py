@@ -132,6 +132,8 @@ class WriteOutcome(StrEnum):
     """A row of one shard has a key that another row already has."""
     REFUSED = "refused"
     """The target refuses a row or a statement; trying again will not help."""
+    CHANGED = "changed"
+    """The target has another structure than the rows were planned for."""
     UNREACHABLE = "unreachable"
     """The target was unavailable, or other transactions were in the way, for too long."""
     LOCKED = "locked"

@@ -16,7 +16,11 @@ from replicator.downstream.fence import FencedError
 from replicator.downstream.meta.tracked_keys import track_keys
 from replicator.downstream.rows.key_lookup import keys_there
 from replicator.downstream.rows.load_data import InexactLoadError
-from replicator.downstream.rows.statements import RowRefusedError
+from replicator.downstream.rows.statements import (
+    RowRefusedError,
+    TargetChangedError,
+    confirm_plan,
+)
 from replicator.downstream.rows.target_columns import TargetTable
 from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.rows.watermark_table import (
@@ -112,6 +116,7 @@ FAILURES = (
     CascadeInSafeModeError,
     KeylessChildError,
     OutOfPatienceError,
+    TargetChangedError,
     MySQLError,
     OSError,
 )
@@ -140,6 +145,8 @@ def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> 
     if isinstance(error, FencedError):
         failed = _failed(work, WriteOutcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
+    if isinstance(error, TargetChangedError):
+        return _failed(work, WriteOutcome.CHANGED, 0, str(error))
     if isinstance(error, LockedOutError):
         return _failed(work, WriteOutcome.LOCKED, ER.LOCK_WAIT_TIMEOUT, str(error))
     if isinstance(error, OutOfPatienceError):
@@ -210,10 +217,11 @@ def _write(
         changes,
         load_data=settings.load_data and not exact,
         exact=exact,
-        safe=is_safe,
     )
     if is_safe:
         counts.missing = 0
+    if changes:
+        confirm_plan(session, work.target)
     reach(Failpoint.ROWS_WRITTEN)
     moved = moved_marks(work, own, watermarks)
     if moved:

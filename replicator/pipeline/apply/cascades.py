@@ -18,6 +18,7 @@ from pymysql.err import MySQLError
 
 from replicator.downstream.meta.late_cascades import note_late, take_late
 from replicator.downstream.rows.load_data import InexactLoadError
+from replicator.downstream.rows.statements import confirm_plan
 from replicator.downstream.rows.transaction import transaction, until_done
 from replicator.downstream.rows.watermark_table import BucketMarks, lock_watermarks, save_watermarks
 from replicator.downstream.rows.write_session import Session
@@ -159,6 +160,8 @@ def _write(
     outcomes = []
     for part in parts:
         work = place[0] = part.work
+        if len(part.fresh):
+            confirm_plan(session, work.target)
         moved = moved_marks(work, part.own, part.watermarks)
         if moved:
             name = work.target.name
@@ -201,9 +204,7 @@ def _write_own(
         changes = [track_group(session, work.target, table, group) for group in changes]
     load_data = settings.load_data and not exact
     is_safe = bool(part.safe[entries.event].any())
-    counts = write_changes(
-        session, work.target, changes, load_data=load_data, exact=exact, safe=is_safe
-    )
+    counts = write_changes(session, work.target, changes, load_data=load_data, exact=exact)
     if is_safe:
         counts.missing = 0
     part.written(counts)

@@ -236,7 +236,7 @@ def _target_table(
         replace=only_row_key_collides(target, names),
         filled=filled_columns(target, names),
         held=held_keys(structure, target, rules),
-        key_rules=target.key_rules,
+        write_rules=target.write_rules,
     )
 
 

@@ -16,7 +16,7 @@ from replicator.downstream.fence import Fence
 from replicator.downstream.meta.lease import lock_lease
 from replicator.downstream.meta.tracked_keys import KEYS_AT_ONCE, TrackedKey, tracked_keys
 from replicator.downstream.rows.key_lookup import keys_there
-from replicator.downstream.rows.statements import StaleRows, insert_rows
+from replicator.downstream.rows.statements import StaleRows, confirm_plan, insert_rows
 from replicator.downstream.rows.target_columns import TargetColumn
 from replicator.downstream.rows.write_session import Session
 from replicator.failpoints import Failpoint, reach
@@ -58,7 +58,7 @@ def repair(
     ``after`` are taken. They stay noted (`replicator.pipeline.moved_rows.shared_keys` forgets
     them): what one shard did before the place of its reading may take another's row away again.
     Raises OtherKeyError, TooOldError, FencedError, ShardChangedError,
-    RowRefusedError or the driver's error.
+    RowRefusedError, TargetChangedError or the driver's error.
     """
     target = holders[0].copy.target
     session.run(b"BEGIN")
@@ -84,6 +84,8 @@ def repair(
         insert_rows(session, target, holder.copy.columns, [line], exact=True, stale=stale)
     if removed:
         _put_back_removed(session, key_columns, holders, removed, places)
+    if rows:
+        confirm_plan(session, target)
     last = noted[-1].digest if len(noted) == KEYS_AT_ONCE else None
     return Repair(last, len(missing), len(rows), places if rows else {})
 

@@ -128,7 +128,7 @@ def plan_table(
             replace=only_key,
             filled=filled_columns(target, names),
             held=held_keys(structure, target, rules),
-            key_rules=target.key_rules,
+            write_rules=target.write_rules,
         ),
         member=member,
         rows=RowFormat(
@@ -531,7 +531,7 @@ class PlanCache:
                 if column.generated
             ),
             held_keys(structure, target, rules),
-            target.key_rules,
+            target.write_rules,
             *(
                 found(target, written_columns(structure, target, rules))
                 for found in (restated_columns, filled_columns)

@@ -114,9 +114,9 @@ class Table:
         return fingerprint_of(self.create_sql)
 
     @property
-    def key_rules(self) -> str:
-        """A digest of the unique keys and the definitions of their columns."""
-        return key_rules_of(self.create_sql)
+    def write_rules(self) -> str:
+        """A digest of what decides how rows are stored: columns, unique keys, charset, engine."""
+        return write_rules_of(self.create_sql)
 
     @property
     def transactional(self) -> bool:
@@ -141,21 +141,26 @@ def fingerprint_of(create_sql: str) -> str:
 
 
 _UNIQUE_KEY = re.compile(r"  (?:PRIMARY KEY|UNIQUE)(?! \(`my_row_id`\))")
-"""But not the key that a MySQL gives a table itself: not every session is shown that one."""
-_NAME = re.compile(r"`(?:[^`]|``)*`")
+_COLUMN = re.compile(r"  `(?!my_row_id`)")
+"""But not the column and key that MySQL gives a table itself: not every session is shown them."""
+
+
+_UNWRITTEN = re.compile(r" (?:DEFAULT|COMMENT) (?:'(?:[^'\\]|''|\\.)*'|[^\s,]+)")
+"""What says nothing of a value that is written, and what sessions show in their own time zones."""
+_STORAGE = re.compile(r"\b(?:ENGINE|CHARSET|COLLATE)=\w+")
 
 
 @lru_cache(maxsize=4096)
-def key_rules_of(create_sql: str) -> str:
-    """`Table.key_rules`, from the text of SHOW CREATE TABLE.
+def write_rules_of(create_sql: str) -> str:
+    """`Table.write_rules`, from the text of SHOW CREATE TABLE.
 
     Sessions of different charsets may show the same: what is not ASCII does not count.
     """
     lines = [line.rstrip(",") for line in create_sql.split("\n")]
-    keys = [line for line in lines if _UNIQUE_KEY.match(line)]
-    names = {name for line in keys for name in _NAME.findall(line)}
-    columns = (line for line in lines if (name := _NAME.match(line, 2)) and name[0] in names)
-    text = re.sub(r"[^\x00-\x7f]+|\?+", "?", "\n".join([*columns, *keys]))
+    keys = (line for line in lines if _UNIQUE_KEY.match(line))
+    columns = (_UNWRITTEN.sub("", line) for line in lines if _COLUMN.match(line))
+    options = (found for line in lines if line[:1] == ")" for found in _STORAGE.findall(line))
+    text = re.sub(r"[^\x00-\x7f]+|\?+", "?", "\n".join([*columns, *keys, *options]))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -70,6 +70,8 @@ class Group(Generic[Name, Event]):
         self.releasing: dict[int, Place] = {}
         """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
+        self._waiting: set[Name] = set()
+        """The tables ahead that may lack the next item: until they join, the group is not ready."""
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
@@ -250,15 +252,18 @@ class Group(Generic[Name, Event]):
         awaited = self.members[template.member].awaited if template.member is not None else ()
         return min(awaited, default=template.version + 1) - 1
 
-    def join_ahead(self, member: Name, at: Place) -> None:
+    def join_ahead(self, member: Name, at: Place, *, waits: bool = False) -> None:
         """Add a created table that is like nothing yet, since it has items that nobody else has.
 
-        Its rows are held; what it is like shows when it is read again with a later version.
+        Its rows are held; what it is like shows when it is read again with a later version. If it
+        ``waits`` for something else, it may be like an earlier one.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
         self.members[member] = MemberState(self.known + 1, at)
         self.ahead.append(at)
+        if waits:
+            self._waiting.add(member)
         self._reach(at)
 
     def leave(self, member: Name, at: Place, structure: str = "") -> None:
@@ -269,6 +274,7 @@ class Group(Generic[Name, Event]):
         self._approach(at)
         self.buffer.drop()
         state = self.members.pop(member)
+        self._waiting.discard(member)
         self.dropped.pop(member, None)
         if structure and state.since not in self.ahead:
             self.dropped[member] = Dropped(state.version, structure)
@@ -296,6 +302,8 @@ class Group(Generic[Name, Event]):
         # Rows of both names can't be applied together.
         self.buffer.drop()
         self.members[new] = self.members.pop(old)
+        if old in self._waiting:
+            self._waiting ^= {old, new}
         self.dropped.pop(new, None)
         for version, items in self.items.items():
             self.items[version] = tuple(
@@ -377,6 +385,7 @@ class Group(Generic[Name, Event]):
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
             not ahead
+            and not self._waiting
             and self.seen >= self._acted_upon
             and all(state.version > self.known or state.idle for state in self.members.values())
         )

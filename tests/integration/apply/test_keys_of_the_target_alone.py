@@ -40,6 +40,10 @@ def applied(
     return [failure.outcome for failure in result.failures]
 
 
+_KNOWN = (WriteOutcome.DUPLICATE, WriteOutcome.CHANGED)
+"""The server refuses a row, or the task finds afterwards that the target has another structure."""
+
+
 def new_rows(count: int) -> str:
     return f"INSERT INTO b.t SELECT 1000 + seq, 300 - seq, 'y', 1 FROM seq_0_to_{count - 1}"
 
@@ -58,7 +62,7 @@ def test_a_key_added_between_two_batches_removes_no_row(merge: Merge, safe: bool
             case = statement, load_data
             add = "ALTER TABLE t ADD UNIQUE by_hand (u)"
             outcomes = applied(merge, [statement], add, safe=safe, load_data=load_data)
-            assert (case, outcomes) == (case, [WriteOutcome.DUPLICATE])
+            assert (case, outcomes) in ((case, [found]) for found in _KNOWN)
             assert merge.rows() == before
             merge.target.execute("ALTER TABLE t DROP KEY by_hand", database=merge.name)
             merge.source.execute(
@@ -121,7 +125,7 @@ def test_a_key_that_is_made_to_compare_without_case_removes_no_row(merge: Merge,
     merge.done("INSERT INTO a.t VALUES (1, 0, 'a'), (2, 0, 'b')")
     coarser = f"ALTER TABLE t MODIFY {CI} NOT NULL"
     new, gone = "INSERT INTO b.t VALUES (3, 1, 'A')", "DELETE FROM b.t"
-    assert applied(merge, [new], coarser, safe=True) == [WriteOutcome.REFUSED]
+    assert applied(merge, [new], coarser, safe=True) == [WriteOutcome.CHANGED]
     # The row has never been there.
     assert applied(merge, [gone], safe=True) == []
     for safe in (True, False):
@@ -143,7 +147,7 @@ def test_rows_that_a_dropped_key_no_longer_tells_apart_stay(merge: Merge, safe: 
     changes = ["DELETE FROM a.t WHERE id = 1", "UPDATE a.t SET v = 5 WHERE id = 1"]
     for change in changes[:: 1 if safe else -1]:
         outcomes = applied(merge, [change], dropped, second, safe=safe)
-        assert outcomes == [WriteOutcome.REFUSED]
+        assert outcomes == [WriteOutcome.CHANGED]
         assert merge.rows() == [(1, 0), (1, 99), (2, 0), (3, 0)]
         merge.target.execute(
             "DELETE FROM t WHERE v = 99", "ALTER TABLE t ADD UNIQUE its (id)", database=merge.name
@@ -154,5 +158,5 @@ def test_rows_that_a_dropped_key_no_longer_tells_apart_stay(merge: Merge, safe: 
         batch = merge.record("DELETE FROM a.t WHERE id < 3")
         merge.target.execute(dropped, second, "DELETE FROM t WHERE id = 2", database=merge.name)
         result = merge.apply(batch, safe_until=dict.fromkeys(batch.plans.sources, ALWAYS))
-        assert [failure.outcome for failure in result.failures] == [WriteOutcome.REFUSED]
+        assert [failure.outcome for failure in result.failures] == [WriteOutcome.CHANGED]
         assert merge.rows() == [(1, 0), (1, 99), (3, 0)]

@@ -39,6 +39,7 @@ STATUS = ROOT / "docs" / "reference" / "status.md"
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
 NO_FAULTS = {
     WriteOutcome.DONE,
+    WriteOutcome.CHANGED,
     WriteOutcome.UNREACHABLE,
     WriteOutcome.LOCKED,
     WriteOutcome.OUT_OF_STEP,

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.pipeline.plans.shard_keys import held_keys
 from replicator.routing.columns.member_columns import AS_THEY_ARE
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey, write_rules_of
 
 COLUMNS = ("id", "a", "b")
 
@@ -49,12 +49,34 @@ def test_a_key_that_compares_without_case_is_not_that_of_bytes() -> None:
     assert held_keys(binary, binary, AS_THEY_ARE) == ((("a", 0),),)
 
 
-def test_the_rules_of_keys_are_those_of_their_columns() -> None:
-    key = "UNIQUE KEY `k` (`a`)"
-    rules = table(key).key_rules
-    assert rules != table().key_rules
-    text = table(key).create_sql
-    other = text.replace("`b` varchar(20)", "`b` varchar(30)")
-    coarser = text.replace("`a` varchar(20)", "`a` varchar(20) COLLATE utf8mb4_bin")
-    of = [Table("s", "t", (), (), sql).key_rules for sql in (text, other, coarser)]
-    assert [found == rules for found in of] == [True, True, False]
+OTHERWISE = {
+    "NOT NULL": "`b` varchar(20) NOT NULL",
+    "charset": "`b` varchar(20) CHARACTER SET latin1",
+    "type": "`b` varchar(30)",
+    "computed": "`b` varchar(20) GENERATED ALWAYS AS (`a`) STORED",
+    "numbered": "`b` varchar(20) AUTO_INCREMENT",
+}
+ALIKE = {
+    "default": "`b` varchar(20) DEFAULT '2020-01-01 00:00:00'",
+    "quoted": "`b` varchar(20) DEFAULT 'it''s' COMMENT 'a \\' NOT NULL'",
+    "null": "`b` varchar(20) DEFAULT NULL",
+}
+
+
+@pytest.mark.parametrize("line", [*OTHERWISE, *ALIKE])
+def test_how_a_target_stores_values(line: str) -> None:
+    """A default or a comment says nothing of a value that is written."""
+    text = table("UNIQUE KEY `k` (`a`)").create_sql
+    other = text.replace("`b` varchar(20)", (OTHERWISE | ALIKE)[line])
+    assert (write_rules_of(other) == write_rules_of(text)) == (line in ALIKE)
+
+
+def test_keys_charset_and_engine_say_how_a_target_stores_values() -> None:
+    text = table().create_sql
+    key = table("UNIQUE KEY `k` (`a`)").create_sql
+    others = [key, text.replace("InnoDB", "MyISAM"), f"{text} DEFAULT CHARSET=latin1"]
+    others += [f"{text} COLLATE=latin1_bin"]
+    assert len({*map(write_rules_of, (text, *others))}) == 5
+    alike = [f"{text} AUTO_INCREMENT=7", f"{text} COMMENT='x'", table("KEY `b` (`b`)").create_sql]
+    alike += [text.replace("(\n", "(\n  `my_row_id` bigint NOT NULL,\n")]
+    assert {*map(write_rules_of, alike)} == {write_rules_of(text)}
