@@ -88,7 +88,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.writer.mailbox,
             self.mailbox,
             tools.tracker,
-            TargetVersions(target, histories),
+            TargetVersions(target, histories, tools.moved),
             # Each change makes a new event.
             tools.writer.counts,
         )
