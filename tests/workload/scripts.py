@@ -56,12 +56,15 @@ def statements_of(text: str) -> Iterator[str]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    first = None
+    first, end = None, 0
     for token in tokenise(text):
-        first = token.start if first is None else first
+        if first is None:
+            # An executable comment begins before its first token.
+            comment = text.find("/*!", end, token.start)
+            first = token.start if comment < 0 else comment
         if token.text == ";":
             yield from _nonempty([text[first : token.start]])
-            first = None
+            first, end = None, token.end
     if first is not None:
         yield text[first:].strip()
 

@@ -87,13 +87,16 @@ class UncoordinatedGroup(GroupActor):
             return self.unrecorded(effect, statement)
         member = Member(self.source, effect.table)
         moves_in = effect.kind is EffectKind.MOVE_IN
-        shared = effect.discards_rows and self._others(member, effect)
+        none = self._drops_none(effect)
+        shared = effect.discards_rows and (none or self._others(member, effect))
         self._move_members(effect, statement.transaction)
         if effect.discards_rows and not shared and effect.kind is not EffectKind.ALTER:
             self.registry.owners.emptied(effect.target)
         # What moves in without a statement of its own is moved by that of another.
         if (not effect.sql and not moves_in) or shared:
-            reason = "other shards share the target" if shared else "no effect on the target"
+            reason = "no effect on the target"
+            if shared:
+                reason = "the shard had no such table" if none else "other shards share the target"
             self.log_not_executed(effect, statement, reason)
         if moves_in and not effect.sql:
             # The history of its target begins anew, too.
@@ -111,6 +114,18 @@ class UncoordinatedGroup(GroupActor):
             effect = replace(effect, instead=_cleared(effect))
         self._version += 1
         return DdlItem(self.source, self.target, self.version, effect, statement)
+
+    def _drops_none(self, effect: Effect) -> bool:
+        """Whether a statement drops a table, if it exists, that its source does not have.
+
+        Until this is executed, a shard of another source may have made the target.
+        """
+        words = [token.keyword for token in effect.statement.tokens[:4]]
+        if effect.kind is not EffectKind.DROP or words != ["DROP", "TABLE", "IF", "EXISTS"]:
+            return False
+        return self.registry.number(Member(self.source, effect.table)) not in set(
+            self.registry.members_of(self.target)
+        )
 
     def _others(self, member: Member, effect: Effect) -> bool:
         if not effect.target.table:

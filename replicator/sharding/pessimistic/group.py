@@ -70,6 +70,8 @@ class Group(Generic[Name, Event]):
         self.releasing: dict[int, Place] = {}
         """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
+        self._waiting: set[Name] = set()
+        """The tables ahead that may lack the next item: until they join, the group is not ready."""
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
@@ -182,13 +184,13 @@ class Group(Generic[Name, Event]):
             return {self._history[version - 1].text}
         return {item.text for item in self.items.get(version, ())}
 
-    def templates(self, at: Place) -> list[Template[Name]]:
+    def templates(self, at: Place, floor: int = 0) -> list[Template[Name]]:
         """What a created table may be like, in this order: it joins like the first that it fits.
 
         The members, newest first; the target as it is at this place, as it was before, and as it
         came to be later. What is known of the target only now, and not when this place was read
         first, comes last: a table that fits nothing else was ahead of the target then, so that
-        nothing of it was applied.
+        nothing of it was applied. Before version ``floor`` the target was another table.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
@@ -196,7 +198,7 @@ class Group(Generic[Name, Event]):
         past = range(self.base, -1, -1)
         later = range(self.base + 1, len(self._history) + 1)
         target: list[Template[Name]] = [Template(version) for version in (*past, *later)]
-        return [*by_age, *target]
+        return [template for template in (*by_age, *target) if template.version >= floor]
 
     def join(
         self,
@@ -250,15 +252,18 @@ class Group(Generic[Name, Event]):
         awaited = self.members[template.member].awaited if template.member is not None else ()
         return min(awaited, default=template.version + 1) - 1
 
-    def join_ahead(self, member: Name, at: Place) -> None:
+    def join_ahead(self, member: Name, at: Place, *, waits: bool = False) -> None:
         """Add a created table that is like nothing yet, since it has items that nobody else has.
 
-        Its rows are held; what it is like shows when it is read again with a later version.
+        Its rows are held; what it is like shows when it is read again with a later version. If it
+        ``waits`` for something else, it may be like an earlier one.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
         self.members[member] = MemberState(self.known + 1, at)
         self.ahead.append(at)
+        if waits:
+            self._waiting.add(member)
         self._reach(at)
 
     def leave(self, member: Name, at: Place, structure: str = "") -> None:
@@ -269,6 +274,7 @@ class Group(Generic[Name, Event]):
         self._approach(at)
         self.buffer.drop()
         state = self.members.pop(member)
+        self._waiting.discard(member)
         self.dropped.pop(member, None)
         if structure and state.since not in self.ahead:
             self.dropped[member] = Dropped(state.version, structure)
@@ -296,6 +302,8 @@ class Group(Generic[Name, Event]):
         # Rows of both names can't be applied together.
         self.buffer.drop()
         self.members[new] = self.members.pop(old)
+        if old in self._waiting:
+            self._waiting ^= {old, new}
         self.dropped.pop(new, None)
         for version, items in self.items.items():
             self.items[version] = tuple(
@@ -377,6 +385,7 @@ class Group(Generic[Name, Event]):
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
             not ahead
+            and not self._waiting
             and self.seen >= self._acted_upon
             and all(state.version > self.known or state.idle for state in self.members.values())
         )

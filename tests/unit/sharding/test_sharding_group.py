@@ -266,3 +266,17 @@ def test_state_saved_behind_an_open_item_is_refused() -> None:
     state = GroupState(0, (("a1", MemberState(1, START)),))
     with pytest.raises(AssertionError, match="behind an open item"):
         Group("A", "T", state, START, 0, ())
+
+
+def test_a_group_is_not_ready_while_a_created_table_may_lack_the_next_item() -> None:
+    """It waits for something else than the next item, and is compared again when it is read."""
+    found = group("a1")
+    ddl(found, "a1", "d1", 1)
+    found.join_ahead("a2", Place(2, 0))
+    assert found.ready
+    found.join_ahead("a3", Place(3, 0), waits=True)
+    assert not found.ready
+    found.rename("a3", "a4", Place(4, 0))
+    assert not found.ready
+    found.leave("a4", Place(5, 0))
+    assert found.ready

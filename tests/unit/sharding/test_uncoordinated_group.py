@@ -278,3 +278,14 @@ async def test_a_group_that_lost_its_last_member_goes_on_counting_where_it_was()
 def test_statements_that_will_be_read_again_are_not_counted_before() -> None:
     # CREATE TABLE … SELECT, saved at its beginning: some of its rows are applied, as version 1.
     assert started(Bench(), {}, Watermark(1, 5, 3)) == 0
+
+
+async def test_a_drop_of_a_table_that_is_not_there_removes_no_rows_of_a_later_shard() -> None:
+    """A shard of another source may have made the target before the statement is executed."""
+    bench = Bench()
+    first = await bench.ddl("DROP TABLE IF EXISTS t1")
+    assert first.ddl is not None
+    assert first.ddl.effect.instead is None
+    second = await bench.ddl("DROP TABLE IF EXISTS t1")
+    assert second.ddl is not None
+    assert second.ddl.effect.instead == ()

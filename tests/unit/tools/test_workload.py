@@ -69,6 +69,15 @@ def test_a_script_is_cut_into_statements() -> None:
     ]
 
 
+def test_an_executable_comment_is_a_whole_statement() -> None:
+    script = "/* a note */ /*!40101 SET NAMES utf8 */;\n/* b; */ SET @a = 1; /*!40000 SET @b = 2 */"
+    assert list(statements_of(script)) == [
+        "/*!40101 SET NAMES utf8 */",
+        "SET @a = 1",
+        "/*!40000 SET @b = 2 */",
+    ]
+
+
 def test_scripts_are_in_the_order_of_their_versions(tmp_path: Path) -> None:
     for name in ("V10__c.sql", "V2__b.sql", "V1_9__a.sql", "note.txt"):
         (tmp_path / name).write_text("SET NAMES utf8; INSERT INTO {p}t VALUES (1)")
