@@ -78,9 +78,10 @@ class TargetSegment:
     The reader gives its ``rows``, and the ``effects`` of the segment's ``statement`` on the
     target's members, which come after them. The group gives in their place what is to be done:
     the rows that are left are all of ``version``, and ``ddl`` is a barrier after them. ``saved`` is
-    None where the group is as it was before the segment. ``renamed``: a member got another name, so
-    rows before and behind do not belong into one batch, which tells rows apart by the names of
-    their members. ``paths``: by the number of a member, `MemberColumns.path` of its rows, if it is
+    None where the group is as it was before the segment. ``renamed``: a member got another name, or
+    made a change that its target has already. So rows before and after it do not belong into one
+    batch, which tells rows apart by the names of their members, and those without a key by all of
+    their values. ``paths``: by the number of a member, `MemberColumns.path` of its rows, if it is
     not empty. ``release``: the group is to give the rows of the next version, which it has held in
     memory.
     """

@@ -99,6 +99,11 @@ MEANINGS: Mapping[str, str] = {
     " was dropped (`ended`; the target keeps its rows), and the values of extracted and mapped"
     " columns that all its rows have (`marks`). A row with an empty `source`: the target had rows"
     " before the task wrote the first one",
+    "moved_shard": "per renaming of targets: the shards that moved, by their former names, with"
+    " the `version` at which the former target was renamed; without a name of a table, the place"
+    " before which a target had all rows of a source; without targets, the table's number of the"
+    " renaming that it waited for (`version`) from a place on. A `pending` one is the write-ahead"
+    " record",
 }
 """By the suffix of the table: what it holds."""
 

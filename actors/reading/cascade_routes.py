@@ -77,6 +77,10 @@ class CascadeRoutes:
             if old in children:
                 children.add(new)
 
+    def concerns(self, name: TableName) -> bool:
+        """Whether a table is, was or may become a parent or a child by such a key."""
+        return name in self._children or any(name in of for of in self._children.values())
+
     def added(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
         """The rows of a segment by target, with the changes of parents for their children."""
         if not self._children:

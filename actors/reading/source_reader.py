@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Never
 
@@ -23,12 +23,14 @@ from actors.messages import Drain, SegmentEnd, TargetSegment, WriterMessage
 from actors.reading.cascade_routes import CascadeRoutes
 from actors.reading.held_targets import HeldTargets, Route
 from actors.reading.idle_streams import IdleStream
+from actors.reading.moving_tables import MovingTables
 from actors.reading.prepared_transactions import PreparedCheck, PreparedLookup
 from actors.reading.side_effects import NOTHING_UNSEEN, SideEffects, Unseen
 from actors.reading.source_faults import StreamErrors
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
+from actors.sharding.moved_shards import MovedShards
 from replicator.binlog.connection.dump_connection import BinlogSource
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events.event_header import row_event_types
@@ -106,6 +108,7 @@ class ReaderTools:
     counts: SourceCounts
     side_effects: SideEffects
     statement_gtids: StatementGtidStore
+    moved: MovedShards = field(default_factory=MovedShards)
 
 
 class SourceReader(Actor[Never]):
@@ -137,6 +140,9 @@ class SourceReader(Actor[Never]):
         self._statements = statements
         self._registry = tools.registry
         self._cascades = CascadeRoutes(settings.source, tools.registry, statements.members)
+        self._moving = statements.moving = MovingTables(
+            settings.source, epoch, tools.registry, tools.moved, held.holds, self._has_cascades
+        )
         self._writer = tools.writer
         self._group_of = group_of
         self._counts = tools.counts
@@ -332,7 +338,8 @@ class SourceReader(Actor[Never]):
             # The operator may answer it.
             await self._save_gtid(statement)
             raise
-        if self._statements.online.unsaved or any(step.effects for step in steps):
+        kept = self._statements.online.unsaved or self._moving.any_waits
+        if kept or any(step.effects for step in steps):
             await self._save_gtid(statement)
         return steps
 
@@ -372,6 +379,7 @@ class SourceReader(Actor[Never]):
     ) -> None:
         if self._statements.cascades_unlogged:
             rows = self._cascades.added(rows)
+        rows = self._moving.without_applied_rows(rows)
         rows = self.held.without_held_rows(rows, segment.timestamp)
         await self._origins_learned(step)
         end = SegmentEnd(
@@ -461,6 +469,8 @@ class SourceReader(Actor[Never]):
         name = self._statements.known_as(TableName(schema, table))
         if self._statements.others.is_sequence(name) and has_columns_of_sequence(types):
             return None
+        if self._moving.waits(name):
+            return None
         target = self._statements.target(name)
         if target is None:
             self._statements.online.tell_left_out(name)
@@ -477,6 +487,9 @@ class SourceReader(Actor[Never]):
         event_filter = self._statements.settings.event_filter
         left_out = event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
+
+    def _has_cascades(self, name: TableName) -> bool:
+        return self._statements.cascades_unlogged and self._cascades.concerns(name)
 
     def _lost(self, error: StreamLostError, times: str = "", seconds: float = 0.0) -> None:
         """Report that the connection was lost; ``times``, ``seconds``: of an attempt to connect."""

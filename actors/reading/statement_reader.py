@@ -11,6 +11,7 @@ from pymysql.constants import ER
 from actors.faults import Parts, of_source, of_target, refuse_clash
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.foreign_keys import refuse_unrepeatable
+from actors.reading.moving_tables import MovingTables, at_moments
 from actors.reading.online_ddl import OnlineDdl, Replay
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.side_effects import NOTHING_UNSEEN, Unseen
@@ -43,7 +44,6 @@ from replicator.schema.effects.ddl_effects import (
     Effect,
     EffectKind,
     effects_of,
-    one_by_one,
 )
 from replicator.schema.effects.idle_changes import is_idle
 from replicator.schema.effects.overridden_effects import (
@@ -98,7 +98,8 @@ class StatementReader:
 
     ``online`` must be saved before the events after its steps are passed on. ``members`` are the
     source's tables, kept up to date with the reader: the groups, and so the registry, may lag.
-    ``others`` are its views and sequences, which are left out.
+    ``others`` are its views and sequences, which are left out. ``moving``: its tables that wait for
+    a new name of their target.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class StatementReader:
     ) -> None:
         self.settings = settings
         self.members = set(members)
+        self.moving: MovingTables | None = None
         self.online = online
         self._columns = settings.columns
         self._filter = StatementFilter(settings.source, settings.event_filter)
@@ -220,7 +222,9 @@ class StatementReader:
             if any(self.target(TableName(one.schema, one.table)) for one in pair)
         }
         names = self.others.unclear(parsed, self.members)
-        return [name for name in names if name in routed and not self.online.knows(name)]
+        waits = self.moving.waits if self.moving else lambda _: False
+        names = [name for name in names if not self.online.knows(name) and not waits(name)]
+        return [name for name in names if name in routed]
 
     def steps(
         self,
@@ -261,13 +265,13 @@ class StatementReader:
         except ForbiddenStatementError as error:
             scope = self.scope_of(parsed)
             raise forbidden(self._source, statement, error, scope) from error
+        found = at_moments(self.moving, found, statement)
         for _, effects in found:
             for effect in effects:
                 self._refuse_uncopied(effect, statement)
             self._note(effects)
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
-        found = [(processed, wave) for processed, effects in found for wave in one_by_one(effects)]
         # The event group spans enough bytes to give each step a position before the next group.
         return [
             Step(

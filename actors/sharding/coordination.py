@@ -10,6 +10,7 @@ from typing import Protocol
 from actors.lock_state import ShardStatement
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
+from actors.sharding.moved_shards import MovedShards
 from actors.task_setup import ColumnsOf, SourceSetup, columns_of
 from actors.writing.batch_planner import WritableColumns
 from actors.writing.batched_writer import BatchedWriter
@@ -165,7 +166,8 @@ class Coordination(ABC):
 @dataclass(frozen=True, slots=True)
 class CoordinationTools:
     """The environment of a coordination. ``setups`` are all sources, ``units`` those that are read,
-    complete when the first of them starts. ``blocked`` are the blocked targets.
+    complete when the first of them starts. ``blocked`` are the blocked targets, ``moved`` the
+    shards that a RENAME gives another target.
     """
 
     setups: Mapping[str, SourceSetup]
@@ -174,6 +176,7 @@ class CoordinationTools:
     meta: MetaStore
     units: Mapping[str, Unit]
     blocked: Set[TableName]
+    moved: MovedShards = field(default_factory=MovedShards)
 
     @property
     def registry(self) -> SchemaRegistry:

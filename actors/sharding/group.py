@@ -29,7 +29,7 @@ from actors.messages import (
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
-from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.registry.registry import GONE, CopyState, SchemaRegistry
 from replicator.schema.structure.foreign_keys import ParentChange
 from replicator.sharding.items import GroupState
@@ -170,6 +170,9 @@ class GroupActor(Actor[GroupMessage]):
         reason: str = "the target keeps the rows of its shards",
     ) -> None:
         """Log that the target does not execute what a statement does to it, and why."""
+        if effect.kind is EffectKind.MOVE_OUT and effect.skipped and effect.other is not None:
+            # The target follows its shards to the other name.
+            return
         self.log.warning(
             "ddl.not-executed",
             kind=effect.kind.value,

@@ -31,16 +31,17 @@ from actors.task.startup.changed_task import take_mode
 from actors.task.startup.copy_overlap import hand_over
 from actors.task.startup.recopy import copy_emptied, empty_targets, recopy_targets
 from actors.task.startup.source_start import SourceStart, load_start, load_stopped
+from actors.task.wiring.held_shards import save_held_shards
 from actors.task.wiring.wiring import (
     TARGET_PATIENCE,
     RunningTask,
     StoppedSource,
-    save_held_shards,
     wire,
 )
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
+from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.all_tables import add_missing, create_tables
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
@@ -153,6 +154,7 @@ class Generation:
             await self._wait_for_new_sources(resources.meta, away)
             await self.lease.begin(resources.meta.connection)
             await take_mode(resources.meta)
+            await TargetRenames(resources.ddl, resources.meta).recover()
             self._saved = await resources.meta.targets()
             applied, self._applied = self._applied.checked(self.lease.revision), AppliedTargets()
             try:
@@ -244,6 +246,8 @@ class Generation:
         background = self.copy.background if self.copy else None
         try:
             await self._follow(self._running, moved, stop, started)
+            # A checkpoint would save the watermarks that it removes.
+            await self._running.mover.move()
             if background is not None and not stop.is_set():
                 await background.take_up()
             self._applied.revision = self.lease.revision
@@ -303,6 +307,7 @@ class Generation:
                         copying.start_soon(background.run, over)
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
+                        ends.start_soon(self._until, running.mover.due, ends.cancel_scope)
                         due = partial(moved.due, running)
                         ends.start_soon(self._until, due, ends.cancel_scope)
                         due = partial(copy_due, running, look_at, targets, self._applied)

@@ -53,7 +53,7 @@ def oldest_waiting(running: RunningTask, source: str) -> int:
     waiting = [
         running.writer.tracker(source).oldest,
         running.units[source].reader.held.oldest_row,
-        *(lock.holding.get(source, 0) for lock in running.coordination.open_locks()),
+        *(lock.holding.get(source, 0) for lock in running.open_locks()),
     ]
     return min(filter(None, waiting), default=0)
 
@@ -251,7 +251,7 @@ def _targets(
     running: RunningTask, counts: TaskCounts, rates: RateMeter
 ) -> tuple[TargetStatus, ...]:
     registry, writer = running.registry, running.writer
-    views = [lock.view for lock in running.coordination.open_locks()]
+    views = [lock.view for lock in running.open_locks()]
     waiting = {view.target: "; ".join(view.item.statements) for view in views}
     found = []
     for number, name in registry.targets():

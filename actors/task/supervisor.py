@@ -489,8 +489,12 @@ class TaskSupervisor:
             return Reply(ok=True, body=self.status().to_dict())
         if request.command == "unlock-ddl-lock":
             running = self._running if self._phase.state == "running" else None
+            renames = [lock.id for lock in running.mover.open_locks()] if running else []
             return await operator_commands.unlock(
-                running.coordination if running else None, request.arguments, self._task.name
+                running.coordination if running else None,
+                request.arguments,
+                self._task.name,
+                renames,
             )
         if request.command == "validation":
             return await answer_validation(

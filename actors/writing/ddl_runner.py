@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import replace
 from typing import Protocol
 
@@ -74,6 +74,10 @@ class StatementRules(Protocol):
 
     async def executed(self, item: DdlItem) -> None:
         """Record that the decided statement is on the target."""
+
+    async def even(self, target: TableName, members: Set[Member]) -> bool:
+        """Whether these members of a target have made all of its schema changes."""
+        ...
 
 
 @define(eq=False)

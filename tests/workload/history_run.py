@@ -113,7 +113,8 @@ class HistoryRun:
         self._target.execute(f"CREATE DATABASE {TARGET}")
         file = write_task(self.folder, self._values())
         self._task = self._resources.enter_context(task_process(file, self.folder))
-        self._task.until(lambda: self._status() is not None, "the task's start", START_SECONDS)
+        # Its checks would meet tables that come and go.
+        self._task.until(self._runs, "the task's start", START_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -209,6 +210,10 @@ class HistoryRun:
 
     def _status(self) -> TaskStatus | None:
         return self._task.status(NAME)
+
+    def _runs(self) -> bool:
+        status = self._status()
+        return status is not None and status.state == "running"
 
     def _settle(self, quiet: float) -> TaskStatus | None:
         """Wait until everything is applied, or the task changes nothing for ``quiet`` seconds."""

@@ -103,11 +103,11 @@ class OptimisticGroup(GroupActor):
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
         going = [e for e in effects if e.kind in _GOING]
         others = [e for e in effects if e not in renames and e not in going]
-        items = [item for e in others if (item := self._other(e, statement)) is not None]
+        # Another table may take the name of one that leaves.
+        items = self._leave(going, statement) if going else []
+        items += [item for e in others if (item := self._other(e, statement)) is not None]
         if renames:
             items.append(self._rename(renames, statement))
-        if going:
-            items += self._leave(going, statement)
         if len(items) > 1 and not _replaces(items):
             raise self.several_changes(statement)
         if not items:

@@ -88,7 +88,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             tools.writer.mailbox,
             self.mailbox,
             tools.tracker,
-            TargetVersions(target, histories),
+            TargetVersions(target, histories, tools.moved),
             # Each change makes a new event.
             tools.writer.counts,
         )
@@ -378,11 +378,14 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         refusal = error.__cause__
         if not isinstance(refusal, DdlRefusedError) or refusal.code not in FOREIGN_KEY:
             return False
+        if attempts == 1:
+            # They may also have been executed since the refusal.
+            return True
         context = item.event.statement.context
         own = classify_in(context, item.statements[0], default_schema=target.schema)
         named = [TableName(t.schema, t.table) for t in own.named(TableRole.REFERENCED)]
         tied = {*named, *await self._tools.versions.tied(target)} - {target}
-        return bool(tied) and (attempts == 1 or self._parents.change(tied))
+        return self._parents.change(tied)
 
     async def _older_rows_applied(
         self, target: int, lock: TargetLock[TableName, ShardStatement]

@@ -100,6 +100,7 @@ class PessimisticGroup(GroupActor):
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
+        self._reshaped = False
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -140,6 +141,7 @@ class PessimisticGroup(GroupActor):
         # The statement of the segment comes after its rows.
         paths = await self.column_paths(left)
         ddl: DdlItem | None = None
+        self._reshaped = False
         for effect in effects:
             assert message.statement is not None
             self.refuse_several(effects, message.statement)
@@ -156,7 +158,7 @@ class PessimisticGroup(GroupActor):
             version=version,
             ddl=ddl,
             saved=self.saved() if changed else None,
-            renamed=any(e.kind is EffectKind.RENAME for e in effects),
+            renamed=self._reshaped or any(e.kind is EffectKind.RENAME for e in effects),
             paths=paths,
         )
 
@@ -208,7 +210,7 @@ class PessimisticGroup(GroupActor):
             case EffectKind.MOVE_IN:
                 raise self.moved_in(effect, statement)
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
-                self._leave(name, at)
+                self._leave(name, at, moves=effect.skipped and effect.other is not None)
         self.log_not_executed(effect, statement)
         return None
 
@@ -224,6 +226,7 @@ class PessimisticGroup(GroupActor):
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
         recorded = self._add_item(effect, statement, item)
+        self._reshaped |= recorded.awaited
         after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.kind is EffectKind.ALTER and effect.instead is None:
             change = MemberChange(before, after.certain)
@@ -375,10 +378,11 @@ class PessimisticGroup(GroupActor):
         number = self.registry.number(member)
         return None if number is None else self.registry.held(number, at.transaction).certain
 
-    def _leave(self, name: TableName, at: Place) -> None:
+    def _leave(self, name: TableName, at: Place, *, moves: bool = False) -> None:
         number = self.numbers.pop(name)
         held = self.registry.held(number, at.transaction - 1).certain
-        self.group.leave(name, at, dump_structure(held) if held else "")
+        # A table that is created in the place of one that moved is another one.
+        self.group.leave(name, at, dump_structure(held) if held and not moves else "")
         self.registry.end(number)
         self.registry.leave(number)
         self.registry.learn(number, at.transaction, GONE)
@@ -391,22 +395,28 @@ class PessimisticGroup(GroupActor):
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
             self.log_not_executed(effect, statement)
-        number = self.registry.join(Member(self.source, effect.table), effect.target)
+        member = Member(self.source, effect.table)
+        number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
+        if self._tools.versions.moved.is_another(effect.target, member, at.transaction):
+            self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
         before = load_structure(former.structure) if former is not None else None
         otherwise = not fitting or has_other_keys(before, held.certain)
         if otherwise and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
-            missing = await self._tools.versions.present(effect.target) is None
+            # One that has been renamed since is not made a second time.
+            gone = self._end(effect, at) is not None
+            missing = not gone and await self._tools.versions.present(effect.target) is None
             needed = self._parents.lacking(self.source, effect) if missing else None
             if needed and not effect.skipped:
                 self._parents.wait(self.source, needed)
                 self._join_ahead(name, number, at, self._parents.shown(needed), waits=True)
                 return None
-            chosen = fitting[0] if fitting else self.group.templates(at)[0]
+            floor = self._floor(effect, at)
+            chosen = fitting[0] if fitting else self.group.templates(at, floor)[0]
             state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
@@ -488,7 +498,8 @@ class PessimisticGroup(GroupActor):
         found: list[str] = []
         # The members of one state are equal, and there may be thousands.
         states: set[tuple[int, tuple[int, ...]]] = set()
-        for template in self.group.templates(at):
+        floor = self._floor(effect, at)
+        for template in self.group.templates(at, floor):
             if template.member is not None:
                 like = self.group.members[template.member]
                 state = template.version, like.awaited
@@ -498,21 +509,35 @@ class PessimisticGroup(GroupActor):
                 if not unlike:
                     states.add(state)
             else:
-                unlike = await self._unlike_target(number, template.version, held)
-                if template.version == self.group.base:
+                unlike = await self._unlike_target(number, template.version, held, floor)
+                if template.version == max(self.group.base, floor):
                     found = unlike
             if not unlike:
                 fitting.append(template)
+        end = self._end(effect, at)
+        if end is not None:
+            # What the target was when it was renamed is not saved, and it has taken this table.
+            fitting = [one for one in fitting if one.version <= end] or [Template(end)]
         return fitting, found
 
-    async def _unlike_target(self, number: int, version: int, held: KnownStructure) -> list[str]:
+    def _end(self, effect: Effect, at: Place) -> int | None:
+        member = Member(self.source, effect.table)
+        return self._tools.versions.moved.end(effect.target, member, at.transaction)
+
+    def _floor(self, effect: Effect, at: Place) -> int:
+        member = Member(self.source, effect.table)
+        return self._tools.versions.moved.floor(effect.target, member, at.transaction)
+
+    async def _unlike_target(
+        self, number: int, version: int, held: KnownStructure, floor: int = 0
+    ) -> list[str]:
         """The differences of a created table from a former structure of the target."""
         try:
             name = self.registry.target_name(self.target)
             target = await self._tools.versions.at(self._lock, name, version)
         except UnknownVersionError as error:
             return [str(error)]
-        if target is None and version == self.group.base:
+        if target is None and version == max(self.group.base, floor):
             # Where there is no target, the first shard that is created makes it.
             former = self.group.dropped.get(self.registry.member(number).name)
             return [] if former is None else other_than(load_structure(former.structure), held)

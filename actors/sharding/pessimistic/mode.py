@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from actors.lock_state import first_groups, histories
 from actors.messages import DdlItem
@@ -59,6 +59,9 @@ class _Agreed:
 
     async def executed(self, item: DdlItem) -> None:
         pass
+
+    async def even(self, target: TableName, members: Set[Member]) -> bool:
+        return True
 
     async def load(self, target: int, name: TableName) -> None:
         pass

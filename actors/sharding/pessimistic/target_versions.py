@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.lock_state import LockHistory, ShardStatement
+from actors.sharding.moved_shards import MovedShards
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import KnownStructure, dump_structure, load_structure
@@ -28,11 +29,17 @@ class TargetVersions:
     """Finds the structure of a target at a version, the same each time the binlog is read.
 
     The present version's is read from the target; the others were saved with the decision on the
-    item that ended them.
+    item that ended them. ``moved``: a target is another table when it was renamed.
     """
 
-    def __init__(self, target: Connection, histories: Mapping[TableName, LockHistory]) -> None:
+    def __init__(
+        self,
+        target: Connection,
+        histories: Mapping[TableName, LockHistory],
+        moved: MovedShards | None = None,
+    ) -> None:
         self._target = target
+        self.moved = moved or MovedShards()
         self._known: dict[tuple[TableName, int], Table | None] = {}
         self._expected: dict[tuple[TableName, int], Table] = {}
         self._saved = {

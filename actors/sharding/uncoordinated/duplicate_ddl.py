@@ -6,15 +6,13 @@ later reading finds the same.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 import structlog
 from attrs import define
 
 from actors.faults import (
-    COPY_AGAIN,
-    MOVED_ROWS,
-    SKIP,
     SKIP_OR_REPLACE,
     DdlEvent,
     FatalError,
@@ -42,7 +40,7 @@ from replicator.pipeline.plans.planning import PlanError, match_columns
 from replicator.routing.columns.member_columns import MemberColumns
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.column_values import other_values
-from replicator.schema.effects.ddl_effects import EffectKind, renamed_tables
+from replicator.schema.effects.ddl_effects import EffectKind
 from replicator.schema.effects.touched_parts import (
     column_part,
     columns_of,
@@ -86,8 +84,6 @@ class DuplicateDdl:
         saved = await self._executor.entry(execution)
         if saved is None:
             entry = plain_entry(execution.member, item.effect)
-            if item.effect.kind is EffectKind.MOVE_IN:
-                await self._refuse_uneven(item)
             if entry is None and item.effect.kind in _LOOKED_AT:
                 entry = await self._looked_at(item, change, execution)
             if entry is None:
@@ -106,35 +102,10 @@ class DuplicateDdl:
     async def executed(self, item: DdlItem) -> None:
         """Nothing: the histories are read for each statement."""
 
-    async def _refuse_uneven(self, item: DdlItem) -> None:
-        """Raise FatalError where shards that move together have not brought the same changes.
-
-        The history of their new target begins with the move, and would take a change that one of
-        them still brings for a new one.
-        """
-        if item.effect.skipped:
-            return
-        registry, moved = self._registry, dict[TableName, set[Member]]()
-        for names in renamed_tables(item.effect.statement):
-            tables = [Member(item.source, name) for name in names]
-            numbers = [number for m in tables if (number := registry.number(m)) is not None]
-            targets = [registry.target_name(registry.target_of(number)) for number in numbers]
-            if len(set(targets)) > 1:
-                moved.setdefault(targets[0], set()).add(tables[0])
-        for target, members in sorted(moved.items()):
-            if len(members) > 1 and not (await self._histories.of(target)).have_all(members):
-                raise FatalError(
-                    "ddl.move-in",
-                    f"a RENAME moves several shards of {target} to another target, but some of"
-                    " them have not made all schema changes of the others yet. After the move,"
-                    " the task could not tell these changes from new ones\n"
-                    f"  statement: {item.statement.sql[:2000]}",
-                    MOVED_ROWS,
-                    COPY_AGAIN,
-                    where=f"source {item.source}, target {item.effect.target}",
-                    scope=of_target(target, item.effect.target),
-                    about=DdlEvent(item.source, item.statement.position, SKIP),
-                )
+    async def even(self, target: TableName, members: Set[Member]) -> bool:
+        """Whether these members have made all changes of a target: the history of another one would
+        take a change that one of them still makes for a new one."""
+        return len(members) < 2 or (await self._histories.of(target)).have_all(set(members))
 
     async def _looked_at(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution

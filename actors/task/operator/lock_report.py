@@ -31,7 +31,7 @@ _SHOWN = 500
 
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
     """All open locks; none where DDL is not coordinated."""
-    return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
+    return tuple(_lock(task, running, lock) for lock in running.open_locks())
 
 
 def differing_targets(running: RunningTask) -> tuple[DifferingTarget, ...]:

@@ -45,9 +45,14 @@ UNLOCK_SECONDS = 20.0
 
 
 async def unlock(
-    coordination: Coordination | None, arguments: Mapping[str, Any], task: str = "TASK"
+    coordination: Coordination | None,
+    arguments: Mapping[str, Any],
+    task: str = "TASK",
+    renames: Collection[str] = (),
 ) -> Reply:
     """Force a lock of the running task (None: it does not run).
+
+    ``renames``: the locks of targets that wait for their shards to be renamed.
 
     ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
     or empty), ``skip``. ``task``: its name, for the commands to paste. The reply comes when it is
@@ -62,6 +67,9 @@ async def unlock(
         return Reply(ok=False, error="a shard is named together with its source, the owner")
     if coordination is None:
         return Reply(ok=False, error="the task does not run now: resume it, then unlock")
+    if lock in renames:
+        error = f"{lock} ends when all shards have been renamed: `show-ddl-locks` names the others"
+        return Reply(ok=False, error=error)
     try:
         with anyio.fail_after(UNLOCK_SECONDS):
             await coordination.unlock(lock, owner=owner, skip=skip, shard=shard)

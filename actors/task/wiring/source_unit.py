@@ -19,6 +19,7 @@ from actors.writing.segment_tracker import SourceState
 from replicator.binlog.positions.gtid import GtidStart
 from replicator.binlog.positions.position import SourcePosition
 from replicator.failpoints import Failpoint, reach
+from replicator.mysql.names import TableName
 from replicator.watermark import Watermark
 
 
@@ -91,6 +92,20 @@ class SourceUnit:
     def restarting(self) -> bool:
         """Whether a restart was asked for and is not done."""
         return self._restart.is_set()
+
+    @property
+    def last_segment(self) -> int:
+        """The number of the segment that the reader has sent last; -1 before the first."""
+        return self.reader.last_segment
+
+    def holds(self, target: TableName) -> bool:
+        """Whether the reader leaves out what comes for a target."""
+        return self.reader.held.holds(target)
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the reader has read all that its source has written."""
+        return self.running and not self.reader.progress.behind
 
     def group(self, target: int) -> GroupActor:
         """The group of a target, started when first asked for."""

@@ -22,13 +22,16 @@ from actors.reading.unread_shards import UnreadShards
 from actors.sharding.coordination import (
     Coordination,
     CoordinationTools,
+    OpenLock,
     WriterRules,
     WriterTools,
 )
 from actors.sharding.modes import SHARD_MODES
+from actors.sharding.moved_shards import MovedShards
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
 from actors.task.wiring.source_unit import SourceUnit
+from actors.task.wiring.target_mover import TargetMover
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
     SEGMENT_TARGET_BYTES,
@@ -58,10 +61,10 @@ from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.ddl.online.online_ddl import GhostHistory
 from replicator.downstream.ddl.ddl_execution import DdlExecutor
+from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.chunks import CopyStore
 from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
-from replicator.downstream.meta.held_shards import ALL_HELD, HeldShards, WaitingChange, held_by
 from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE, forget_late_sql
 from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
 from replicator.downstream.meta.row_owners import RowOwnerStore
@@ -101,17 +104,22 @@ class RunningTask:
 
     writer: BatchedWriter
     coordination: Coordination
+    mover: TargetMover
     units: Mapping[str, SourceUnit]
     stopped: Mapping[str, StoppedSource]
     watch: PurgeWatch
     overrides: DdlOverrides
     validator: RowValidator | None = None
-    since: datetime = field(default_factory=now)
+    since: datetime = field(default_factory=now, init=False)
 
     @property
     def registry(self) -> SchemaRegistry:
         """The structures and the numbers of the replicated tables."""
         return self.writer.registry
+
+    def open_locks(self) -> list[OpenLock]:
+        """Everything that waits for shards, for the operator, or to be executed."""
+        return [*self.coordination.open_locks(), *self.mover.open_locks()]
 
     def applied_to(self, target: TableName, source: str) -> int:
         """The position (key) up to which a target has everything of a source; 0 where rows of it
@@ -121,9 +129,16 @@ class RunningTask:
             return 0
         reached = self.writer.tracker(source).reached.position
         held = self.coordination.open_targets(source)
-        if reached is None or self.registry.target(target) in held:
-            return 0
-        return reached.binlog.key
+        waits = target in self.mover.targets or self.registry.target(target) in held
+        return 0 if reached is None or waits else reached.binlog.key
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the readers of all sources share."""
+
+    collations: Set[str]
+    moved: MovedShards
 
 
 async def wire(
@@ -148,10 +163,13 @@ async def wire(
     rules = mode.writer_rules(WriterTools(registry, meta, resources.ddl, executor, columns, strict))
     runner = _runner(resources, executor, rules)
     coordination: Coordination
+    renames = TargetRenames(resources.ddl, meta)
+    moved = MovedShards(await renames.load())
 
     def open_items(source: str) -> Collection[Place]:
         # The writer and the coordination need each other: it is asked when both are there.
-        return (*coordination.open_items(source), *units[source].reader.held.places)
+        held = units[source].reader.held.places
+        return (*coordination.open_items(source), *held, *moved.places(source))
 
     def is_held(source: str, target: int) -> bool:
         return units[source].reader.held.holds(registry.target_name(target))
@@ -165,7 +183,7 @@ async def wire(
         await validator.resume()
         jobs.applied, writer.checkpoints.also = validator.note, validator.save
     units: dict[str, SourceUnit] = {}
-    coordination = await mode.coordination(_tools(resources, writer, units))
+    coordination = await mode.coordination(_tools(resources, writer, units, moved))
     jobs.held_by = partial(_held_by, coordination)
     # Last: the operator's later overrides are added to these.
     await _forget_late(meta, starts)
@@ -179,16 +197,17 @@ async def wire(
             overrides,
             online,
             writer,
-            collations,
+            _Shared(collations, moved),
             copied=source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
-    need = partial(_need, writer, coordination, units, stopped)
+    need = partial(_need, writer, coordination, units, stopped, moved)
     addresses = {source: setup.address for source, setup in resources.setups.items()}
     watch = PurgeWatch(
         addresses, need, UnreadShards(addresses, registry, resources.counts.unreadable)
     )
-    return RunningTask(writer, coordination, units, stopped, watch, overrides, validator)
+    mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped))
+    return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
 
 
 def _validator(resources: Resources, spark: SparkContext) -> RowValidator | None:
@@ -210,6 +229,7 @@ def _tools(
     resources: Resources,
     writer: BatchedWriter,
     units: dict[str, SourceUnit],
+    moved: MovedShards,
 ) -> CoordinationTools:
     return CoordinationTools(
         resources.setups,
@@ -218,38 +238,13 @@ def _tools(
         resources.meta,
         units,
         resources.blocked.targets,
+        moved,
     )
 
 
 def _held_by(coordination: Coordination, target: TableName) -> str:
     locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
     return next((lock.id for lock in locks if target == lock.view.target), "")
-
-
-def save_held_shards(running: RunningTask, reason_of: Callable[[TableName], str]) -> None:
-    """Let each checkpoint save whose rows wait; ``reason_of`` returns why a target is blocked."""
-    running.writer.checkpoints.held = partial(_held_shards, running, reason_of)
-
-
-def _held_shards(
-    running: RunningTask, reason_of: Callable[[TableName], str]
-) -> dict[TableName, HeldShards]:
-    """By target, the shards whose rows wait behind locks, or all where the target is blocked."""
-    coordination, units = running.coordination, running.units
-    # A group knows of its item before the lock does.
-    numbers = {number for source in units for number in coordination.open_targets(source)}
-    changes: dict[TableName, list[WaitingChange]] = {}
-    for lock in coordination.open_locks():
-        if (waiting := lock.waiting) is not None:
-            changes.setdefault(lock.view.target, []).append(waiting)
-    held = {running.registry.target_name(number): ALL_HELD for number in numbers}
-    held |= {target: held_by(found) for target, found in changes.items()}
-    for unit in units.values():
-        for target in unit.reader.held.targets:
-            other = unit.reader.held.waits_for(target)
-            reason = f"it waits for {other}: {reason_of(other)}" if other else reason_of(target)
-            held[target] = HeldShards(all_of=True, reason=reason)
-    return held
 
 
 def _runner(resources: Resources, executor: DdlExecutor, rules: WriterRules) -> DdlRunner:
@@ -396,7 +391,7 @@ def _reader_maker(
     overrides: DdlOverrides,
     online: OnlineDdl,
     writer: BatchedWriter,
-    collations: Set[str],
+    shared: _Shared,
     *,
     copied: bool,
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
@@ -416,7 +411,7 @@ def _reader_maker(
             source=source,
             router=setup.router,
             event_filter=setup.event_filter,
-            target_collations=collations,
+            target_collations=shared.collations,
             accepts_cascades=setup.accepts_cascades,
             columns=setup.columns,
             time_zone=resources.task.timezone or "",
@@ -438,6 +433,7 @@ def _reader_maker(
                 resources.counts.sources[source],
                 SideEffects(setup, upstream),
                 statement_gtids,
+                shared.moved,
             ),
             unit.group,
             HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
@@ -452,6 +448,7 @@ def _need(
     coordination: Coordination,
     units: Mapping[str, SourceUnit],
     stopped: Mapping[str, StoppedSource],
+    moved: MovedShards,
     source: str,
 ) -> BinlogNeed | None:
     if source in stopped:
@@ -466,6 +463,8 @@ def _need(
     if coordination.open_items(source):
         locks = tuple(lock.id for lock in coordination.open_locks())
         reasons.insert(0, "locks are open")
+    if moved.places(source):
+        reasons.append("renamed shards wait for the others of their target")
     idle = units[source].reader.idle
     waits_for = " and ".join(reasons)
     return BinlogNeed(

@@ -25,6 +25,7 @@ from replicator.downstream.meta.failover_positions import FAILOVER_TABLE
 from replicator.downstream.meta.held_shards import HELD_TABLE
 from replicator.downstream.meta.late_cascades import LATE_CASCADE_TABLE
 from replicator.downstream.meta.lease import LEASE_TABLE
+from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
 from replicator.downstream.meta.rule_texts import RULES_TABLE
@@ -63,6 +64,7 @@ META_TABLES = (
     VALIDATION_KEY_TABLE,
     HELD_TABLE,
     ROW_OWNER_TABLE,
+    MOVED_SHARD_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 
@@ -113,7 +115,9 @@ ADDED_COLUMNS: Mapping[str, tuple[str, ...]] = {}
 The lease, the watermarks and the chunks are read before the additions: they get none.
 """
 
-ADDED_TABLES: frozenset[str] = frozenset({ROW_OWNER_TABLE.suffix, LATE_CASCADE_TABLE.suffix})
+ADDED_TABLES: frozenset[str] = frozenset(
+    {ROW_OWNER_TABLE.suffix, LATE_CASCADE_TABLE.suffix, MOVED_SHARD_TABLE.suffix}
+)
 """The suffixes of the tables that an earlier release does not have."""
 
 

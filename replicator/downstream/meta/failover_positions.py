@@ -20,6 +20,7 @@ from replicator.downstream.meta.chunk_records import CHUNK_TABLE
 from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
 from replicator.downstream.meta.decisions import DDL_TABLE
 from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
+from replicator.downstream.meta.moved_shards import MOVED_SHARD_TABLE
 from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
 from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.meta_table import MetaTable
@@ -32,6 +33,7 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
     (MEMBER_TABLE, "source", "since"),
     (DDL_TABLE, "owner", "transaction_key"),
     (ONLINE_DDL_TABLE, "source", "place"),
+    (MOVED_SHARD_TABLE, "source", "place"),
     (STATEMENT_GTID_TABLE, "source", "place"),
     (DECLARED_STRUCTURE_TABLE, "source", "since"),
     (CHUNK_TABLE, "source", "read_at"),
@@ -41,7 +43,7 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
 )
 """Meta tables with the column that names the source, and the one that holds a place's key."""
 
-_NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE)
+_NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE, MOVED_SHARD_TABLE)
 """Those of them whose places behind the saved position are needed."""
 
 _LOWEST = -(1 << 62)

@@ -40,7 +40,8 @@ class NetChanges:
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
     the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
     row lines that may be there or not, in this state or in another, ``arrivals`` the key
-    lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
+    lines of those that a shard has got: what is there may be another shard's. ``shared``: the key
+    lines of those that several shards have got in the batch. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
     `replicator.pipeline.plans.plan.TablePlan`; ``filled`` and ``held``: as in `TargetTable`;
     ``removed``: as in `StaleRows`.
@@ -58,6 +59,7 @@ class NetChanges:
     overwrites: Sequence[bytes] = field(default_factory=list)
     upserts: Sequence[bytes] = field(default_factory=list)
     arrivals: Sequence[bytes] = field(default_factory=list)
+    shared: Sequence[bytes] = field(default_factory=list)
     inserts: Sequence[bytes] = field(default_factory=list)
     members: Sequence[Member] = field(default_factory=list)
 

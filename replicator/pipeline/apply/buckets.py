@@ -263,13 +263,13 @@ def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> RowBlock:
 
 
 def track_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> NetChanges:
-    """Track the keys whose rows may be another shard's: those deleted, and those replaced.
+    """Track the keys whose rows may be another shard's: those deleted, replaced, or of several.
 
     Returns the changes, which also track the rows that they remove for a unique value.
     """
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
-    track_keys(session, table, target.name, columns, [*group.deletes, *there])
+    track_keys(session, table, target.name, columns, [*group.deletes, *group.shared, *there])
     return replace(group, removed=partial(track_keys, session, table, target.name, columns))
 
 

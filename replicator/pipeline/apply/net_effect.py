@@ -99,13 +99,14 @@ class _Lists:
 
     __slots__ = (
         *("arrivals", "deletes", "inserts", "members", "overwrites", "removals"),
-        "upserts",
+        *("shared", "upserts"),
     )
 
     def __init__(self) -> None:
         self.deletes: list[bytes] = []
         self.removals: dict[bytes, int] = {}
         self.overwrites: list[bytes] = []
+        self.shared: list[bytes] = []
         self.upserts: list[bytes] = []
         self.arrivals: list[bytes] = []
         self.inserts: list[bytes] = []
@@ -176,11 +177,13 @@ def _note(
 
 def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
     plan, line = row.plan, row.line
+    shared = False
     if row.others:
         holders = [(p, text) for p, text in row.others.values() if text is not None]
         if line is not None:
             holders.append((plan, line))
-        if len(holders) > 1 and not safe_mode:
+        shared = len(holders) > 1
+        if shared and not safe_mode:
             raise DuplicateKeyError(key, tuple(p.member for p, _ in holders))
         plan, line = holders[-1] if holders else (plan, None)
     group = groups.of(plan)
@@ -189,7 +192,10 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
             group.deletes.append(key)
     elif safe_mode:
         group.upserts.append(line)
-        if row.others or not row.existed:
+        if shared:
+            # The target has none of these rows yet, and gets one of them.
+            group.shared.append(key)
+        elif row.others or not row.existed:
             group.arrivals.append(key)
     elif not row.existed:
         group.inserts.append(line)

@@ -205,11 +205,17 @@ def _moves_apart(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
     """The effects of a RENAME, each with that part of it that its table's names are in."""
     names: dict[TableName, set[TableName]] = {}
     statement = effects[0].statement
-    for pair in statement.renames:
-        joined = set[TableName]().union(*(names.get(_name(t), {_name(t)}) for t in pair))
+    for pair in renamed_tables(statement):
+        joined = set[TableName]().union(*(names.get(name, {name}) for name in pair))
         names |= dict.fromkeys(joined, joined)
+    # Several tables may have one name on the way.
+    origins: dict[TableName, TableName] = {}
+    steps = []
+    for old, new in statement.renames:
+        origin = origins[_name(new)] = origins.pop(_name(old), _name(old))
+        steps.append((origin, (old, new)))
     for part in {id(part): part for part in names.values()}.values():
-        tables = tuple(t for pair in statement.renames for t in pair if _name(t) in part)
+        tables = tuple(t for origin, pair in steps for t in pair if origin in part)
         own = replace(statement, tables=tables)
         wave = tuple(replace(e, statement=own) for e in effects if e.table in part)
         if wave:
@@ -401,7 +407,7 @@ def _moves_in(statement: ParsedStatement, moved: Iterable[_RenamedShard]) -> Ite
     came = [(move.left, gained) for move in moved if (gained := _gained(move)) is not None]
     given_up = {move.left for move in moved if move.gained is None}
     taken = dict.fromkeys(gained.quoted for _, gained in came if gained in given_up)
-    sql = f"RENAME TABLE {', '.join(_target_renames(came))}"
+    sql = f"RENAME TABLE {', '.join(target_renames(came))}"
     clears = f"DROP TABLE IF EXISTS {', '.join(taken)}" if taken else ""
     for move in moved:
         gained = _gained(move)
@@ -416,7 +422,7 @@ def _gained(move: _RenamedShard) -> TableName | None:
     return None if move.gained == move.left else move.gained
 
 
-def _target_renames(came: Iterable[tuple[TableName, TableName]]) -> Iterator[str]:
+def target_renames(came: Iterable[tuple[TableName, TableName]]) -> Iterator[str]:
     """What gives targets their new names: none takes a name before that is free.
 
     Targets that change places in a round take one another's names by way of a name of ours. Where

@@ -184,13 +184,13 @@ class Group(Generic[Name, Event]):
             return {self._history[version - 1].text}
         return {item.text for item in self.items.get(version, ())}
 
-    def templates(self, at: Place) -> list[Template[Name]]:
+    def templates(self, at: Place, floor: int = 0) -> list[Template[Name]]:
         """What a created table may be like, in this order: it joins like the first that it fits.
 
         The members, newest first; the target as it is at this place, as it was before, and as it
         came to be later. What is known of the target only now, and not when this place was read
         first, comes last: a table that fits nothing else was ahead of the target then, so that
-        nothing of it was applied.
+        nothing of it was applied. Before version ``floor`` the target was another table.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
@@ -198,7 +198,7 @@ class Group(Generic[Name, Event]):
         past = range(self.base, -1, -1)
         later = range(self.base + 1, len(self._history) + 1)
         target: list[Template[Name]] = [Template(version) for version in (*past, *later)]
-        return [*by_age, *target]
+        return [template for template in (*by_age, *target) if template.version >= floor]
 
     def join(
         self,

@@ -97,3 +97,25 @@ def _made(estate: ShardedEstate) -> object:
         "SELECT CREATE_TIME FROM information_schema.TABLES"
         f" WHERE TABLE_SCHEMA = '{estate.db}' AND TABLE_NAME = 't'"
     )
+
+
+async def test_rows_without_a_key_of_a_shard_that_makes_the_change_late(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """The rows before and after its own ALTER are read at once, and have other values."""
+    estate = mariadb_estate
+    estate.create("A1", table="(id INT, v INT)")
+    async with estate.merging():
+        estate.ddl("A1", "ADD c INT NULL")
+        await estate.settled()
+    estate.run("B1", "CREATE TABLE {t} (id INT, v INT)")
+    estate.shards.append("B1")
+    estate.insert("B1", "1, 1")
+    # Another segment, so that what follows comes together, while the first row is written.
+    estate.server("B1").execute(f"CREATE TABLE {estate.db}.other (id INT)")
+    estate.run("B1", "UPDATE {t} SET v = 2")
+    estate.ddl("B1", "ADD c INT NULL")
+    estate.run("B1", "UPDATE {t} SET v = 3")
+    estate.run("B1", "DELETE FROM {t}")
+    async with estate.merging():
+        await estate.settled()

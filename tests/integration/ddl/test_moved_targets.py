@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.faults import FatalError
-from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl import ddl_execution, target_renames
 from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
@@ -79,6 +79,10 @@ def unequal(merging: Merging, now: Shards) -> list[str]:
     """The targets that have other rows than their shards."""
     found, db = [], merging.database
     for target, shards in now.items():
+        there = merging.on(merging.target, f"SHOW TABLES FROM {db} LIKE '{target}'")
+        if shards and not there:
+            found.append(target)
+            continue
         wanted = union_of([(merging.source, f"{db}.{shard}") for shard in shards], "*")
         if rows_of(merging.target, f"{db}.{target}", "*") != wanted:
             found.append(target)
@@ -124,8 +128,7 @@ async def test_all_shards_of_a_target_move(merging: Merging, kind: str, *, again
     async with merging.running() as generation:
         await merging.caught_up(generation)
         change(merging, now)
-        await merging.caught_up(generation)
-    assert unequal(merging, now) == []
+    await settle(merging, now)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +153,15 @@ async def test_a_move_that_breaks_off_is_made_once(
             raise ZeroDivisionError(here)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ddl_execution, "reach", die)
-        with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as caught:
+        for module in (ddl_execution, target_renames):
+            patched.setattr(module, "reach", die)
+        with (
+            anyio.fail_after(PATIENCE),
+            pytest.raises((ExceptionGroup, ZeroDivisionError)) as caught,
+        ):
             await merging.generation().run(anyio.Event(), anyio.Event())
-        assert caught.group_contains(ZeroDivisionError), caught.value
+        single = isinstance(caught.value, ZeroDivisionError)
+        assert single or caught.group_contains(ZeroDivisionError), caught.value
     change(merging, now)
     await settle(merging, now)
 

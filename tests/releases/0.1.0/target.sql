@@ -259,6 +259,106 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
+(1000001,'row',1),
+(1000002,'row',2),
+(1000003,'row',3),
+(1000004,'row',4),
+(1000005,'row',5),
+(1000006,'row',6),
+(1000007,'row',7),
+(1000008,'row',8),
+(1000009,'row',9),
+(1000010,'row',10),
+(1000011,'row',11),
+(1000012,'row',12),
+(1000013,'row',13),
+(1000014,'row',14),
+(1000015,'row',15),
+(1000016,'row',16),
+(1000017,'row',17),
+(1000018,'row',18),
+(1000019,'row',19),
+(1000020,'row',20),
+(1000021,'row',21),
+(1000022,'row',22),
+(1000023,'row',23),
+(1000024,'row',24),
+(1000025,'row',25),
+(1000026,'row',26),
+(1000027,'row',27),
+(1000028,'row',28),
+(1000029,'row',29),
+(1000030,'row',30),
+(1000031,'row',31),
+(1000032,'row',32),
+(1000033,'row',33),
+(1000034,'row',34),
+(1000035,'row',35),
+(1000036,'row',36),
+(1000037,'row',37),
+(1000038,'row',38),
+(1000039,'row',39),
+(1000040,'row',40),
+(1000041,'row',41),
+(1000042,'row',42),
+(1000043,'row',43),
+(1000044,'row',44),
+(1000045,'row',45),
+(1000046,'row',46),
+(1000047,'row',47),
+(1000048,'row',48),
+(1000049,'row',49),
+(1000050,'row',50),
+(1000051,'row',51),
+(1000052,'row',52),
+(1000053,'row',53),
+(1000054,'row',54),
+(1000055,'row',55),
+(1000056,'row',56),
+(1000057,'row',57),
+(1000058,'row',58),
+(1000059,'row',59),
+(1000060,'row',60),
+(1000061,'row',61),
+(1000062,'row',62),
+(1000063,'row',63),
+(1000064,'row',64),
+(1000065,'row',65),
+(1000066,'row',66),
+(1000067,'row',67),
+(1000068,'row',68),
+(1000069,'row',69),
+(1000070,'row',70),
+(1000071,'row',71),
+(1000072,'row',72),
+(1000073,'row',73),
+(1000074,'row',74),
+(1000075,'row',75),
+(1000076,'row',76),
+(1000077,'row',77),
+(1000078,'row',78),
+(1000079,'row',79),
+(1000080,'row',80),
+(1000081,'row',81),
+(1000082,'row',82),
+(1000083,'row',83),
+(1000084,'row',84),
+(1000085,'row',85),
+(1000086,'row',86),
+(1000087,'row',87),
+(1000088,'row',88),
+(1000089,'row',89),
+(1000090,'row',90),
+(1000091,'row',91),
+(1000092,'row',92),
+(1000093,'row',93),
+(1000094,'row',94),
+(1000095,'row',95),
+(1000096,'row',96),
+(1000097,'row',97),
+(1000098,'row',98),
+(1000099,'row',99),
+(1000100,'row',100),
 (2000001,'row',1),
 (2000002,'row',2),
 (2000003,'row',3),
@@ -508,7 +608,57 @@ INSERT INTO `orders` VALUES
 (2000247,'row',247),
 (2000248,'row',248),
 (2000249,'row',249),
-(2000250,'row',250);
+(2000250,'row',250),
+(2000251,'row',251),
+(2000252,'row',252),
+(2000253,'row',253),
+(2000254,'row',254),
+(2000255,'row',255),
+(2000256,'row',256),
+(2000257,'row',257),
+(2000258,'row',258),
+(2000259,'row',259),
+(2000260,'row',260),
+(2000261,'row',261),
+(2000262,'row',262),
+(2000263,'row',263),
+(2000264,'row',264),
+(2000265,'row',265),
+(2000266,'row',266),
+(2000267,'row',267),
+(2000268,'row',268),
+(2000269,'row',269),
+(2000270,'row',270),
+(2000271,'row',271),
+(2000272,'row',272),
+(2000273,'row',273),
+(2000274,'row',274),
+(2000275,'row',275),
+(2000276,'row',276),
+(2000277,'row',277),
+(2000278,'row',278),
+(2000279,'row',279),
+(2000280,'row',280),
+(2000281,'row',281),
+(2000282,'row',282),
+(2000283,'row',283),
+(2000284,'row',284),
+(2000285,'row',285),
+(2000286,'row',286),
+(2000287,'row',287),
+(2000288,'row',288),
+(2000289,'row',289),
+(2000290,'row',290),
+(2000291,'row',291),
+(2000292,'row',292),
+(2000293,'row',293),
+(2000294,'row',294),
+(2000295,'row',295),
+(2000296,'row',296),
+(2000297,'row',297),
+(2000298,'row',298),
+(2000299,'row',299),
+(2000300,'row',300);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -558,8 +708,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795877415,4211154683,'',4,'pessimistic',0,'','2026-11-28 14:51:37'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795877416,790997508,'',4,'pessimistic',0,'','2026-11-28 14:51:37');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795878910,422191375,'',4,'pessimistic',0,'','2026-11-28 15:16:17'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795878911,1113086025,'',4,'pessimistic',0,'','2026-11-28 15:16:17');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -587,16 +737,20 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,5638281588410357065),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,5638281588410357065),
-('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,5638281588410357065),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,5638281588410357065),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,5638281588410357065),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,5638281588410357065);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,8539809202912500427),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,8539809202912500427),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,8539809202912500427),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,8539809202912500427),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',1,50,950,0,1099511706875,1099511706875,50,8539809202912500427),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,8539809202912500427),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,8539809202912500427),
+('b','c','orders_1',7,'[\"32303030333530\"]','[\"32303030343030\"]',0,0,0,0,0,0,0,8539809202912500427);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -815,7 +969,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,5638281588410357065,21,'vm',1009,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3068367','2026-11-28 14:51:32.626997','2026-11-28 14:51:44.837457');
+(1,8539809202912500427,25,'vm',3523,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3216664','2026-11-28 15:16:13.899371','2026-11-28 15:16:23.807008');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -846,6 +1000,30 @@ INSERT INTO `copying_member` VALUES
 ('b','c','orders_1','mc','orders',0,0,'{\"schema\": \"c\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
 ('b','c','users_1','mc','users',0,0,'{\"schema\": \"c\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `copying_member` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `copying_moved_shard`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `copying_moved_shard` (
+  `number` int(11) NOT NULL,
+  `item` int(11) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `place` bigint(20) NOT NULL,
+  `former_schema` varchar(64) NOT NULL,
+  `former_table` varchar(64) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `version` int(11) NOT NULL,
+  `state` varchar(16) NOT NULL,
+  PRIMARY KEY (`number`,`item`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `copying_moved_shard` WRITE;
+/*!40000 ALTER TABLE `copying_moved_shard` DISABLE KEYS */;
+/*!40000 ALTER TABLE `copying_moved_shard` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_onlineddl`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1030,8 +1208,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795877415,3047699806,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 14:50:49'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795877416,4035791477,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 14:50:49');
+('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795878910,3566855936,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 15:15:36'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795878911,4166721139,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 15:15:36');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1059,21 +1237,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,6653087520064557165),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,6653087520064557165),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,6653087520064557165),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,6653087520064557165),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6653087520064557165),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,6653087520064557165),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,6653087520064557165),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,6653087520064557165);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,772380247447890476),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,772380247447890476),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,772380247447890476),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,772380247447890476),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,772380247447890476),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,772380247447890476),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,772380247447890476);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1135,7 +1313,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795877438,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 14:50:43');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795878926,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 15:15:32');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1293,7 +1471,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,6653087520064557165,52,'vm',32091,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3062357','2026-11-28 14:50:32.074833','2026-11-28 14:50:50.575999');
+(1,772380247447890476,52,'vm',2667,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3211912','2026-11-28 15:15:23.642543','2026-11-28 15:15:38.189970');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1325,6 +1503,30 @@ INSERT INTO `locked_member` VALUES
 ('b','l','users_1','ml','users',0,0,'{\"schema\": \"l\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `locked_member` ENABLE KEYS */;
 UNLOCK TABLES;
+DROP TABLE IF EXISTS `locked_moved_shard`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `locked_moved_shard` (
+  `number` int(11) NOT NULL,
+  `item` int(11) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `place` bigint(20) NOT NULL,
+  `former_schema` varchar(64) NOT NULL,
+  `former_table` varchar(64) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `version` int(11) NOT NULL,
+  `state` varchar(16) NOT NULL,
+  PRIMARY KEY (`number`,`item`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `locked_moved_shard` WRITE;
+/*!40000 ALTER TABLE `locked_moved_shard` DISABLE KEYS */;
+/*!40000 ALTER TABLE `locked_moved_shard` ENABLE KEYS */;
+UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_onlineddl`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -1345,8 +1547,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795877443,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795877443,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795878932,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795878932,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1504,15 +1706,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,6653087520064557165,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,6653087520064557165,'0-4101-17','5339:1795877415:1401368771:binlog.000001'),
-('a','ml','orders',2,0,0,0,6653087520064557165,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,6653087520064557165,'0-4101-17','5339:1795877415:1401368771:binlog.000001'),
+('a','ml','orders',0,0,0,0,772380247447890476,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,772380247447890476,'0-4101-17','5339:1795878910:850846365:binlog.000001'),
+('a','ml','orders',2,0,0,0,772380247447890476,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,772380247447890476,'0-4101-17','5339:1795878910:850846365:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,6653087520064557165,NULL,NULL),
-('b','ml','orders',1,0,0,0,6653087520064557165,NULL,NULL),
-('b','ml','orders',2,0,0,0,6653087520064557165,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,6653087520064557165,'0-4102-7','2152:1795877416:4035791477:binlog.000001');
+('b','ml','orders',0,0,0,0,772380247447890476,NULL,NULL),
+('b','ml','orders',1,0,0,0,772380247447890476,NULL,NULL),
+('b','ml','orders',2,0,0,0,772380247447890476,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,772380247447890476,'0-4102-7','2152:1795878911:4166721139:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1543,8 +1745,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795877415,1432780697,'',4,'',0,'binlog.000001:7551','2026-11-28 14:51:14'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795877416,2676720503,'',4,'',0,'binlog.000001:3542','2026-11-28 14:51:14');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795878910,1220063974,'',4,'',0,'binlog.000001:7551','2026-11-28 15:15:58'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795878911,495963542,'',4,'',0,'binlog.000001:3542','2026-11-28 15:15:58');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1629,9 +1831,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}}]}','2026-11-28 14:51:13'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 14:51:13'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 14:51:13');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 15:15:55'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 15:15:55'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 15:15:56');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1785,7 +1987,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,2269727955702893251,25,'vm',329,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3065796','2026-11-28 14:51:07.416308','2026-11-28 14:51:16.544655');
+(1,3977098854728951843,26,'vm',3124,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3214487','2026-11-28 15:15:50.122465','2026-11-28 15:15:59.516623');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1816,6 +2018,30 @@ INSERT INTO `uncoordinated_member` VALUES
 ('b','u','orders_1','mu','orders',1,1099511630913,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
 ('b','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `uncoordinated_member` ENABLE KEYS */;
+UNLOCK TABLES;
+DROP TABLE IF EXISTS `uncoordinated_moved_shard`;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `uncoordinated_moved_shard` (
+  `number` int(11) NOT NULL,
+  `item` int(11) NOT NULL,
+  `source` varchar(64) NOT NULL,
+  `schema_name` varchar(64) NOT NULL,
+  `table_name` varchar(64) NOT NULL,
+  `place` bigint(20) NOT NULL,
+  `former_schema` varchar(64) NOT NULL,
+  `former_table` varchar(64) NOT NULL,
+  `target_schema` varchar(64) NOT NULL,
+  `target_table` varchar(64) NOT NULL,
+  `version` int(11) NOT NULL,
+  `state` varchar(16) NOT NULL,
+  PRIMARY KEY (`number`,`item`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+/*!40101 SET character_set_client = @saved_cs_client */;
+
+LOCK TABLES `uncoordinated_moved_shard` WRITE;
+/*!40000 ALTER TABLE `uncoordinated_moved_shard` DISABLE KEYS */;
+/*!40000 ALTER TABLE `uncoordinated_moved_shard` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_onlineddl`;
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
@@ -1985,15 +2211,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,2269727955702893251,'0-4101-27','7316:1795877415:1432780697:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,2269727955702893251,'0-4101-25','6899:1795877415:3109937414:binlog.000001'),
-('a','mu','orders',2,0,0,0,2269727955702893251,NULL,NULL),
-('a','mu','orders',3,0,0,0,2269727955702893251,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,3977098854728951843,'0-4101-27','7316:1795878910:1220063974:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,3977098854728951843,'0-4101-25','6899:1795878910:995733479:binlog.000001'),
+('a','mu','orders',2,0,0,0,3977098854728951843,NULL,NULL),
+('a','mu','orders',3,0,0,0,3977098854728951843,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,2269727955702893251,'0-4102-12','3137:1795877416:70176536:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,2269727955702893251,'0-4102-13','3292:1795877416:2676720503:binlog.000001'),
-('b','mu','orders',2,0,0,0,2269727955702893251,NULL,NULL),
-('b','mu','orders',3,0,0,0,2269727955702893251,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,3977098854728951843,'0-4102-12','3137:1795878911:2250932729:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,3977098854728951843,'0-4102-13','3292:1795878911:495963542:binlog.000001'),
+('b','mu','orders',2,0,0,0,3977098854728951843,NULL,NULL),
+('b','mu','orders',3,0,0,0,3977098854728951843,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

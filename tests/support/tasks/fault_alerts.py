@@ -77,7 +77,8 @@ def check_alert(error: FatalError) -> None:
     assert found.get_sample_value("replicator_faults_total", labels) == 1
     # So simple that Prometheus is not needed to tell whether it fires.
     [name] = re.fullmatch(r"(\w+) > 0", rule("ReplicatorFault")["expr"]).groups()  # type: ignore[union-attr]
-    assert found.get_sample_value(name, labels) == 1
+    # A fault of two targets counts for both.
+    assert (found.get_sample_value(name, labels) or 0) >= 1
     assert found.get_sample_value("replicator_needs_operator", {"task": "merge-orders"}) == 1
 
 

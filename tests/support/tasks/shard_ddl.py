@@ -128,7 +128,7 @@ class ShardedEstate:
         return self.generation.running
 
     def views(self) -> list[LockView[TableName, ShardStatement]]:
-        return [lock.view for lock in self.running.coordination.open_locks()]
+        return [lock.view for lock in self.running.open_locks()]
 
     async def caught_up(self, patience: float = PATIENCE) -> None:
         """Everything that was logged is applied or held, and nothing is being resolved."""
@@ -149,7 +149,8 @@ class ShardedEstate:
                 await anyio.sleep(LOOK_SECONDS * 5)
                 if any(v.conflict for v in self.views() if str(v.target) == f"{self.db}.{target}"):
                     break
-        assert self.difference(target) == ""
+        left = self.difference(target)
+        assert left == "", left
 
     async def settled(self, patience: float = PATIENCE) -> None:
         """EQ of all targets, with nothing open or to be read again."""

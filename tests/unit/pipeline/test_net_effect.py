@@ -108,6 +108,7 @@ def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
             overwrites=[*of.overwrites, *group.overwrites],
             upserts=[*of.upserts, *group.upserts],
             arrivals=[*of.arrivals, *group.arrivals],
+            shared=[*of.shared, *group.shared],
             inserts=[*of.inserts, *group.inserts],
             members=[*of.members, *group.members],
             removals=of.removals | group.removals,
@@ -124,6 +125,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.overwrites),
             sorted(group.upserts),
             sorted(group.arrivals),
+            sorted(group.shared),
             sorted(zip(group.inserts, map(str, group.members), strict=True)),
             sorted(group.removals.items()),
         )
@@ -152,10 +154,18 @@ def test_what_a_shard_gets_in_safe_mode_arrives() -> None:
     """The row that is there may be another shard's; one that is only changed is the shard's own."""
     assert one([(A, None, (1, 1))], safe_mode=True).arrivals == [b"1"]
     assert one([(A, (2, 1), (1, 1))], safe_mode=True).arrivals == [b"1"]
-    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arrivals == [b"1"]
+    moved = one([(A, (1, 1), None), (B, None, (1, 3))], safe_mode=True)
+    assert (moved.arrivals, moved.shared) == ([b"1"], [])
     assert one([(A, (1, 1), (1, 2))], safe_mode=True).arrivals == []
     assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arrivals == []
     assert one([(A, None, (1, 1))]).arrivals == []
+
+
+def test_a_key_that_several_shards_get_in_one_batch_is_shared() -> None:
+    """The target has no row with it that would show this."""
+    for first in (None, (1, 1)):
+        changes = one([(A, first, (1, 2)), (B, None, (1, 3))], safe_mode=True)
+        assert (changes.upserts, changes.arrivals, changes.shared) == ([b"1\t3"], [], [b"1"])
 
 
 def test_a_changed_row_is_overwritten() -> None:

@@ -123,7 +123,7 @@ def test_a_lock_whose_statement_is_not_known_has_no_age(
 ) -> None:
     tracker = SimpleNamespace(resume=SimpleNamespace(position=None))
     running = SimpleNamespace(
-        coordination=pessimistic,
+        open_locks=pessimistic.open_locks,
         registry=registry,
         units={"a": None},
         stopped={},

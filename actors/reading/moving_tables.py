@@ -1,0 +1,197 @@
+"""What a reader leaves out while targets wait to be renamed: the tables that have moved already.
+
+Their rows and statements are read again when the target has its new name. Other tables of the
+former target go on, and so does everything else of the source. When it is all read again, rows
+that the target had before it was renamed are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
+
+import numpy as np
+from attrs import define, field
+
+from actors.sharding.moved_shards import WAITING, MovedShards, WaitingShard
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.statement import TableRole
+from replicator.downstream.meta.moved_shards import MovedShard
+from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, one_by_one
+from replicator.schema.registry.registry import CopyState, SchemaRegistry
+
+_MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
+
+
+@define(eq=False)
+class MovingTables:
+    """The tables of a source that wait, in a run (``epoch``) of it.
+
+    ``_holds``: whether everything that comes for a target is held. ``_has_cascades``: whether
+    foreign keys change rows of a table, or rows by it, unlogged.
+    """
+
+    _source: str
+    _epoch: int
+    _registry: SchemaRegistry
+    _shards: MovedShards
+    _holds: Callable[[TableName], bool]
+    _has_cascades: Callable[[TableName], bool]
+    _waiting: Set[TableName] = field(factory=frozenset, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._shards.restart(self._source)
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether any table waits."""
+        return bool(self._waiting)
+
+    def waits(self, name: TableName) -> bool:
+        """Whether a table is read when its target has been renamed, and not before."""
+        return name in self._waiting
+
+    def answered(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
+        """The effects of a statement; nothing is executed for shards that move with their target.
+
+        Notes the shards that wait from this statement on.
+        """
+        moving = [effect for effect in effects if self._moves(effect)]
+        place = statement.transaction
+        numbers = {
+            _origin(effect): self._shards.number(Member(self._source, _origin(effect)), place)
+            for effect in moving
+        }
+        coming = [effect for effect in moving if not numbers[_origin(effect)]]
+        if coming and (
+            any(effect.clears for effect in effects) or not all(map(self._may_come, coming))
+        ):
+            numbers = {name: number for name, number in numbers.items() if number}
+            coming = []
+        for effect in coming:
+            assert effect.other is not None
+            member = Member(self._source, _origin(effect))
+            move = MovedShard(member, place, effect.other, effect.target)
+            self._shards.wait(WaitingShard(move, self._epoch, statement))
+        return tuple(
+            replace(effect, instead=())
+            if effect.kind in _MOVES and _origin(effect) in numbers
+            else effect
+            for effect in effects
+        )
+
+    def _moves(self, effect: Effect) -> bool:
+        """Whether a shard moves from target to target, and its rows do not wait yet."""
+        return (
+            effect.kind is EffectKind.MOVE_IN
+            and effect.other is not None
+            and effect.instead is None
+            and not effect.filtered
+            and not self._follows(effect)
+        )
+
+    def _may_come(self, effect: Effect) -> bool:
+        """Whether the former target can follow a shard."""
+        assert effect.other is not None
+        if self._holds(effect.other) or self._holds(effect.target):
+            return False
+        number = self._registry.number(Member(self._source, _origin(effect)))
+        if number is not None and self._registry.copying(number, 1 << 62) is not CopyState.COPIED:
+            return False
+        return not (self._has_cascades(_origin(effect)) or self._has_cascades(effect.table))
+
+    def kept(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
+        """The effects that happen now of those of one moment of a statement."""
+        place = statement.transaction
+        found: list[Effect] = []
+        begun: dict[TableName, int] = {}
+        for effect in effects:
+            origin = _origin(effect)
+            moves = effect.kind in _MOVES and effect.skipped and self._is_waiting(origin, place)
+            if moves and effect.kind is EffectKind.MOVE_IN:
+                # The former name waits, too, unless another table gets it.
+                begun = {origin: WAITING, **begun, effect.table: WAITING}
+                continue
+            if not moves and self._follows(effect):
+                begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
+                self._shards.touch(self._source, effect.target)
+                continue
+            if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
+                # A table of the former target may take the name of one that waits.
+                begun[effect.renamed_to] = self._shards.life(Member(self._source, origin), place)
+            found.append(effect)
+        for name, life in begun.items():
+            if (life == WAITING) is not self.waits(name):
+                self._shards.begin(Member(self._source, name), place, life)
+                self._waiting = self._waiting - {name} | ({name} if life == WAITING else set())
+        return tuple(found)
+
+    def _is_waiting(self, origin: TableName, place: int) -> bool:
+        return any(
+            shard.move.member == Member(self._source, origin) and shard.move.place == place
+            for shard in self._shards.waiting
+        )
+
+    def _follows(self, effect: Effect) -> bool:
+        """Whether an effect is about a table that waits, or depends on one.
+
+        A move to the name of one depends on it, too: moves happen in the order of the statements.
+        """
+        referenced = effect.statement.named(TableRole.REFERENCED)
+        names = {TableName(table.schema, table.table) for table in referenced}
+        names |= {_origin(effect), *effect.origins}
+        if effect.kind in _MOVES:
+            names |= {name for name in (effect.table, effect.renamed_to) if name is not None}
+        return bool(names & self._waiting)
+
+    def without_applied_rows(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
+        """The rows, by target, that targets did not have when they were renamed."""
+        found = {}
+        for number, events in rows.items():
+            target = self._registry.target_name(number)
+            if self._shards.is_renamed(target):
+                left = self._left(events, target)
+                if left is not None:
+                    found[number] = left
+            else:
+                found[number] = events
+        return found
+
+    def _left(self, events: RowEvents, target: TableName) -> RowEvents | None:
+        first = events.first.transaction
+        until = []
+        for kind in events.kinds:
+            life = self._shards.life(self._registry.member(kind.member), first)
+            until.append(self._shards.applied_until(self._source, target, life))
+        if max(until) <= first:
+            return events
+        return events.where(events.transaction >= np.array(until, np.int64)[events.kind])
+
+
+def _origin(effect: Effect) -> TableName:
+    """The name of an effect's table before the statement."""
+    if effect.kind is EffectKind.MOVE_IN:
+        assert effect.renamed_to is not None
+        return effect.renamed_to
+    return effect.table
+
+
+Steps = list[tuple[Statement, tuple[Effect, ...]]]
+"""Statements with their effects."""
+
+
+def at_moments(moving: MovingTables | None, found: Steps, statement: Statement) -> Steps:
+    """The effects of a statement, or of those that it stands for, moment by moment.
+
+    Without the effects that wait until a target has its new name.
+    """
+    moments = [
+        (processed, effects)
+        for processed, every in found
+        for effects in one_by_one(moving.answered(every, statement) if moving else every)
+    ]
+    if moving is None:
+        return moments
+    return [(processed, moving.kept(effects, statement)) for processed, effects in moments]

@@ -1,0 +1,188 @@
+"""The shards that a RENAME gives another target: those that have moved, and those that wait.
+
+A target has the rows of all its shards, so it is renamed when all of them have made the RENAME, in
+any order. Until then a shard that has made it is read no further under either name (the saved
+position stays before the statement), and the other shards go on.
+
+A table that is read has a *life*: 0, or the number of the renaming that its rows waited for. When
+a target was renamed, it had all rows that were read before, except those of the tables of this
+life or a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass
+
+import anyio
+import structlog
+from attrs import define, field
+
+from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.moved_shards import MovedShard, Renaming, TableLife
+from replicator.mysql.names import Member, TableName
+from replicator.watermark import Place
+
+WAITING = 1 << 62
+"""The life of a table whose rows wait: its renaming has no number yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingShard:
+    """A shard that has made a RENAME, while others of its target have not.
+
+    Attributes:
+        epoch: the run of its source that has read the statement; a later run reads it again.
+        statement: the event.
+    """
+
+    move: MovedShard
+    epoch: int
+    statement: Statement
+
+
+@define(eq=False)
+class MovedShards:
+    """All shards of a task that a RENAME gives another target.
+
+    ``_renamings``: of the task so far, in their order.
+    """
+
+    _renamings: Sequence[Renaming] = ()
+    _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
+    _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
+    _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
+    _begun: list[TableLife] = field(factory=list, init=False)
+    _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
+    _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
+    _changed: anyio.Event = field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for renaming in self._renamings:
+            for shard in renaming.shards:
+                self._numbers[shard.member, shard.place] = renaming.number
+            for until in renaming.until:
+                found = self._until.setdefault((until.source, until.target), [])
+                found.append((renaming.number, until.place))
+            for life in renaming.lives:
+                self._lives.setdefault(life.member, []).append((life.place, life.number))
+
+    def number(self, member: Member, place: int) -> int:
+        """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
+        return self._numbers.get((member, place), 0)
+
+    def wait(self, shard: WaitingShard) -> None:
+        """Note that a shard waits for the others of its target."""
+        move = shard.move
+        if (move.member, move.place) not in self._waiting:
+            structlog.get_logger().info(
+                "target.waits-for-name",
+                source=move.member.source,
+                member=str(move.member.name),
+                target=str(move.former),
+                to=str(move.target),
+                statement=shard.statement.sql[:2000],
+            )
+        self._waiting[move.member, move.place] = shard
+        self._changed.set()
+
+    @property
+    def waiting(self) -> Sequence[WaitingShard]:
+        """The shards that wait for others."""
+        return list(self._waiting.values())
+
+    def touch(self, source: str, target: TableName) -> None:
+        """Note that a table of a target waits that has not made a RENAME itself."""
+        self._touched.add((source, target))
+
+    @property
+    def touched(self) -> Set[TableName]:
+        """The targets of which a table waits, for whatever reason.
+
+        Rows of other shards move the watermarks of the target past those that are read later.
+        """
+        return {target for _, target in self._touched}
+
+    @property
+    def targets(self) -> Set[TableName]:
+        """The targets that shards wait to leave, or to come to."""
+        moves = [shard.move for shard in self._waiting.values()]
+        return {name for move in moves for name in (move.former, move.target)} | self.touched
+
+    async def next_waiting(self) -> None:
+        """Wait until a shard waits."""
+        if not self._waiting:
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    def places(self, source: str) -> Collection[Place]:
+        """The places that the saved position of a source stays before: the task reads a RENAME
+        again after the target has moved."""
+        moves = (shard.move for shard in self._waiting.values())
+        return [Place(move.place, 0) for move in moves if move.member.source == source]
+
+    def is_left(self, target: TableName) -> bool:
+        """Whether shards of a target wait to leave it."""
+        return any(shard.move.former == target for shard in self._waiting.values())
+
+    def begin(self, member: Member, place: int, life: int) -> None:
+        """Note that a table waits from a place on, or has another life."""
+        self._begun.append(TableLife(member, place, life))
+
+    def restart(self, source: str) -> None:
+        """Note that a source is read again from an earlier position."""
+        self._begun = [life for life in self._begun if life.member.source != source]
+        self._touched = {(s, target) for s, target in self._touched if s != source}
+        self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
+
+    def lives(self) -> Sequence[TableLife]:
+        """The lives of all tables that have waited in this run."""
+        return tuple(self._begun)
+
+    def life(self, member: Member, place: int) -> int:
+        """The number of the last renaming that the rows of a table at a place have waited for."""
+        lives = self._lives.get(member, ())
+        return max(((p, life) for p, life in lives if p <= place), default=(0, 0))[1]
+
+    def applied_until(self, source: str, target: TableName, life: int) -> int:
+        """The place before which rows of a table in this life are on a target that was renamed."""
+        found = self._until.get((source, target), ())
+        return max((place for number, place in found if number > life), default=0)
+
+    def floor(self, target: TableName, member: Member, place: int) -> int:
+        """The version from which on a target is the one that a table created at a place joins.
+
+        0 if the target was not renamed before that.
+        """
+        return max(self._ended(target, member, place), default=0)
+
+    def is_another(self, target: TableName, member: Member, place: int) -> bool:
+        """Whether the target that a table joins at a place has got the name of a renamed one."""
+        return bool(self._ended(target, member, place))
+
+    def _ended(self, target: TableName, member: Member, place: int) -> list[int]:
+        """The versions at which targets of this name were renamed, for a table of that place."""
+        life, versions = self.life(member, place), []
+        for renaming in self._renamings:
+            own = [shard.version for shard in renaming.shards if shard.former == target]
+            until = dict(self._until.get((member.source, target), ())).get(renaming.number, 0)
+            if own and (renaming.number <= life or place >= until):
+                versions.append(max(own))
+        return versions
+
+    def end(self, target: TableName, member: Member, place: int) -> int | None:
+        """The version at which the target that a table joined at a place got another name.
+
+        None if it has the name still.
+        """
+        life = self.life(member, place)
+        for renaming in self._renamings:
+            own = [shard.version for shard in renaming.shards if shard.former == target]
+            until = dict(self._until.get((member.source, target), ())).get(renaming.number, 0)
+            if own and renaming.number > life and place < until:
+                return max(own)
+        return None
+
+    def is_renamed(self, target: TableName) -> bool:
+        """Whether a target has got or lost its name."""
+        return any(name == target for _, name in self._until)

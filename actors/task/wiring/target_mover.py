@@ -1,0 +1,332 @@
+"""Renames a target when all of its shards have been renamed (`actors.sharding.moved_shards`).
+
+It waits until all of them have been read, and what was read before is applied. Then the sources
+stop, the target is renamed, and everything starts from what is saved, before the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Protocol
+
+import anyio
+from attrs import define, field
+
+from actors.faults import COPY_AGAIN, MOVED_ROWS, SKIP, DdlEvent, FatalError, of_target
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import Coordination, LockRemedy, OpenLock, Unit
+from actors.sharding.moved_shards import MovedShards, WaitingShard
+from actors.writing.batched_writer import BatchedWriter
+from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetRenames
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.moved_shards import AppliedUntil, MovedShard
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
+from replicator.mysql.names import TableName, folded
+from replicator.sharding.items import Item
+from replicator.sharding.open_locks import LockView
+from replicator.watermark import Place
+
+LOOK_SECONDS = 0.2
+"""Seconds between two checks whether all shards of a target have left it."""
+
+STEPS = 16
+"""The changes that one statement may stand for, each with a place of its own; no less than any."""
+
+_Groups = dict[TableName, list[WaitingShard]]
+
+
+class MovingUnit(Unit, Protocol):
+    """What renaming a target needs to know about a source of the task."""
+
+    @property
+    def last_segment(self) -> int:
+        """The number of the segment that its reader has sent last; -1 before the first."""
+
+    def holds(self, target: TableName) -> bool:
+        """Whether its reader leaves out what comes for a target."""
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether its reader has read all that the source has written."""
+
+
+@define(eq=False)
+class TargetMover:
+    """Renames targets between two generations.
+
+    ``_stopped``: the sources that are not read. No target is renamed before they are.
+    """
+
+    _shards: MovedShards
+    _renames: TargetRenames
+    _meta: MetaStore
+    _writer: BatchedWriter
+    _coordination: Coordination
+    _units: Mapping[str, MovingUnit]
+    _stopped: Sequence[str]
+    _ready: _Groups = field(factory=dict, init=False)
+
+    async def due(self) -> None:
+        """Wait until targets can be renamed. Raises FatalError if one can't get its new name."""
+        while True:
+            await self._shards.next_waiting()
+            if await self._occupied():
+                # Groups may be behind their readers.
+                await self._applied()
+                if occupied := await self._occupied():
+                    to = occupied.move.target
+                    raise _occupied([occupied], f"there is a table {to} on the target")
+            ready = await self._all_ready()
+            if ready and all(unit.running and not unit.restarting for unit in self._units.values()):
+                await self._applied()
+                if await self._all_ready() == ready:
+                    await self._refuse_uneven(ready)
+                    self._ready = ready
+                    return
+            await anyio.sleep(LOOK_SECONDS)
+
+    async def move(self) -> None:
+        """Rename the targets that are ready; nothing may be read or written meanwhile.
+
+        Raises FatalError, DatabaseUnavailableError.
+        """
+        ready = await self._all_ready()
+        if not self._ready or ready != self._ready or not self._is_level(ready):
+            return
+        moves = [
+            replace(shard.move, version=self._version(name))
+            for name, shards in sorted(ready.items())
+            for shard in shards
+        ]
+        try:
+            await self._renames.execute(moves, self._until(moves), self._shards.lives())
+        except RenameRefusedError as error:
+            shards = next(iter(ready.values()))
+            raise _occupied(shards, f"the target refused the statement: {error}") from error
+
+    def open_locks(self) -> list[OpenLock]:
+        """The targets that wait to be renamed."""
+        return [_lock(self._writer, found) for found in self._waiting().values()]
+
+    @property
+    def targets(self) -> Set[TableName]:
+        """The targets that shards wait to leave, or to come to."""
+        return self._shards.targets
+
+    def _waiting(self) -> _Groups:
+        found: _Groups = {}
+        for shard in self._shards.waiting:
+            found.setdefault(shard.move.former, []).append(shard)
+        return found
+
+    async def _applied(self) -> None:
+        """Wait until everything that the readers have sent is applied."""
+        await self._writer.passed(
+            {source: (unit.epoch, unit.last_segment) for source, unit in self._units.items()}
+        )
+
+    async def _occupied(self) -> WaitingShard | None:
+        """A shard that waits for a name that another target has and keeps, if there is one.
+
+        The shards of that target may be about to leave it, on a source that is read more slowly.
+        """
+        if not all(unit.up_to_date for unit in self._units.values()):
+            return None
+        for to, shard in {shard.move.target: shard for shard in self._shards.waiting}.items():
+            if self._shards.is_left(to):
+                continue
+            if self._members(to) or await self._renames.exists(to):
+                return shard
+        return None
+
+    async def _refuse_uneven(self, ready: _Groups) -> None:
+        """Raise FatalError if some shards of a target lack changes of others."""
+        for name, shards in ready.items():
+            members = {shard.move.member for shard in shards}
+            if not await self._writer.ddl.rules.even(name, members):
+                raise _occupied(
+                    shards,
+                    "some of them have not made all schema changes of the others yet. After the"
+                    " move, the task could not tell these changes from new ones",
+                )
+            there = await self._renames.columns(name)
+            for shard in shards:
+                if lacking := sorted(self._columns(shard) - there):
+                    raise _occupied(
+                        [shard],
+                        "other shards have dropped or renamed columns since, which this shard had:"
+                        f" {', '.join(lacking)}",
+                    )
+
+    def _columns(self, shard: WaitingShard) -> frozenset[str]:
+        """The columns that a shard had when it was renamed, as far as they are known."""
+        registry = self._writer.registry
+        number = registry.number(shard.move.member)
+        if number is None:
+            return frozenset()
+        # The statement may have changed it, too, before it was gone.
+        end = shard.move.place + STEPS
+        places = [place for place in registry.places(number) if place < end]
+        held = (registry.held(number, place) for place in reversed(places))
+        table = next((known.certain for known in held if known.structure is not None), None)
+        return frozenset(folded(column.name) for column in table.columns) if table else frozenset()
+
+    async def _all_ready(self) -> _Groups:
+        """The targets that can be renamed now, together."""
+        found = {
+            name: shards
+            for name, shards in self._waiting().items()
+            if not self._stopped and self._all_left(name, shards)
+        }
+        if any(map(self._is_open, self._shards.touched)):
+            return {}
+        if found:
+            # A key that is to be looked up would be looked up in the shards of the former target.
+            tracked = await tracked_targets(
+                self._meta.connection, self._meta.table(TRACKED_KEY_TABLE)
+            )
+            found = {
+                name: shards
+                for name, shards in found.items()
+                if not {name, shards[0].move.target} & tracked.keys()
+            }
+        while True:
+            kept = {}
+            for name, shards in found.items():
+                to = shards[0].move.target
+                if to in found or not (self._members(to) or await self._renames.exists(to)):
+                    kept[name] = shards
+            destinations = [shards[0].move.target for shards in kept.values()]
+            for shards in kept.values():
+                if destinations.count(to := shards[0].move.target) > 1:
+                    raise _occupied(shards, f"shards of several targets come to {to}")
+            if len(kept) == len(found):
+                return kept
+            found = kept
+
+    def _all_left(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
+        """Whether no shard is left, and no schema change of the target is open."""
+        if self._members(target):
+            return False
+        for shard in shards:
+            unit = self._units.get(shard.move.member.source)
+            if unit is None or unit.epoch != shard.epoch:
+                return False
+        targets = {shard.move.target for shard in shards}
+        if len(targets) > 1:
+            names = " and ".join(map(str, sorted(targets)))
+            raise _occupied(shards, f"its shards come to several targets: {names}")
+        if any(unit.holds(name) for unit in self._units.values() for name in (target, *targets)):
+            return False
+        return not self._is_open(target)
+
+    def _is_open(self, target: TableName) -> bool:
+        """Whether a schema change of a target is open."""
+        number = self._writer.registry.target(target)
+        opened = any(number in self._coordination.open_targets(source) for source in self._units)
+        locks = self._coordination.open_locks()
+        return opened or any(target == lock.view.target for lock in locks)
+
+    def _members(self, target: TableName) -> Sequence[int]:
+        registry = self._writer.registry
+        return registry.members_of(registry.target(target))
+
+    def _is_level(self, ready: _Groups) -> bool:
+        """Whether each target has all rows of whole transactions, and none of others."""
+        registry = self._writer.registry
+        names = {shards[0].move.target for shards in ready.values()}
+        names |= ready.keys() | self._shards.touched
+        for source in self._units:
+            tracker = self._writer.tracker(source)
+            reached = tracker.reached.position
+            for number in map(registry.target, names):
+                low = tracker.low_watermarks.get(number)
+                if not tracker.is_level(number):
+                    return False
+                if low is not None and (reached is None or low.transaction >= reached.binlog.key):
+                    return False
+        return True
+
+    def _until(self, moves: Sequence[MovedShard]) -> list[AppliedUntil]:
+        """Up to where targets have the rows of each source."""
+        registry = self._writer.registry
+        found: dict[tuple[str, TableName], int] = {}
+        for move in moves:
+            key = move.member.source, move.former
+            found[key] = max(move.place, found.get(key, 0))
+        names = {name for move in moves for name in (move.former, move.target)}
+        names |= self._shards.touched
+        for source in self._units:
+            low_watermarks = self._writer.tracker(source).low_watermarks
+            for name in names:
+                low = low_watermarks.get(registry.target(name))
+                if low is not None:
+                    place = max(low.transaction + 1, found.get((source, name), 0))
+                    found[source, name] = place
+        return [AppliedUntil(*key, place) for key, place in sorted(found.items())]
+
+    def _version(self, target: TableName) -> int:
+        number = self._writer.registry.target(target)
+        groups = [unit.groups[number] for unit in self._units.values() if number in unit.groups]
+        return max((group.version for group in groups), default=0)
+
+
+def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
+    registry, move = writer.registry, shards[0].move
+    missing: dict[str, tuple[TableName, ...]] = {}
+    for number in registry.members_of(registry.target(move.former)):
+        member = registry.member(number)
+        missing[member.source] = (*missing.get(member.source, ()), member.name)
+    text = f"rename table {move.former} to {move.target}"
+    place, event = Place(move.place, 0), ShardStatement(shards[0].statement)
+    ready = {shard.move.member.source for shard in shards} - missing.keys()
+    view = LockView(
+        target=move.former,
+        version=0,
+        item=Item(text, (text,), move.member.name, place, event),
+        owner=move.member.source,
+        ready=tuple(sorted(ready)),
+        missing=missing,
+        rows_held=0,
+        conflict=None,
+        resolving=not missing,
+    )
+    since = min(shard.statement.timestamp for shard in shards) or None
+    holding = {shard.move.member.source: shard.statement.timestamp for shard in shards}
+    reason = (
+        f"{len(shards)} renamed shards wait: the target gets its new name when all of its shards"
+        " have been renamed"
+    )
+    position = shards[0].statement.position
+    skip = f"`replicator binlog skip TASK --source {move.member.source} --binlog-pos {position}`"
+    return OpenLock(
+        f"{move.former}-rename",
+        view,
+        since,
+        holding if since else {},
+        reason,
+        (
+            LockRemedy("rename the shards that lack it like the others"),
+            LockRemedy(
+                "if they keep their names: `replicator pause TASK`. Move the rows of the renamed"
+                f" shards by hand to {move.target}, then {skip} (and the same for the other renamed"
+                " shards), then `replicator resume TASK`: they belong to the new target then"
+            ),
+        ),
+    )
+
+
+def _occupied(shards: Sequence[WaitingShard], reason: str) -> FatalError:
+    """The fault of shards whose target can't get the new name."""
+    move, statement = shards[0].move, shards[0].statement
+    return FatalError(
+        "ddl.move-in",
+        f"a RENAME moves shards of {move.former} to {move.target}, and the target can't follow"
+        f" them: {reason}",
+        MOVED_ROWS,
+        COPY_AGAIN,
+        where=f"source {move.member.source}, {move.member.name}, statement: {statement.sql[:500]}",
+        scope=of_target(move.former, move.target),
+        about=DdlEvent(move.member.source, statement.position, SKIP),
+    )

@@ -1,0 +1,139 @@
+"""Renaming targets whose shards were all renamed, exactly once.
+
+The statement renames a table of ours, too, the marker: after a crash its name says whether the
+statement ran. Several targets get their names in one statement, since one may take another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pymysql.err
+import structlog
+
+from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.moved_shards import (
+    AppliedUntil,
+    MovedShard,
+    MovedShardStore,
+    Renaming,
+    TableLife,
+)
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
+from replicator.mysql.errors import error_code
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.effects.ddl_effects import target_renames
+from replicator.schema.structure.inspection import database_collation, listed, read_table
+
+PATIENCE = 7 * 24 * 3600.0
+"""Seconds that a RENAME may wait for sessions that use the table."""
+
+_MARKED = TableName("", "renamed targets")
+"""What the marker is named after."""
+
+
+class RenameRefusedError(Exception):
+    """The target's server has refused to rename targets."""
+
+
+class TargetRenames:
+    """Renames targets under a record of the shards that move."""
+
+    def __init__(self, connection: Connection, meta: MetaStore) -> None:
+        self._connection = connection
+        self._meta = meta
+        self._store = MovedShardStore(meta)
+        self._log = structlog.get_logger()
+
+    async def recover(self) -> None:
+        """Finish what a crash has left unfinished. Raises DatabaseUnavailableError.
+
+        Call it before anything else is loaded of what is saved.
+        """
+        for pending in await self._store.load(done=False):
+            # The statement may still run. It fails without the marker, or has renamed that.
+            await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers[0].quoted}")
+            if await self._has_run():
+                await self._finish(pending)
+
+    async def load(self) -> list[Renaming]:
+        """The renamings of the task, in their order. Raises DatabaseUnavailableError."""
+        return await self._store.load(done=True)
+
+    async def exists(self, target: TableName) -> bool:
+        """Whether there is a table or view of this name. Raises DatabaseUnavailableError."""
+        return await listed(self._connection, target) is not None
+
+    async def columns(self, target: TableName) -> frozenset[str]:
+        """The names of a target's columns, in lower case. Raises DatabaseUnavailableError."""
+        table = await read_table(self._connection, target)
+        return frozenset(folded(column.name) for column in table.columns) if table else frozenset()
+
+    async def execute(
+        self,
+        shards: Sequence[MovedShard],
+        until: Sequence[AppliedUntil],
+        lives: Sequence[TableLife],
+    ) -> None:
+        """Rename the targets that these shards leave.
+
+        ``until``, ``lives``: which rows the targets have (`Renaming`).
+
+        Raises DatabaseUnavailableError, RenameRefusedError.
+        """
+        await self._prepare()
+        renaming = await self._store.begin(shards, until, lives)
+        reach(Failpoint.DDL_RECORDED)
+        marker, done = self._markers
+        pairs = [*target_renames(renaming.pairs), f"{marker.quoted} TO {done.quoted}"]
+        sql = f"RENAME TABLE {', '.join(pairs)}"
+        self._log.info("target.renaming", statement=sql[:2000])
+        await self._run(sql, {name.schema for name in renaming.names})
+        reach(Failpoint.DDL_EXECUTED)
+        await self._finish(renaming)
+        reach(Failpoint.DDL_FINISHED)
+
+    @property
+    def _markers(self) -> tuple[TableName, TableName]:
+        """The marker's names before and after the statement."""
+        marker = self._meta.marker(_MARKED)
+        return marker, replace(marker, table=f"{marker.table}_done")
+
+    async def _prepare(self) -> None:
+        await self._meta.confirm()
+        marker, done = self._markers
+        await self._connection.execute(f"DROP TABLE IF EXISTS {done.quoted}")
+        await self._connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {marker.quoted} (id INT PRIMARY KEY)"
+        )
+
+    async def _has_run(self) -> bool:
+        return await self.exists(self._markers[1])
+
+    async def _finish(self, renaming: Renaming) -> None:
+        await self._store.finish(renaming)
+        await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers[1].quoted}")
+        for former, target in renaming.pairs:
+            self._log.info("target.renamed", target=str(former), to=str(target))
+
+    async def _run(self, sql: str, schemas: set[str]) -> None:
+        session = Connection(self._connection.address)
+        try:
+            await reach_all_nodes(session)
+            await self._meta.lease.confirm(session)
+            for schema in sorted(schemas):
+                if await database_collation(session, schema) is None:
+                    await session.execute(f"CREATE DATABASE IF NOT EXISTS {quote(schema)}")
+            await session.execute(sql, patience=PATIENCE)
+        except pymysql.err.MySQLError as error:
+            if is_unavailable(error):
+                raise
+            # A former attempt that had lost its client may have come to its end meanwhile.
+            if not await self._has_run():
+                text = f"{error.args[-1]} ({error_code(error)})\n  statement: {sql}"
+                raise RenameRefusedError(text) from error
+        finally:
+            session.close()

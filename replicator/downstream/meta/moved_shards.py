@@ -1,0 +1,205 @@
+"""The renamed targets and the shards that moved with them, in a meta table: the write-ahead record.
+
+A record is saved before targets are renamed, and is done after that. It stays: when the RENAME of
+a shard is read again, the record says that the rows of the shard are on its new target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.row_owners import ROW_OWNER_TABLE
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.names import Member, TableName
+
+MOVED_SHARD_TABLE = MetaTable(
+    "moved_shard",
+    "number INT NOT NULL, item INT NOT NULL, source VARCHAR(64) NOT NULL,"
+    " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, place BIGINT NOT NULL,"
+    " former_schema VARCHAR(64) NOT NULL, former_table VARCHAR(64) NOT NULL,"
+    " target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " version INT NOT NULL, state VARCHAR(16) NOT NULL, PRIMARY KEY (number, item)",
+)
+
+_FIELDS = (
+    "number, source, schema_name, table_name, place, former_schema, former_table,"
+    " target_schema, target_table, version"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedShard:
+    """A shard that a RENAME gives another target.
+
+    Attributes:
+        member: the shard, by its name before the statement.
+        place: of the statement in the binlog of the shard's source.
+        former: its target before the statement.
+        target: its target after the statement.
+        version: of the former target, when it was renamed.
+    """
+
+    member: Member
+    place: int
+    former: TableName
+    target: TableName
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedUntil:
+    """The place before which a target had all rows of a source when it got or lost its name."""
+
+    source: str
+    target: TableName
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableLife:
+    """What a table is from a place on, by its name at the source.
+
+    Attributes:
+        number: of the last renaming that its rows waited for; 0 if they did not wait.
+    """
+
+    member: Member
+    place: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """Targets that one statement has renamed.
+
+    Attributes:
+        number: counts the renamings of a task from 1.
+        shards: those that have moved.
+        until: of each source and target with such rows; also of targets of which tables waited.
+        lives: of the tables that waited, each from its statements on.
+    """
+
+    number: int
+    shards: tuple[MovedShard, ...]
+    until: tuple[AppliedUntil, ...] = ()
+    lives: tuple[TableLife, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[TableName, TableName], ...]:
+        """The former and the new name of each target."""
+        return tuple(dict.fromkeys((shard.former, shard.target) for shard in self.shards))
+
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """The targets that have lost or got rows."""
+        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+
+
+class MovedShardStore:
+    """Reads and writes the records."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(MOVED_SHARD_TABLE)
+
+    async def load(self, *, done: bool) -> list[Renaming]:
+        """The records that are done, in their order, or the one that is not."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT {_FIELDS} FROM {self._table} WHERE state = %s ORDER BY number, item",
+            ("done" if done else "pending",),
+        )
+        found: dict[int, Renaming] = {}
+        for number, source, schema, table, place, *names, version in rows:
+            so_far = found.get(number, Renaming(int(number), ()))
+            former, target = TableName(*names[:2]), TableName(*names[2:])
+            member = Member(source, TableName(schema, table))
+            if not former.table:
+                life = TableLife(member, int(place), int(version))
+                found[number] = replace(so_far, lives=(*so_far.lives, life))
+            elif table:
+                shard = MovedShard(member, int(place), former, target, int(version))
+                found[number] = replace(so_far, shards=(*so_far.shards, shard))
+            else:
+                until = AppliedUntil(source, former, int(place))
+                found[number] = replace(so_far, until=(*so_far.until, until))
+        return list(found.values())
+
+    async def begin(
+        self,
+        shards: Sequence[MovedShard],
+        until: Sequence[AppliedUntil],
+        lives: Sequence[TableLife],
+    ) -> Renaming:
+        """Record that targets are about to be renamed, and no others.
+
+        ``lives`` of a higher number than all renamings get the number of this one.
+        """
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(f"DELETE FROM {self._table} WHERE state = 'pending'")
+            rows = await transaction.fetch(f"SELECT COALESCE(MAX(number), 0) FROM {self._table}")
+            number = int(rows[0][0]) + 1
+            numbered = (replace(life, number=min(life.number, number)) for life in lives)
+            found = Renaming(number, tuple(shards), tuple(until), tuple(numbered))
+            values: list[tuple[object, ...]] = [
+                (s.member.source, *s.member.name, s.place, *s.former, *s.target, s.version)
+                for s in found.shards
+            ]
+            values += [(u.source, "", "", u.place, *u.target, *u.target, 0) for u in found.until]
+            values += [
+                (life.member.source, *life.member.name, life.place, "", "", "", "", life.number)
+                for life in found.lives
+            ]
+            for item, row in enumerate(values):
+                await transaction.fetch(
+                    f"INSERT INTO {self._table} (item, {_FIELDS}, state)"
+                    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'pending')",
+                    (item, found.number, *row),
+                )
+        return found
+
+    async def finish(self, renaming: Renaming) -> None:
+        """Record that targets were renamed.
+
+        Their watermarks are removed: rows of the former ones would be taken for rows of the tables
+        that have these names now. What is read again is known by `AppliedUntil`.
+        """
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._table} SET state = 'done' WHERE number = %s", (renaming.number,)
+            )
+            for name in {*renaming.names, *(until.target for until in renaming.until)}:
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(WATERMARK_TABLE)}"
+                    " WHERE target_schema = %s AND target_table = %s",
+                    tuple(name),
+                )
+            await self._move_owners(transaction, renaming)
+
+    async def _move_owners(self, transaction: Transaction, renaming: Renaming) -> None:
+        """Let the new targets have the rows of shards that were dropped before."""
+        table = self._meta.table(ROW_OWNER_TABLE)
+        of_target = f"FROM {table} WHERE target_schema = %s AND target_table = %s"
+        moved = {(shard.member.source, *shard.member.name) for shard in renaming.shards}
+        ended = {
+            target: await transaction.fetch(
+                f"SELECT source, schema_name, table_name, ended, marks {of_target}"
+                " AND (ended = 1 OR source = '')",
+                tuple(former),
+            )
+            for former, target in renaming.pairs
+        }
+        for former, _ in renaming.pairs:
+            await transaction.fetch(f"DELETE {of_target}", tuple(former))
+        for target, owners in ended.items():
+            for *owner, gone, marks in owners:
+                if tuple(owner) not in moved:
+                    await transaction.fetch(
+                        f"INSERT IGNORE INTO {table} (target_schema, target_table, source,"
+                        " schema_name, table_name, ended, marks)"
+                        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                        (*target, *owner, gone, marks),
+                    )

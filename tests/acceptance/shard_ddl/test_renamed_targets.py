@@ -1,0 +1,188 @@
+"""A RENAME that all shards of a target make: the target follows when the last one has made it."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.mysql.names import TableName
+from tests.support.tasks.running import copied
+from tests.support.tasks.shard_ddl import ShardedEstate
+
+slow = pytest.mark.slow
+MODES = ["pessimistic", "optimistic", ""]
+SHARDS = ("A1", "A'1", "B1")
+
+
+def _new(shard: str) -> str:
+    return f"u{shard}"
+
+
+def _rename(estate: ShardedEstate, shard: str, sql: str = "RENAME TABLE {t} TO {u}") -> None:
+    estate.server(shard).execute(sql.format(t=estate.name(shard), u=estate.name(_new(shard))))
+
+
+async def _moved(estate: ShardedEstate) -> None:
+    """The target of the shards has its new name, and all rows."""
+    estate.shards = list(map(_new, SHARDS))
+    await estate.settled()
+    assert not estate.target.execute(
+        f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{estate.db}'"
+        " AND TABLE_NAME = 't'"
+    )
+
+
+def _empty(estate: ShardedEstate) -> None:
+    """Only the first target is there at the start."""
+    estate.create(*SHARDS)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_target_follows_its_last_shard(mariadb_estate: ShardedEstate, mode: str) -> None:
+    """Rows before, between and after; the shards out of step; schema changes around it."""
+    estate = mariadb_estate
+    estate.mode = mode
+    _empty(estate)
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}")
+            estate.ddl(shard, "ADD c INT NULL")
+            estate.put(shard, "{}, 1")
+        await estate.settled()
+        for number, shard in enumerate(SHARDS):
+            _rename(estate, shard)
+            estate.put(_new(shard), "{}, 2")
+            for other in SHARDS[number + 1 :]:
+                estate.put(other, "{}, 3")
+            await estate.caught_up()
+        await _moved(estate)
+        for shard in SHARDS:
+            estate.ddl(_new(shard), "ADD d INT NULL")
+            estate.put(_new(shard), "{}, 4, 4")
+        await _moved(estate)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_former_name_is_used_again(mariadb_estate: ShardedEstate, mode: str) -> None:
+    """By a table of another structure, and while other shards still have the former one."""
+    estate = mariadb_estate
+    estate.mode = mode
+    _empty(estate)
+    table = "(id INT PRIMARY KEY, v VARCHAR(9), w INT)"
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.ddl(shard, "ADD c INT NULL")
+            estate.put(shard, "{}, 1")
+        for shard in SHARDS:
+            _rename(estate, shard)
+            estate.run(shard, f"CREATE TABLE {{t}} {table}")
+            estate.put(shard, "{}, 'new', 1")
+            estate.put(_new(shard), "{}, 2")
+            estate.ddl(shard, "ADD c INT NULL")
+            estate.put(shard, "{}, 'new', 1, 5")
+            await estate.caught_up()
+        estate.shards = [*SHARDS, *map(_new, SHARDS)]
+        await estate.settled()
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_target_takes_the_place_of_another(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """``RENAME t TO u, v TO t`` moves two targets; then everything changes places."""
+    estate = mariadb_estate
+    estate.mode = mode
+    _empty(estate)
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}")
+            _rename(estate, shard, "ALTER TABLE {t} RENAME TO {u}")
+            estate.run(shard, "CREATE TABLE {t} (id INT PRIMARY KEY, v INT)")
+            estate.put(shard, "{}, 5")
+        estate.shards = [*SHARDS, *map(_new, SHARDS)]
+        await estate.settled()
+        for shard in SHARDS:
+            _rename(estate, shard, "RENAME TABLE {t} TO {t}x, {u} TO {t}, {t}x TO {u}")
+            estate.put(shard, "{}")
+            estate.put(_new(shard), "{}, 6")
+        await estate.settled()
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_one_shard_alone_waits_for_the_others(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """The report names those that lack it; the task that starts again finds the same."""
+    estate = mariadb_estate
+    estate.mode = mode
+    _empty(estate)
+    async with estate.merging():
+        _rename(estate, "A1")
+        estate.put("uA1", "{}")
+        estate.put("B1", "{}")
+        await estate.has_rows(1)
+    async with estate.merging():
+        estate.put("uA1", "{}")
+        estate.put("B1", "{}")
+        await estate.has_rows(2)
+        [lock] = estate.running.open_locks()
+        assert lock.view.missing == {
+            "a": (TableName(*estate.name("A'1").split(".")),),
+            "b": (TableName(*estate.name("B1").split(".")),),
+        }
+        for shard in ("B1", "A'1"):
+            _rename(estate, shard)
+        await _moved(estate)
+    async with estate.merging():
+        estate.put("uB1", "{}")
+        await _moved(estate)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_change_together_with_the_rename(mariadb_estate: ShardedEstate, mode: str) -> None:
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create(*SHARDS, table="(id INT PRIMARY KEY, c INT)")
+    # Without coordination, a column that a shard renames is gone for the others at once.
+    action, shape = ("CHANGE c e BIGINT NULL", "{}, 2") if mode else ("ADD e BIGINT", "{}, 2, 3")
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}, 1")
+            _rename(estate, shard, f"ALTER TABLE {{t}} {action}, RENAME TO {{u}}")
+            estate.put(_new(shard), shape)
+            await estate.caught_up()
+        await _moved(estate)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_shards_that_were_copied(mariadb_estate: ShardedEstate, mode: str) -> None:
+    """The task starts again while some wait: their new names are no tables that lack their rows."""
+    estate = mariadb_estate
+    estate.mode = mode
+    _empty(estate)
+    estate.task["task-mode"] = "all"
+    for instance in estate.task["mysql-instances"]:  # type: ignore[attr-defined]
+        instance.pop("meta", None)
+    for shard in SHARDS:
+        estate.put(shard, "{}")
+    async with estate.merging() as generation:
+        await copied(generation)
+        await estate.has_rows(3)
+    _rename(estate, "A1")
+    estate.put("uA1", "{}")
+    for _ in range(2):
+        async with estate.merging() as generation:
+            await copied(generation)
+            estate.put("B1", "{}")
+            estate.put("uA1", "{}")
+            await estate.caught_up()
+    for shard in ("B1", "A'1"):
+        _rename(estate, shard)
+        estate.put(_new(shard), "{}")
+        estate.run(shard, f"DELETE FROM {estate.name(_new(shard))} LIMIT 1")
+    async with estate.merging() as generation:
+        await copied(generation)
+        await _moved(estate)
+    async with estate.merging() as generation:
+        await copied(generation)
+        estate.put("uA1", "{}")
+        await _moved(estate)
