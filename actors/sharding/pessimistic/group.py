@@ -12,7 +12,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
-from actors.sharding.pessimistic.late_members import LateMembers, statement_of
+from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
 from actors.sharding.pessimistic.rows_in_memory import RowsInMemory
@@ -422,31 +422,9 @@ class PessimisticGroup(GroupActor):
             self.log.info("member.joined", member=str(name), version=state.version)
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))
-        fault = self._create_differs(effect, statement, found)
+        fault = create_differs(self.source, effect, statement, found)
         self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
         return None
-
-    def _create_differs(
-        self, effect: Effect, statement: Statement, found: Iterable[str]
-    ) -> FatalError:
-        where, ways = self._details(statement)
-        return FatalError(
-            "ddl.create-differs",
-            f"the new shard {effect.table} has another structure than the other shards of"
-            f" {effect.target}: {'; '.join(found)}",
-            "if the other shards change to this structure by statements that the task has"
-            " still to read: `replicator resume`",
-            "to give it the structure of the others: at the source, delete its rows (rows of a"
-            " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
-            " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
-            " resume`. The rows that the first table got must fit"
-            f" {effect.target} by column name: add the columns that only they have to the"
-            " target, and drop these columns when the rows have been applied",
-            *ways,
-            where=where,
-            scope=of_target(self.registry.target_name(self.target)),
-            about=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
-        )
 
     async def _comes_back(
         self, effect: Effect, statement: Statement, number: int, held: KnownStructure, at: Place

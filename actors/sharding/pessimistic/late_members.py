@@ -1,20 +1,24 @@
-"""Members that are older than their target: created, or unlocked, without its last schema changes.
+"""Members that are older than their target: created, or unlocked, without its last schema changes;
+and the fault that a created one has a structure that the target has never had.
 
 Their rows are written by the path of their columns (`replicator.schema.effects.column_path`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from attrs import define
 
+from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
+from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.registry.registry import GONE, UNSEEN, KnownStructure, SchemaRegistry
 from replicator.sharding.items import ResolvedItem
 from replicator.sharding.pessimistic.group import Group
@@ -95,3 +99,26 @@ class LateMembers:
 def statement_of(item: ResolvedItem) -> ParsedStatement:
     """Return the statement of an item, about a table of another name."""
     return classify(item.text.replace("<table>", "`t`", 1), default_schema="s")
+
+
+def create_differs(
+    source: str, effect: Effect, statement: Statement, found: Iterable[str]
+) -> FatalError:
+    """Return the fault that a created shard differs from the others; ``found`` says in what."""
+    return FatalError(
+        "ddl.create-differs",
+        f"the new shard {effect.table} has another structure than the other shards of"
+        f" {effect.target}: {'; '.join(found)}",
+        "if the other shards change to this structure by statements that the task has"
+        " still to read: `replicator resume`",
+        "to give it the structure of the others: at the source, delete its rows (rows of a"
+        " dropped shard stay on the target), DROP it and CREATE it like them; skip this"
+        " statement with `replicator binlog skip` (it stays in the binlog), then `replicator"
+        " resume`. The rows that the first table got must fit"
+        f" {effect.target} by column name: add the columns that only they have to the"
+        " target, and drop these columns when the rows have been applied",
+        COPY_AGAIN,
+        where=f"source {source}, target {effect.target}, statement: {statement.sql[:2000]}",
+        scope=of_target(effect.target),
+        about=DdlEvent(source, statement.position, SKIP_OR_REPLACE),
+    )
