@@ -63,14 +63,14 @@ def given_name(
         return None
     mine, fill = before.columns[old].column, fills.get(old)
     # Another member may add the old column and rename it later.
-    if fill is None or not _compares(mine, fill):
+    if fill is None or not _compares(mine, fill) or before.identifying & {old, new}:
         return None
     if not any(new in _known(standing) for standing in others):
         alone = touched.all == touched.renamed | touched.named
         return GivenName(old, new) if alone and not fills.keys() & {new} else None
     there = before.columns[new].column
     fits = takes(there, mine) and there.nullable >= mine.nullable
-    if not fits or there.generated or before.identifying & {old, new}:
+    if not fits or there.generated:
         return None
     alike = new in fills and fills[new].text == fill.text and _compares(there, fills[new])
     return GivenName(old, new, fill) if alike else None

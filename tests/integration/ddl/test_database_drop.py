@@ -17,6 +17,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import matrix
 from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.tables import tables_of
 
 EVERY_TARGET = pytest.mark.parametrize(
     "target_server", ["mariadb", "mysql", "mariadb11", "tidb"], indirect=True
@@ -58,10 +59,6 @@ def drop(dropped: str) -> DdlExecution:
         change=None,
         own=(TableName(dropped, "a"), TableName(dropped, "b")),
     )
-
-
-def tables_of(server: DatabaseServer, database: str) -> set[str]:
-    return {str(name) for (name,) in server.execute(f"SHOW TABLES FROM {database}")}
 
 
 def is_there(server: DatabaseServer, database: str) -> bool:

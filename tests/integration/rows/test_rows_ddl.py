@@ -12,14 +12,11 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import matrix
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.running import settles
+from tests.support.tasks.tables import tables_of
 
 
 def columns_of(server: DatabaseServer, database: str, table: str) -> list[str]:
     return [str(row[0]) for row in server.execute(f"SHOW COLUMNS FROM {database}.{table}")]
-
-
-def tables_of(server: DatabaseServer, database: str) -> set[str]:
-    return {str(row[0]) for row in server.execute(f"SHOW TABLES FROM {database}")}
 
 
 def values(first: int, rest: str, count: int = 5) -> str:

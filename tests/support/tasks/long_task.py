@@ -62,7 +62,10 @@ class LongTask:
         return sum(e["event"] == event for e in self.task.events())
 
     def fault(self) -> Fault:
-        """What the task, or a part of it, is blocked by; waits for that."""
+        """What the task, or a part of it, is blocked by; waits for that.
+
+        A restart that the task makes by itself is no fault.
+        """
         found: list[Fault] = []
 
         def blocked() -> bool:
@@ -71,6 +74,7 @@ class LongTask:
                 return False
             found.extend([status.error] if status.error else [])
             found.extend(part.error for part in status.blocked if part.error)
+            found[:] = [fault for fault in found if fault.event != "task.restart"]
             return bool(found)
 
         self.task.until(blocked, "a fault")

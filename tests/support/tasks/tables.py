@@ -36,3 +36,8 @@ def union_of(
     for server, table in shards:
         total += rows_of(server, table, columns)
     return total
+
+
+def tables_of(server: DatabaseServer, database: str) -> set[str]:
+    """The names of a database's tables."""
+    return {str(name) for (name,) in server.execute(f"SHOW TABLES FROM {database}")}
