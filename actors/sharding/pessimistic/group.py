@@ -409,22 +409,26 @@ class PessimisticGroup(GroupActor):
         if fitting or effect.skipped:
             # One that has been renamed since is not made a second time.
             gone = self._end(effect, at) is not None
-            missing = not gone and await self._tools.versions.present(effect.target) is None
-            needed = self._parents.lacking(self.source, effect) if missing else None
-            if needed and not effect.skipped:
+            needed = self._parents.lacking(self.source, effect)
+            if needed and not (gone or effect.skipped) and await self._is_missing(effect):
                 self._parents.wait(self.source, needed)
                 self._join_ahead(name, number, at, self._parents.shown(needed), waits=True)
                 return None
+            # It joins before anything else is awaited: what fits changes with each decision.
             floor = self._floor(effect, at)
             chosen = fitting[0] if fitting else self.group.templates(at, floor)[0]
             state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
+            missing = not gone and await self._is_missing(effect)
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))
         fault = create_differs(self.source, effect, statement, found)
         self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
         return None
+
+    async def _is_missing(self, effect: Effect) -> bool:
+        return await self._tools.versions.present(effect.target) is None
 
     async def _comes_back(
         self, effect: Effect, statement: Statement, number: int, held: KnownStructure, at: Place
