@@ -63,10 +63,15 @@ def kill(task: LongTask) -> None:
 
 
 def overlaps(task: LongTask) -> bool:
-    """Whether the kill came while the task copied: then it can't tell such rows from moved ones."""
-    if not task.logged("copy.started"):
+    """Whether the task applies what was written during its copy: it can't tell such rows from moved
+    ones then, so it tracks their keys. Otherwise there is a fault."""
+
+    def found() -> bool:
+        return bool(task.logged("moved.shared") or task.logged("rows.duplicate"))
+
+    task.task.until(found, "keys of several shards, or a fault")
+    if not task.logged("moved.shared"):
         return False
-    task.task.until(lambda: bool(task.logged("moved.shared")), "keys of several shards")
     tracked = f"SELECT COUNT(*) FROM {NAME}_meta.{NAME}_tracked_key"
     assert task.shards.target.execute(tracked) != ((0,),)
     return True
