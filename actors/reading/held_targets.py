@@ -29,7 +29,7 @@ class HeldTargets:
     that it ties to a held one: what stands behind it there can't be applied before it. The saved
     position of the source stays before `places`, so all of it is read again later.
 
-    ``drops_databases``: DROP DATABASE is executed, and takes all targets of a database along.
+    ``drops_targets``: DROP DATABASE may be executed, and takes all targets of a database along.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class HeldTargets:
         registry: SchemaRegistry,
         blocked: Set[TableName],
         *,
-        drops_databases: bool,
+        drops_targets: bool,
     ) -> None:
         self._registry = registry
         self._blocked = blocked
-        self._drops_databases = drops_databases
+        self._drops_targets = drops_targets
         self._tied: dict[TableName, TableName] = {}
         self._schemas: dict[str, TableName] = {}
         self._first: dict[TableName, Place] = {}
@@ -131,7 +131,7 @@ class HeldTargets:
             routed = {route(TableName(table.schema, table.table)) for table in named}
             self._tie_to(self._held_of(target for target in routed if target), {effect.target})
             database = effect.target.schema
-            if self._drops_databases and not effect.target.table and effect.discards_rows:
+            if self._drops_targets and not effect.target.table and effect.discards_rows:
                 known = {name for _, name in self._registry.targets()} | self._blocked
                 inside = {name for name in known if name.schema == database}
                 held = self._held_of(inside | {e.target for e in effects})

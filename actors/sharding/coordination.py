@@ -221,8 +221,8 @@ class ShardMode(ABC):
     """Whether rows of one table may wait while those of another go on."""
     lets_shards_leave = False
     """Whether a shard that the task file leaves out may go while something is open."""
-    drops_databases = False
-    """Whether DROP DATABASE of a shard is executed on the target."""
+    drops_targets = False
+    """Whether a target is dropped with its last shard, and a database with the last in it."""
 
     async def decisions(self, meta: MetaStore) -> Sequence[DecisionRecord]:
         """What was decided about the schema changes of targets; empty where nothing is."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from actors.sharding.coordination import ShardMode
 from actors.sharding.optimistic.mode import OptimisticMode
 from actors.sharding.pessimistic.mode import PessimisticMode
-from actors.sharding.uncoordinated.mode import UncoordinatedMode
 
 SHARD_MODES: Mapping[str, ShardMode] = {
-    "": UncoordinatedMode(),
+    "": OptimisticMode(drops_targets=True),
+    "optimistic": OptimisticMode(drops_targets=False),
     "pessimistic": PessimisticMode(),
-    "optimistic": OptimisticMode(),
 }
 """By the `shard-mode` of the task file."""

@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 import anyio
@@ -60,11 +60,15 @@ _Key = tuple[TableName, Member, int]
 
 
 class OptimisticAnswers:
-    """The rules that the writer uses before it executes a statement."""
+    """The rules that the writer uses before it executes a statement.
 
-    def __init__(self, tools: WriterTools) -> None:
+    With ``drops_targets``, a target is dropped with its last shard.
+    """
+
+    def __init__(self, tools: WriterTools, *, drops_targets: bool) -> None:
         self.histories = AnswerHistories(tools)
         self.steps = DerivedSteps(tools, self.histories)
+        self._drops_targets = drops_targets
         self._strict = tools.strict
         self._registry = tools.registry
         self._target = tools.target
@@ -136,6 +140,8 @@ class OptimisticAnswers:
             reach(Failpoint.ANSWER_EXECUTED)
             self.histories.of(target).take(entry)
             self.histories.tell(target, entry)
+            if entry.kind is EntryKind.LEFT and entry.run:
+                self._registry.owners.emptied(target)
             if entry.run and self._changes.get(target):
                 await self._look_for_keys(target)
         self._refusals.pop(key, None)
@@ -196,7 +202,8 @@ class OptimisticAnswers:
         match effect.kind:
             case EffectKind.DROP | EffectKind.MOVE_OUT:
                 gone = self._gone(item, target)
-                return HistoryEntry(EntryKind.LEFT, member, gone=gone)
+                run = self._dropped(effect, gone)
+                return HistoryEntry(EntryKind.LEFT, member, gone=gone, run=run)
             case EffectKind.RENAME:
                 pairs = tuple(
                     (_member(item.source, old), _member(item.source, new))
@@ -210,13 +217,20 @@ class OptimisticAnswers:
         put = await self._changed(item, change, execution)
         return await self._judged(item, put, execution)
 
+    def _dropped(self, effect: Effect, gone: Collection[Member]) -> tuple[str, ...]:
+        """What drops the target of a dropped shard, if it goes with it."""
+        left = self.histories.of(effect.target).state.members.keys() - set(gone)
+        if not self._drops_targets or effect.kind is not EffectKind.DROP or effect.skipped or left:
+            return ()
+        return (f"DROP TABLE IF EXISTS {effect.target.quoted}",)
+
     def _gone(self, item: DdlItem, target: TableName) -> tuple[Member, ...]:
         """The members that leave a target by one statement."""
-        named = [_member(item.source, table) for table in item.effect.statement.tables]
         known = self.histories.of(target).state.members
         own = Member(item.source, item.effect.table)
         present = {self._registry.member(n) for n in self._registry.members_of(item.target)}
-        return (own, *(m for m in named if m in known and m not in present and m != own))
+        others = (m for m in known if m.source == item.source and m not in present and m != own)
+        return (own, *others)
 
     async def _changed(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution

@@ -8,11 +8,11 @@ from functools import partial
 import anyio
 
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
+from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
 from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
-from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.open_locks import DisputedError, UnlockError
 from replicator.sharding.optimistic.differences import Differences, against, differences_of
@@ -36,7 +36,9 @@ class OptimisticCoordinator(Coordination):
     was read is applied and saved, so the position where its rows change their version is known.
     """
 
-    def __init__(self, tools: CoordinationTools, answers: OptimisticAnswers) -> None:
+    def __init__(
+        self, tools: CoordinationTools, answers: OptimisticAnswers, *, drops_targets: bool
+    ) -> None:
         self._answers = answers
         self._histories = answers.histories
         self._registry = tools.registry
@@ -46,7 +48,7 @@ class OptimisticCoordinator(Coordination):
         self._groups: dict[tuple[str, int], OptimisticGroup] = {}
         self._stepping: list[RefusedStep[Member]] = []
         self._agreeing: dict[TableName, int] = {}
-        self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
+        self._drops_targets = drops_targets
 
     async def run(self) -> None:
         """Restart sources whose held rows may be applied."""
@@ -97,8 +99,9 @@ class OptimisticCoordinator(Coordination):
         """The group of a target in a run of a source."""
         name = self._registry.target_name(target)
         if not name.table:
-            # Databases have no rows: their statements are executed in the order of the binlog.
-            return self._plain.make_group(unit, target)
+            return DatabaseGroup(
+                unit, target, self._registry, self._writer.mailbox, drops=self._drops_targets
+            )
         group = self._groups[unit.source, target] = OptimisticGroup(
             unit.source,
             target,

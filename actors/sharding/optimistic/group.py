@@ -173,7 +173,7 @@ class OptimisticGroup(GroupActor):
             self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
             self.log_not_executed(effect, statement)
-        return [self._item(replace(going[0], instead=()), statement)]
+        return [self._item(going[0], statement)]
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
         self.rename_members(renames, statement.transaction)

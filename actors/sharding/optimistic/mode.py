@@ -1,5 +1,5 @@
-"""`shard-mode: optimistic`: a schema change is accepted if its rows fit together with those of
-others."""
+"""`shard-mode: optimistic` and `shard-mode: ""`: a schema change is accepted if its rows fit together
+with those of others."""
 
 from __future__ import annotations
 
@@ -28,10 +28,16 @@ from replicator.sharding.optimistic.history import (
 
 
 class OptimisticMode(ShardMode):
-    """The mode in which no shard waits for another."""
+    """The mode in which no shard waits for another.
+
+    With ``drops_targets``, a target is dropped with its last shard, and a database with its last.
+    """
 
     joins_structures = True
     lets_shards_leave = True
+
+    def __init__(self, *, drops_targets: bool) -> None:
+        self.drops_targets = drops_targets
 
     def moved_entries(self, entries: Sequence[str], moves: MovedPlaces) -> Sequence[str]:
         """An open statement has a position, and a release has those from which rows are held."""
@@ -62,7 +68,7 @@ class OptimisticMode(ShardMode):
 
     def writer_rules(self, tools: WriterTools) -> WriterRules:
         """The answers: the rule decides each statement when it reaches its target."""
-        answers = OptimisticAnswers(tools)
+        answers = OptimisticAnswers(tools, drops_targets=self.drops_targets)
         return WriterRules(answers, answers.histories)
 
     async def coordination(self, tools: CoordinationTools) -> Coordination:
@@ -70,4 +76,4 @@ class OptimisticMode(ShardMode):
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
         await answers.histories.start(tools.blocked)
-        return OptimisticCoordinator(tools, answers)
+        return OptimisticCoordinator(tools, answers, drops_targets=self.drops_targets)

@@ -12,6 +12,7 @@ from actors.actor import Actor
 from actors.faults import FatalError
 from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.sharding.coordination import Coordination, CoordinationTools, OpenLock, Unit
+from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.lock_messages import (
@@ -22,7 +23,6 @@ from actors.sharding.pessimistic.lock_messages import (
 )
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
-from actors.sharding.uncoordinated.mode import Uncoordinated
 from replicator.binlog.segments.row_events import merged
 from replicator.ddl.analysis.column_defaults import fixes_the_time
 from replicator.ddl.parser.classify import classify_in
@@ -102,7 +102,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._sources = tuple(tools.setups)
         self._blocked = tools.blocked
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
-        self._plain = Uncoordinated(tools.registry, tools.writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
         self._budget = HoldBudget(tools.writer.settings.batch_bytes // HELD_PART_OF_A_BATCH)
         # The places up to which groups of former runs had read.
@@ -117,8 +116,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """The group of a target in a run of a source; other sources get theirs, too."""
         if not self._registry.target_name(target).table:
-            # Databases have no rows: their statements are executed in the order of the binlog.
-            return self._plain.make_group(unit, target)
+            return DatabaseGroup(unit, target, self._registry, self._writer.mailbox, drops=False)
         new = target not in self.locks
         lock = self._lock(target)
         position = unit.state.position

@@ -397,7 +397,7 @@ def _reader_maker(
 ) -> Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader]:
     """What makes the reader of each incarnation of a source."""
     registry = resources.registry
-    drops_databases = SHARD_MODES[resources.task.shard_mode].drops_databases
+    drops_targets = SHARD_MODES[resources.task.shard_mode].drops_targets
     statement_gtids = StatementGtidStore(resources.meta)
 
     def make(unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
@@ -436,7 +436,7 @@ def _reader_maker(
                 shared.moved,
             ),
             unit.group,
-            HeldTargets(registry, resources.blocked.targets, drops_databases=drops_databases),
+            HeldTargets(registry, resources.blocked.targets, drops_targets=drops_targets),
             epoch=unit.epoch,
         )
 

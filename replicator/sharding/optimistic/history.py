@@ -149,6 +149,9 @@ class TargetHistory(Generic[Name]):
                     if (table := members[name].taken) is not None:
                         left[name] = table
                 members = {n: s for n, s in members.items() if n not in entry.gone}
+                if entry.run:
+                    # The target is dropped.
+                    left, fills = {}, {}
             case EntryKind.RENAMED:
                 for old, new in entry.renamed:
                     if old in members:

@@ -28,14 +28,14 @@ def route(name: TableName) -> TableName | None:
 class Bench:
     """One reading with x blocked; members are x1, y1 and z1."""
 
-    def __init__(self, *, drops_databases: bool = True) -> None:
+    def __init__(self, *, drops_targets: bool = True) -> None:
         self.registry = SchemaRegistry()
         self.members = [TableName("s", f"{table}1") for table in "xyz"]
         self.numbers = {
             member: self.registry.join(Member("a", member), TableName("m", member.table[0]))
             for member in self.members
         }
-        self.held = HeldTargets(self.registry, {X}, drops_databases=drops_databases)
+        self.held = HeldTargets(self.registry, {X}, drops_targets=drops_targets)
 
     def rows(self, at: int, *targets: TableName, timestamp: int = 0) -> set[TableName]:
         """The targets that rows at a place pass to."""
@@ -120,7 +120,7 @@ def test_a_dropped_database_takes_all_of_its_targets_along() -> None:
     assert not bench.held.without_held_effects(step, to_m).effects
     assert bench.rows(7, Y, new) == set()
     assert bench.held.waits_for(new) == X
-    bench = Bench(drops_databases=False)
+    bench = Bench(drops_targets=False)
     step = Step(step.statement, {bench.registry.target(database): (effect,)})
     assert bench.held.without_held_effects(step, to_m).effects
     assert bench.rows(7, Y) == {Y}

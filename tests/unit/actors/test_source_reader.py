@@ -105,7 +105,7 @@ def reader_of(
             cast(StatementGtidStore, None),
         ),
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
-        HeldTargets(registry, frozenset(), drops_databases=True),
+        HeldTargets(registry, frozenset(), drops_targets=True),
         epoch=0,
     )
 

@@ -1,0 +1,91 @@
+"""The sharding group of a database, which has no rows of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from actors.actor import Mailbox
+from actors.messages import DdlItem, TargetSegment, WriterMessage
+from actors.sharding.coordination import Unit
+from actors.sharding.group import GroupActor
+from replicator.binlog.segments.segment import Statement
+from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.registry.registry import SchemaRegistry
+
+
+class DatabaseGroup(GroupActor):
+    """Passes statements about a database on to the writer, each as a barrier.
+
+    They are executed in the order of the binlog, whatever the shard-mode. The version counts those
+    of this source. With ``drops``, a database is dropped with the last shard that is in it;
+    otherwise never.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        target: int,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        *,
+        drops: bool,
+    ) -> None:
+        super().__init__(unit.source, target, registry, writer, unit.low_watermarks.get(target))
+        saved = unit.state.groups.get(target)
+        self._version = saved.state.base if saved is not None and saved.state else 0
+        self._drops = drops
+
+    @property
+    def version(self) -> int:
+        """How many statements of this source were executed."""
+        return self._version
+
+    async def decide(self, message: TargetSegment) -> TargetSegment:
+        """Forward the statement, if there is one."""
+        statement = message.statement
+        ddl: DdlItem | None = None
+        for effect in message.effects:
+            assert statement is not None
+            if ddl is not None:
+                raise self.several_changes(statement)
+            ddl = self._item(effect, statement)
+        return replace(
+            message,
+            effects=(),
+            statement=None,
+            version=self.version,
+            ddl=ddl,
+            saved=self.counted() if message.effects else None,
+        )
+
+    def _item(self, effect: Effect, statement: Statement) -> DdlItem:
+        if effect.discards_rows and (not self._drops or self._others(effect)):
+            self.log_not_executed(effect, statement, "other shards share the target")
+            # Recorded and counted all the same: a later reading may find other members, and must
+            # decide the same.
+            if not effect.clears:
+                given = effect.instead or ()
+                effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
+        elif effect.discards_rows:
+            self.registry.owners.emptied(effect.target)
+            if effect.clears:
+                effect = replace(effect, instead=_cleared(effect))
+        self._version += 1
+        return DdlItem(self.source, self.target, self.version, effect, statement)
+
+    def _others(self, effect: Effect) -> bool:
+        """Whether shards of other databases have targets in this one."""
+        registry = self.registry
+        return any(
+            registry.target_name(registry.target_of(number)).schema == effect.target.schema
+            for source in registry.sources()
+            for number in registry.members_in(source)
+            if (source, registry.member(number).name.schema) != (self.source, effect.table.schema)
+        )
+
+
+def _cleared(effect: Effect) -> tuple[str, ...]:
+    """What is executed where an effect may remove what was there."""
+    run = (effect.sql,) if effect.instead is None else effect.instead
+    place = run.index(effect.sql)
+    return (*run[:place], effect.clears, *run[place:])
