@@ -68,7 +68,7 @@ class OptimisticAnswers:
     def __init__(self, tools: WriterTools, *, drops_targets: bool) -> None:
         self.histories = AnswerHistories(tools)
         self.steps = DerivedSteps(tools, self.histories)
-        self._drops_targets = drops_targets
+        self.drops_targets = drops_targets
         self._strict = tools.strict
         self._registry = tools.registry
         self._target = tools.target
@@ -140,7 +140,7 @@ class OptimisticAnswers:
             reach(Failpoint.ANSWER_EXECUTED)
             self.histories.of(target).take(entry)
             self.histories.tell(target, entry)
-            if entry.kind is EntryKind.LEFT and entry.run:
+            if entry.dropped:
                 self._registry.owners.emptied(target)
             if entry.run and self._changes.get(target):
                 await self._look_for_keys(target)
@@ -202,8 +202,9 @@ class OptimisticAnswers:
         match effect.kind:
             case EffectKind.DROP | EffectKind.MOVE_OUT:
                 gone = self._gone(item, target)
-                run = self._dropped(effect, gone)
-                return HistoryEntry(EntryKind.LEFT, member, gone=gone, run=run)
+                dropped = effect.kind is EffectKind.DROP and self._drops(effect, gone)
+                run = (f"DROP TABLE IF EXISTS {target.quoted}",) if dropped else ()
+                return HistoryEntry(EntryKind.LEFT, member, gone=gone, run=run, dropped=dropped)
             case EffectKind.RENAME:
                 pairs = tuple(
                     (_member(item.source, old), _member(item.source, new))
@@ -217,12 +218,10 @@ class OptimisticAnswers:
         put = await self._changed(item, change, execution)
         return await self._judged(item, put, execution)
 
-    def _dropped(self, effect: Effect, gone: Collection[Member]) -> tuple[str, ...]:
-        """What drops the target of a dropped shard, if it goes with it."""
+    def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
+        """Whether a target is dropped with these members of it."""
         left = self.histories.of(effect.target).state.members.keys() - set(gone)
-        if not self._drops_targets or effect.kind is not EffectKind.DROP or effect.skipped or left:
-            return ()
-        return (f"DROP TABLE IF EXISTS {effect.target.quoted}",)
+        return self.drops_targets and not effect.skipped and not left
 
     def _gone(self, item: DdlItem, target: TableName) -> tuple[Member, ...]:
         """The members that leave a target by one statement."""
@@ -266,7 +265,7 @@ class OptimisticAnswers:
             there=beside(present, change, self.histories.of(target).state.fills),
             strict=bool((execution.context.sql_mode or 0) & STRICT) and not _lenient(effect),
             settings=settings_of(effect.statement, change.before, execution.context),
-            removes=_removes(effect, change.before),
+            removes=None if creates else _removes(effect, change.before),
             leaves_out=effect.statement.ignores and may_exclude_rows(change.before, change.after),
             action=opened.action if opened is not None else None,
             doubt=doubt,
@@ -287,6 +286,11 @@ class OptimisticAnswers:
         state = self.histories.of(target).state
         if effect.instead is not None:
             return entry_of(put.member, settled(state, put), effect.instead)
+        if effect.clears and self._drops(effect, {put.member}):
+            entry = entry_of(put.member, answer(TargetState(), put), (effect.clears, effect.sql))
+            return replace(entry, dropped=True)
+        if effect.clears:
+            state = state.without({put.member})
         verdict = answer(state, put)
         run: tuple[str, ...] = ()
         refusal = self._refusals.get((target, put.member, execution.transaction), "")

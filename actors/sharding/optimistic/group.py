@@ -153,7 +153,7 @@ class OptimisticGroup(GroupActor):
                 number = self.registry.join(Member(self.source, effect.table), effect.target)
                 if effect.clears:
                     self.registry.end(number)
-                if effect.clears and effect.instead is None:
+                if effect.clears and effect.instead is None and not self._drops():
                     # The rows that it replaces stay on the target, which others share.
                     self.log_not_executed(effect, statement)
             case EffectKind.MOVE_IN if effect.skipped:
@@ -172,8 +172,13 @@ class OptimisticGroup(GroupActor):
         for effect in going:
             self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
-            self.log_not_executed(effect, statement)
+            if effect.kind is EffectKind.MOVE_OUT or not self._drops():
+                self.log_not_executed(effect, statement)
         return [self._item(going[0], statement)]
+
+    def _drops(self) -> bool:
+        """Whether the target goes with a table that leaves it; for the log only."""
+        return self._answers.drops_targets and len(self.registry.members_of(self.target)) < 2
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
         self.rename_members(renames, statement.transaction)

@@ -77,7 +77,8 @@ class HistoryEntry(Generic[Name]):
     ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
     than it could be; ``at``: the statement of the refused step that an entry is about.
     ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
-    ``parts``: of the structure, which the target has as all members have them.
+    ``parts``: of the structure, which the target has as all members have them. ``dropped``: the
+    target was dropped with its last member, perhaps to be created anew.
     """
 
     kind: EntryKind
@@ -97,6 +98,7 @@ class HistoryEntry(Generic[Name]):
     source: str = ""
     release: Release[Name] | None = None
     parts: tuple[Part, ...] = ()
+    dropped: bool = False
 
 
 def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
@@ -145,13 +147,8 @@ class TargetHistory(Generic[Name]):
                     for name in (entry.member, *entry.granted):
                         left.pop(name, None)
             case EntryKind.LEFT:
-                for name in members.keys() & set(entry.gone):
-                    if (table := members[name].taken) is not None:
-                        left[name] = table
-                members = {n: s for n, s in members.items() if n not in entry.gone}
-                if entry.run:
-                    # The target is dropped.
-                    left, fills = {}, {}
+                staying = self.state.without(entry.gone)
+                members, left = dict(staying.members), dict(staying.left)
             case EntryKind.RENAMED:
                 for old, new in entry.renamed:
                     if old in members:
@@ -175,6 +172,8 @@ class TargetHistory(Generic[Name]):
                 self._releases[entry.source] = entry.release
                 for name in entry.granted:
                     members[name] = _released(members[name])
+        if entry.dropped:
+            left, fills = {}, entry.fills or {}
         self._note_refusal(entry)
         members = dict(zip(members, with_holders([*members.values()]), strict=True))
         former = self.state

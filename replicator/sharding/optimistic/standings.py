@@ -143,6 +143,12 @@ class TargetState(Generic[Name]):
         """The join of the members' taken structures; None where none is known."""
         return joined(self.members.values(), self.fills)
 
+    def without(self, gone: Collection[Name]) -> TargetState[Name]:
+        """The state when these members have left."""
+        taken = {n: s.taken for n, s in self.members.items() if n in gone and s.taken is not None}
+        staying = {n: s for n, s in self.members.items() if n not in gone}
+        return TargetState(staying, self.fills, {**self.left, **taken})
+
     def unfit_fill(self, before: Shape, after: Shape) -> str:
         """Why rows without a column would not keep their value there after a step to a narrower
         structure, behind which this is the state; empty if they do."""
