@@ -149,7 +149,7 @@ class Task(Section):
     shard_mode: Literal["", "pessimistic", "optimistic"] = ""
     """How schema changes of shards are merged. `pessimistic`: the target changes after all shards
     have made the change. `optimistic`: the target changes as soon as it can hold the rows of all
-    shards. Empty: the target changes when the first shard does."""
+    shards. Empty: the same, and a target is dropped with its last shard."""
     is_sharding: Flag = False
     """Old spelling: `true` means `shard-mode: pessimistic`."""
     meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
@@ -237,8 +237,8 @@ class Task(Section):
     clean_dump_file: Flag = True
     """Delete the dump files after loading them."""
     strict_optimistic_shard_mode: Flag = False
-    """With `shard-mode: optimistic`: a statement that cannot be applied at once pauses the task,
-    instead of waiting with the rows of its shard."""
+    """With `shard-mode: optimistic` or `""`: a statement that cannot be applied at once pauses the
+    task, instead of waiting with the rows of its shard."""
     collation_compatible: Annotated[str, Field(alias="collation_compatible")] = ""
     """Whether DM writes the collations of the shards into CREATE TABLE (`strict`) or not
     (`loose`)."""

@@ -130,7 +130,6 @@ _TOLD_ONCE = frozenset(
         "member.unknown",
         "schema.older-rows",
         "online-ddl.unclear",
-        "rows.column-left-out",
         "ddl.not-executed",
         "ddl.override",
     }

@@ -113,7 +113,7 @@ CHECK_WARNINGS = (
     ),
     CheckWarning(
         "schema_of_shard_tables",
-        "the shards differ, and the task runs without coordination, or later statements may "
+        "the shards differ, and the task is not pessimistic, or later statements may "
         "make them equal",
         "the task matches rows by column name. A column that the target lacks is "
         "`rows.no-plan`; a column that the shard lacks gets the target's default",

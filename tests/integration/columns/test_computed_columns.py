@@ -14,7 +14,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_column_mapping import equal, mapped
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE
+from tests.support.tasks.running import PATIENCE, settles
 
 PLAIN = "(id INT PRIMARY KEY, a INT, v INT)"
 
@@ -74,25 +74,21 @@ async def test_a_stored_column_that_depends_on_the_session_that_wrote_it(
 @pytest.mark.parametrize(
     "change", ["MODIFY v INT AS (a * 2) STORED", "CHANGE v v INT AS (2*a) STORED"]
 )
-@pytest.mark.remedy("ddl.computed", "skip")
 async def test_a_column_that_one_shard_begins_to_compute(
     merging_from: Callable[..., Merging], newer: DatabaseServer, change: str
 ) -> None:
+    """The target computes it when both do."""
     merging = merging_from(newer)
     merging.create("t", PLAIN, shards=2)
     async with merging.running() as generation:
         merging.do("INSERT INTO t_1 VALUES (1, 1, 2)", "INSERT INTO t_2 VALUES (2, 2, 77)")
         await merging.caught_up(generation)
-    merging.do(f"ALTER TABLE t_1 {change}", "UPDATE t_1 SET a = 10")
-    found = await merging.fault()
-    assert found.event == "ddl.computed"
-    assert f"{merging.database}.t_2 stores values of its own in it" in found.message
-    await override(merging, found, OverrideAction.SKIP)
-    async with merging.running() as generation:
+        merging.do(f"ALTER TABLE t_1 {change}", "UPDATE t_1 SET a = 10")
         merging.do("INSERT INTO t_1 (id, a) VALUES (3, 3)", "UPDATE t_2 SET v = 78")
-        await merging.check(generation)
+        await merging.caught_up(generation)
         merging.do("UPDATE t_2 SET v = a * 2", f"ALTER TABLE t_2 {change}")
         merging.do("UPDATE t_2 SET a = 20", "UPDATE t_1 SET a = a + 30")
+        await settles(merging.differences, {})
         await merging.check(generation)
     [(_, created)] = merging.on(merging.target, "SHOW CREATE TABLE t")
     assert "GENERATED ALWAYS" in str(created)
@@ -113,31 +109,7 @@ async def test_a_column_that_is_dropped_and_comes_back_computed(
         merging.do("UPDATE t_2 SET a = 5, v = 78")
         await merging.caught_up(generation)
         merging.do(*(f"ALTER TABLE t_2 {change}" for change in changes), "UPDATE t_2 SET a = a + 1")
-        await merging.check(generation)
-
-
-@pytest.mark.not_on_tidb("it makes no plain column a generated one")
-async def test_a_column_that_the_target_computed_for_a_while(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.create("t", "(id INT PRIMARY KEY, a INT)", shards=2)
-    changes = ("ADD v INT", "MODIFY v INT AS (a * 2) STORED", "MODIFY v INT")
-    async with merging.running() as generation:
-        merging.do(*(f"ALTER TABLE t_1 {change}" for change in changes))
-        await merging.caught_up(generation)
-        merging.do("INSERT INTO t_2 VALUES (2, 2)", f"ALTER TABLE t_2 {changes[0]}")
-        await merging.check(generation)
-    merging.do(f"ALTER TABLE t_2 {changes[1]}", "INSERT INTO t_2 (id, a) VALUES (3, 3)")
-    found = await merging.fault()
-    assert found.event == "ddl.other-values"
-    assert "v has GENERATED" in found.message
-    # What the fault tells to do.
-    merging.on(merging.target, "UPDATE t SET v = 4 WHERE id = 2")
-    await override(merging, found, OverrideAction.SKIP)
-    async with merging.running() as generation:
-        merging.do("UPDATE t_2 SET a = 5 WHERE id = 3", f"ALTER TABLE t_2 {changes[2]}")
-        merging.do("UPDATE t_2 SET v = 6 WHERE id = 3")
+        await settles(merging.differences, {})
         await merging.check(generation)
 
 

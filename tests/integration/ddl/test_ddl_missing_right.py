@@ -28,7 +28,10 @@ async def test_the_right_is_asked_for_and_the_change_is_made_then(
         f"REVOKE ALTER ON *.* FROM {account}",
         f"GRANT ALTER ON {db}_meta.* TO {account}",
     )
-    merging.more = {"target-database": {**endpoint(target), "user": db, "password": ""}}
+    merging.more = {
+        "shard-mode": "pessimistic",
+        "target-database": {**endpoint(target), "user": db, "password": ""},
+    }
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (1, 1)")
         await merging.caught_up(generation)

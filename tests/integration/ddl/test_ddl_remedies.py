@@ -82,71 +82,6 @@ def give_values(merging: Merging, column: str) -> None:
             merging.on(merging.target, given)
 
 
-@pytest.mark.remedy("ddl.other-values", "skip")
-@pytest.mark.parametrize("second", [False, True], ids=["same source", "other source"])
-async def test_older_rows_are_given_the_values_of_their_shard(
-    merging: Merging, *, second: bool
-) -> None:
-    other = await begin(merging)
-    server, shard, first = (other, "x_1", 1100) if second else (merging.source, "x_2", 200)
-    merging.do("ALTER TABLE x_1 ADD d INT DEFAULT 7", "INSERT INTO x_1 VALUES (110, 1, 1)")
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-    merging.on(
-        server,
-        f"UPDATE {shard} SET a = 5",
-        f"ALTER TABLE {shard} ADD d INT DEFAULT 9",
-        f"UPDATE {shard} SET a = 6 WHERE a = 5",
-        f"INSERT INTO {shard} VALUES (1900, 1, 1)",
-    )
-    found = await fault(merging, "ddl.other-values")
-    assert any("set the column in this shard's rows" in way for way in found.remedies)
-    of_the_shard = f"id BETWEEN {first} AND {first + 99}"
-    merging.on(merging.target, f"UPDATE x SET d = 9 WHERE {of_the_shard}")
-    await override(merging, found, OverrideAction.SKIP)
-    for server, shard in shards(merging):
-        merging.on(server, f"ALTER TABLE {shard} ADD COLUMN IF NOT EXISTS d INT DEFAULT 7")
-    await goes_on(merging)
-
-
-@pytest.mark.parametrize(
-    "second",
-    [
-        pytest.param(False, id="same source", marks=pytest.mark.slow),
-        pytest.param(True, id="other source"),
-    ],
-)
-async def test_the_target_does_without_a_column_of_two_formulas(
-    merging: Merging, *, second: bool
-) -> None:
-    other = await begin(merging)
-    server, shard = (other, "x_1") if second else (merging.source, "x_2")
-    merging.do("ALTER TABLE x_1 ADD d INT AS (a + 1) STORED")
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-    merging.on(
-        server, f"ALTER TABLE {shard} ADD d INT AS (a + 2) STORED", f"UPDATE {shard} SET a = 9"
-    )
-    found = await fault(merging, "ddl.other-values")
-    assert any("leave the column out of the target" in way for way in found.remedies)
-    merging.on(merging.target, "ALTER TABLE x DROP d")
-    await override(merging, found, OverrideAction.SKIP)
-    await goes_on(merging, "id, a")
-
-
-@pytest.mark.remedy("ddl.unclear", "replace")
-async def test_a_change_of_its_own_is_executed(merging: Merging) -> None:
-    await begin(merging)
-    merging.do("ALTER TABLE x_1 MODIFY a BIGINT", "ALTER TABLE x_1 MODIFY a VARCHAR(20)")
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-    statement = "ALTER TABLE x_2 MODIFY a VARCHAR(40)"
-    merging.do(statement, f"UPDATE x_2 SET a = '{'7' * 30}' WHERE id = 200")
-    found = await fault(merging, "ddl.unclear")
-    await override(merging, found, OverrideAction.REPLACE, statement)
-    await goes_on(merging, "id, CAST(a AS CHAR)")
-
-
 async def test_a_refused_statement_is_given_without_the_key_that_no_shard_breaks(
     merging: Merging,
 ) -> None:
@@ -196,11 +131,8 @@ async def test_an_executed_statement_that_is_replaced_again_counts_as_the_execut
 
 
 @pytest.mark.remedy("ddl.nondeterministic-default", "skip")
-@MODES
-async def test_older_rows_are_given_the_values_that_their_shards_made(
-    merging: Merging, mode: str
-) -> None:
-    await begin(merging, mode=mode)
+async def test_older_rows_are_given_the_values_that_their_shards_made(merging: Merging) -> None:
+    await begin(merging, mode="pessimistic")
     for server, shard in shards(merging):
         merging.on(
             server,
@@ -208,13 +140,11 @@ async def test_older_rows_are_given_the_values_that_their_shards_made(
             f"UPDATE {shard} SET a = 50 WHERE a = 1",
             f"INSERT INTO {shard} (id, a) SELECT id + 50, 3 FROM {shard} WHERE a = 50",
         )
-    for number in range(1 if mode else 4):
-        found = await fault(merging, "ddl.nondeterministic-default")
-        assert any("by hand" in way for way in found.remedies)
-        if not number:
-            merging.on(merging.target, "ALTER TABLE x ADD u CHAR(36) NULL")
-        give_values(merging, "u")
-        await override(merging, found, OverrideAction.SKIP)
+    found = await fault(merging, "ddl.nondeterministic-default")
+    assert any("by hand" in way for way in found.remedies)
+    merging.on(merging.target, "ALTER TABLE x ADD u CHAR(36) NULL")
+    give_values(merging, "u")
+    await override(merging, found, OverrideAction.SKIP)
     await goes_on(merging)
 
 
@@ -233,19 +163,17 @@ async def test_the_values_of_older_rows_need_not_be_those_of_the_shards(merging:
 
 @pytest.mark.remedy("ddl.renumbers", "skip")
 @pytest.mark.parametrize(
-    ("columns", "mode"),
+    "columns",
     [
-        pytest.param(X, "", id="key", marks=pytest.mark.slow),
-        pytest.param(X, "pessimistic", id="key, locks"),
-        pytest.param("(id INT, a INT)", "", id="no key"),
-        pytest.param("(id INT, a INT)", "pessimistic", id="no key, locks", marks=pytest.mark.slow),
+        pytest.param(X, id="key"),
+        pytest.param("(id INT, a INT)", id="no key", marks=pytest.mark.slow),
     ],
 )
 async def test_older_rows_are_given_the_numbers_of_their_shards(
-    merging: Merging, mode: str, columns: str
+    merging: Merging, columns: str
 ) -> None:
     """Rows without a key are found by all of their values."""
-    await begin(merging, columns, mode=mode)
+    await begin(merging, columns, mode="pessimistic")
     for server, shard in shards(merging):
         merging.on(
             server,
@@ -258,15 +186,13 @@ async def test_older_rows_are_given_the_numbers_of_their_shards(
     }
     for server, shard in shards(merging):
         merging.on(server, f"UPDATE {shard} SET a = 50 WHERE a = 2")
-    for number in range(1 if mode else 4):
-        found = await fault(merging, "ddl.other-values" if number else "ddl.renumbers")
-        if not number:
-            assert any("by hand" in way for way in found.remedies)
-            merging.on(merging.target, "ALTER TABLE x ADD b INT NULL, ADD KEY (b)")
-            for rows in values.values():
-                for key, value in rows:
-                    merging.on(merging.target, f"UPDATE x SET b = {value} WHERE id = {key}")
-        await override(merging, found, OverrideAction.SKIP)
+    found = await fault(merging, "ddl.renumbers")
+    assert any("by hand" in way for way in found.remedies)
+    merging.on(merging.target, "ALTER TABLE x ADD b INT NULL, ADD KEY (b)")
+    for rows in values.values():
+        for key, value in rows:
+            merging.on(merging.target, f"UPDATE x SET b = {value} WHERE id = {key}")
+    await override(merging, found, OverrideAction.SKIP)
     await goes_on(merging)
 
 
@@ -344,7 +270,7 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
 async def test_all_is_copied_anew_with_what_the_shards_made(
     merging: Merging, event: str, column: str
 ) -> None:
-    await begin(merging)
+    await begin(merging, mode="pessimistic")
     for server, shard in shards(merging):
         merging.on(server, f"ALTER TABLE {shard} ADD {column}", f"UPDATE {shard} SET a = a + 1")
     await fault(merging, event)

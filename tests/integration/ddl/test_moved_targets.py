@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import anyio
 import pytest
 
 from actors.faults import FatalError
 from replicator.downstream.ddl import ddl_execution, target_renames
 from replicator.failpoints import Failpoint
-from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
@@ -242,56 +239,6 @@ async def test_rows_that_cannot_move_alone_are_moved_by_the_operator(
     await follow(merging)
     change(merging, now)
     await settle(merging, now)
-
-
-async def test_shards_that_have_not_brought_the_same_changes_do_not_move(merging: Merging) -> None:
-    """Behind the move the second shard's changes would remove what the first has written."""
-    make(merging)
-    async with merging.running() as generation:
-        merging.do("ALTER TABLE x_1 DROP a", "ALTER TABLE x_1 ADD a INT", "UPDATE x_1 SET a = 7")
-        await merging.caught_up(generation)
-    merging.do("RENAME TABLE x_1 TO y_1, x_2 TO y_2")
-    found = await fault(merging)
-    assert found.event == "ddl.move-in", found
-    assert "have not made all schema changes" in found.message
-    assert merging.on(merging.target, "SELECT id, a FROM x WHERE id = 1") == ((1, 7),)
-
-
-async def test_a_shard_that_moves_in_leaves_the_history_of_its_target(
-    merging_from: Callable[..., Merging],
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
-) -> None:
-    """What another shard has still to bring there is told from a change of its own."""
-    merging = merging_from(mariadb_source, mariadb_source_full)
-    merging.create("x", X, shards=2)
-    merging.create("y", X)
-    merging.generation()
-    other = merging.sources["b"]
-    merging.do("INSERT INTO x_2 VALUES (1, 1)", "INSERT INTO y_1 VALUES (2, 2)")
-    merging.on(other, "INSERT INTO y_1 VALUES (3, 3)")
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-        merging.do("ALTER TABLE y_1 DROP a", "ALTER TABLE y_1 ADD a INT", "UPDATE y_1 SET a = 20")
-        await merging.caught_up(generation)
-    merging.do("RENAME TABLE x_2 TO y_2")
-    found = await fault(merging)
-    assert found.event == "ddl.move-in", found
-    merging.on(merging.target, "INSERT INTO y SELECT * FROM x", "DELETE FROM x")
-    await override(merging, found, OverrideAction.SKIP)
-    await follow(merging)
-    merging.on(
-        other, "ALTER TABLE y_1 DROP a", "ALTER TABLE y_1 ADD a INT", "UPDATE y_1 SET a = 30"
-    )
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-        merging.do("UPDATE y_2 SET a = 10")
-        await merging.caught_up(generation)
-    assert merging.on(merging.target, "SELECT id, a FROM y ORDER BY id") == (
-        (1, 10),
-        (2, 20),
-        (3, 30),
-    )
 
 
 @pytest.mark.parametrize("mode", ["", "pessimistic"])

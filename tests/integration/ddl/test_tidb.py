@@ -72,6 +72,7 @@ async def test_a_timestamp_that_a_mode_of_the_shard_fills_is_refused(
     merging_to: MakeMerging, tidb_target: DatabaseServer
 ) -> None:
     merging = merging_to(tidb_target)
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", "(id INT PRIMARY KEY)")
 
     async def run(*statements: str) -> None:
@@ -93,6 +94,7 @@ async def test_times_that_a_shard_truncates_are_not_rounded(
 ) -> None:
     """A MariaDB truncates what its columns do not keep, and a TiDB rounds it in all modes."""
     merging = merging_to(tidb_target)
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", "(id INT PRIMARY KEY, a DATETIME(6), b TIME(3))")
 
     async def run(*statements: str) -> None:

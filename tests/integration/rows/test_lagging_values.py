@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 
 import anyio
@@ -125,41 +124,15 @@ async def changed_while_lagging(merging: Merging, statement: str) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.remedy("ddl.other-values", "skip")
-async def test_a_default_that_a_shard_rounds_to_a_float_first(
+async def test_a_default_that_the_target_has_changed_with_the_name(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:
     merging = merging_from(mariadb_source)
-    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
-    changes = "ADD c FLOAT NOT NULL DEFAULT 0.1", "MODIFY c DOUBLE NOT NULL DEFAULT 0.1"
-    async with merging.running() as generation:
-        merging.do("INSERT INTO t_1 VALUES (1)", *(f"ALTER TABLE t_1 {text}" for text in changes))
-        await merging.caught_up(generation)
-        merging.do("INSERT INTO t_2 VALUES (2)")
-        await merging.caught_up(generation)
-    merging.do(*(f"ALTER TABLE t_2 {text}" for text in changes), "INSERT INTO t_2 (id) VALUES (3)")
-    found = await merging.fault()
-    assert found.event == "ddl.other-values"
-    assert "float DEFAULT 0.1 in the shard and double DEFAULT 0.1" in found.message
-    merging.on(
-        merging.target,
-        f"UPDATE t SET c = {struct.unpack('f', struct.pack('f', 0.1))[0]!r} WHERE id = 2",
-    )
-    await override(merging, found, OverrideAction.SKIP)
-    async with merging.running() as generation:
-        await merging.check(generation)
-
-
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
-async def test_a_default_that_the_target_has_changed_with_the_name(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.more["shard-mode"] = mode
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", "(id INT PRIMARY KEY)", shards=2)
     changes = "ADD c INT DEFAULT 5", "CHANGE c d INT DEFAULT 6"
     async with merging.running() as generation:
-        await alter_first(merging, generation, changes, mode)
+        await alter_first(merging, generation, changes)
         merging.do("INSERT INTO t_2 VALUES (2)")
         await merging.caught_up(generation)
     merging.do(*(f"ALTER TABLE t_2 {text}" for text in changes), "INSERT INTO t_2 (id) VALUES (3)")
@@ -269,18 +242,17 @@ CONVERTED = {
 
 
 @pytest.mark.remedy("ddl.other-values", "skip")
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
 @pytest.mark.parametrize("case", CONVERTED)
 async def test_values_that_a_shard_converts_when_the_target_has_converted_back(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str, case: str
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, case: str
 ) -> None:
     wide, narrow, value = CONVERTED[case]
     merging = merging_from(mariadb_source)
-    merging.more["shard-mode"] = mode
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", f"(id INT PRIMARY KEY, v {wide})", shards=2)
     changes = f"MODIFY v {narrow}", f"MODIFY v {wide}"
     async with merging.running() as generation:
-        await alter_first(merging, generation, changes, mode)
+        await alter_first(merging, generation, changes)
         merging.do(f"INSERT INTO t_2 VALUES (2, '{value}')")
         await merging.check(generation)
     merging.do(
@@ -296,15 +268,12 @@ async def test_values_that_a_shard_converts_when_the_target_has_converted_back(
         await merging.check(generation)
 
 
-async def alter_first(
-    merging: Merging, generation: Generation, changes: Iterable[str], mode: str
-) -> None:
-    """The target follows the first shard alone, with coordination by unlocking."""
+async def alter_first(merging: Merging, generation: Generation, changes: Iterable[str]) -> None:
+    """The target follows the first shard alone, by unlocking."""
     for text in changes:
         merging.do(f"ALTER TABLE t_1 {text}")
         await merging.caught_up(generation)
-        if mode:
-            await unlocked(merging, generation)
+        await unlocked(merging, generation)
 
 
 async def unlocked(merging: Merging, generation: Generation) -> None:

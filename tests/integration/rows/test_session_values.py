@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.overriding import override
 from tests.support.tasks.running import settles
 
 COLUMNS = "(id INT PRIMARY KEY, a TIMESTAMP(6) NULL, b DATETIME(6))"
@@ -31,25 +29,6 @@ def change(merging: Merging, kind: str) -> None:
     for number, session in enumerate(sessions, start=1):
         merging.do(session, f"ALTER TABLE t_{number} {action}")
     merging.do("INSERT INTO t_2 VALUES (3, '2020-01-01', '2020-01-01')")
-
-
-@pytest.mark.remedy("ddl.other-values", "skip")
-@pytest.mark.parametrize("kind", CHANGES)
-async def test_values_of_another_session_are_a_fault_without_coordination(
-    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, kind: str
-) -> None:
-    merging = merging_from(mariadb_source)
-    merging.create("t", COLUMNS, shards=2)
-    async with merging.running() as generation:
-        await merging.caught_up(generation)
-    change(merging, kind)
-    found = await merging.fault()
-    assert found.event == "ddl.other-values"
-    assert "the shard converts its values with " in found.message
-    merging.on(merging.target, f"UPDATE t SET {UPDATES[kind]} WHERE id = 2")
-    await override(merging, found, OverrideAction.SKIP)
-    async with merging.running() as generation:
-        await merging.check(generation)
 
 
 @pytest.mark.parametrize("kind", CHANGES)

@@ -43,6 +43,7 @@ async def test_a_shard_made_like_a_table_that_is_not_replicated_is_a_fault(
     merging_from: Callable[..., Merging], mysql56_source: DatabaseServer
 ) -> None:
     merging = merging_from(mysql56_source)
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", CREATE)
     mysql56_source.execute(
         f"CREATE DATABASE {merging.database}_x",
