@@ -217,7 +217,7 @@ async def test_a_column_that_another_shard_has_brought_numbers_nothing(
 ) -> None:
     merging = merging_from(mariadb_source)
     merging.create("t", "(v INT)", shards=2)
-    async with merging.running() as generation:
+    async with merging.running():
         merging.do("ALTER TABLE t_1 ADD id INT AUTO_INCREMENT PRIMARY KEY")
         merging.do("INSERT INTO t_1 VALUES (1, 1)")
         merging.do("ALTER TABLE t_2 ADD id INT AUTO_INCREMENT PRIMARY KEY")

@@ -14,11 +14,9 @@ from rich.console import Console
 from actors.actor import Mailbox
 from actors.counts import TaskCounts
 from actors.lock_state import LockHistory, ShardStatement
-from actors.sharding.coordination import Coordination, CoordinationTools
+from actors.sharding.coordination import CoordinationTools
 from actors.sharding.modes import SHARD_MODES
 from actors.sharding.pessimistic.coordinator import LockCoordinator
-from actors.sharding.uncoordinated.mode import Uncoordinated
-from actors.task.operator import operator_commands
 from actors.task.operator.lock_report import lock_statuses
 from actors.task.wiring.wiring import RunningTask
 from config.models import Task
@@ -94,18 +92,6 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
 def test_each_shard_mode_of_the_task_file_has_its_object() -> None:
     modes = typing.get_args(Task.model_fields["shard_mode"].annotation)
     assert set(SHARD_MODES) == set(modes)
-
-
-async def test_without_coordination_there_is_nothing_to_show_or_to_unlock(
-    registry: SchemaRegistry,
-) -> None:
-    plain: Coordination = Uncoordinated(registry, Mailbox(10))
-    await plain.run()
-    assert plain.open_locks() == ()
-    with pytest.raises(UnlockError, match="the task has no locks"):
-        await plain.unlock("m.t:1", owner="", skip=False)
-    reply = await operator_commands.unlock(plain, {"lock": "m.t:1", "owner": "", "skip": False})
-    assert (reply.ok, "the task has no locks" in reply.error) == (False, True)
 
 
 async def test_a_lock_that_can_not_be_forced_says_why(pessimistic: LockCoordinator) -> None:
