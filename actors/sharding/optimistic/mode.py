@@ -1,5 +1,5 @@
-"""`shard-mode: optimistic` and `shard-mode: ""`: a schema change is accepted if its rows fit together
-with those of others."""
+"""`shard-mode: optimistic` and `""`: a schema change is accepted if its rows fit together with those
+of others."""
 
 from __future__ import annotations
 

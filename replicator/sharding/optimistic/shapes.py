@@ -245,7 +245,9 @@ def join(shapes: Sequence[Shape], without_values: Collection[str] = ()) -> Shape
     columns: dict[str, ShapeColumn] = {}
     for name in sorted({name for shape in shapes for name in shape.columns}):
         having = [shape for shape in shapes if name in shape.columns]
-        compared = [s.columns[name].column for s in having if _compares(s, name, keys)]
+        # What a member's keys never compare by a column, a join of it does not either.
+        ways = [s for s in having if s.columns[name].way]
+        compared = [s.columns[name].column for s in ways if _compares(s, name, keys)]
         columns[name] = _joined(name, [s.columns[name] for s in having], compared)
         if name in empty and not columns[name].column.generated:
             nullable = replace(columns[name].column, nullable=True)

@@ -164,6 +164,17 @@ def test_joins_of_joins_are_the_join_of_all_that_have_the_same_keys(
         assert nested.sense == together.sense
 
 
+def test_a_column_that_a_stricter_key_leaves_out_is_not_compared() -> None:
+    """A member's key over a part of ``a`` decides about its rows before ``b`` does."""
+    text = ShapeColumn(Column("a", "char(5)", "utf8", "utf8_general_ci"))
+    keyed = {"a": text, "b": replace(text, column=replace(text.column, name="b"))}
+    partial = frozenset([frozenset(["`a` ( 3 )"])])
+    one = with_ways(Shape(keyed, frozenset("ab"), frozenset(), frozenset(), partial=partial))
+    number = {"c": ShapeColumn(Column("c", "tinyint(4)", nullable=False))}
+    two = Shape(number, frozenset("c"), frozenset(), frozenset())
+    assert fits(one, join([one, two]))
+
+
 @given(st.lists(shapes(), min_size=1, max_size=4))
 def test_every_member_fits_into_the_join(found: list[Shape]) -> None:
     joined = _joined(found)
@@ -219,7 +230,8 @@ def test_a_key_is_on_the_target_while_each_member_has_one_at_least_as_strict() -
 def test_collations_that_do_not_meet_in_a_key_are_named() -> None:
     def keyed(collation: str) -> Shape:
         column = Column("c", "varchar(9)", "utf8mb4", collation, nullable=False)
-        return Shape({"c": ShapeColumn(column)}, frozenset("c"), frozenset(), frozenset())
+        columns = {"c": ShapeColumn(column)}
+        return with_ways(Shape(columns, frozenset("c"), frozenset(), frozenset()))
 
     with pytest.raises(NoJoinError, match="utf8mb4_general_ci and utf8mb4_unicode_ci"):
         join([keyed("utf8mb4_general_ci"), keyed("utf8mb4_unicode_ci")])
