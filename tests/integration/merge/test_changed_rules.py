@@ -185,7 +185,7 @@ async def test_statements_that_are_read_again_are_filtered_as_before(
     pair.blocked = Parts()
     for former in (True, False):
         again(pair, filters=other)
-        if former and pair.more["shard-mode"]:
+        if former:
             fault = await fault_of(run(pair))
             assert fault.event == "task.routes-changed"
             assert "k_1: Ignore /ADD KEY/ statements before, Ignore /DROP KEY/ statements now" in (
