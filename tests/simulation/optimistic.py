@@ -12,7 +12,6 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
-from replicator.schema.effects.touched_parts import Touched
 from replicator.sharding.optimistic.answers import JoinVerdict, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
@@ -27,7 +26,15 @@ from replicator.sharding.optimistic.objections import SETTLED, Change
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
-from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
+from tests.simulation.optimistic_estate import (
+    Ddl,
+    Event,
+    OptimisticEstate,
+    Values,
+    Write,
+    touched_by,
+    value_of,
+)
 from tests.simulation.optimistic_parts import Given, check_defaults, follow_members, move_values
 from tests.simulation.store import BrokenError
 
@@ -358,7 +365,7 @@ class OptimisticWorld:
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
         standing = self.history.state.members.get(ddl.member)
         opened = standing.open if standing is not None else None
-        touched = Touched(**{name: set(parts) for name, parts in ddl.touched})
+        touched = touched_by(dict(ddl.touched))
         action = opened.action if opened is not None else None
         return Change(
             ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action
@@ -386,7 +393,8 @@ class OptimisticWorld:
         self.kept.executed.add(key)
         ddl, before, after, verdict, entry = self.steps_of[key]
         own, carried = verdict.own, {}
-        move_values(verdict.given, self.kept.rows.values())
+        for given in verdict.given:
+            move_values(given, self.kept.rows.values())
         if own and ddl.renamed is not None:
             carried = {ddl.renamed[1]: ddl.renamed[0]}
         assert self.kept.shape is not None
