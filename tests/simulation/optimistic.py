@@ -26,15 +26,7 @@ from replicator.sharding.optimistic.objections import SETTLED, Change
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
-from tests.simulation.optimistic_estate import (
-    Ddl,
-    Event,
-    OptimisticEstate,
-    Values,
-    Write,
-    touched_by,
-    value_of,
-)
+from tests.simulation.optimistic_estate import Ddl, Event, OptimisticEstate, Values, Write, value_of
 from tests.simulation.optimistic_parts import Given, check_defaults, follow_members, move_values
 from tests.simulation.store import BrokenError
 
@@ -365,10 +357,9 @@ class OptimisticWorld:
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
         standing = self.history.state.members.get(ddl.member)
         opened = standing.open if standing is not None else None
-        touched = touched_by(dict(ddl.touched))
         action = opened.action if opened is not None else None
         return Change(
-            ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action
+            ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, ddl.touches, action=action
         )
 
     def record(

@@ -66,6 +66,11 @@ class Ddl:
     touched: tuple[tuple[str, frozenset[str]], ...] = ()
     renamed: tuple[str, str] | None = None
 
+    @property
+    def touches(self) -> Touched:
+        """The parts that it touches."""
+        return touched_by(dict(self.touched))
+
 
 Event = Write | Ddl
 
