@@ -412,7 +412,8 @@ class PessimisticGroup(GroupActor):
             needed = self._parents.lacking(self.source, effect)
             if needed and not (gone or effect.skipped) and await self._is_missing(effect):
                 self._parents.wait(self.source, needed)
-                self._join_ahead(name, number, at, self._parents.shown(needed), waits=True)
+                waits = any(template.version <= self.group.known for template in fitting)
+                self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
             floor = self._floor(effect, at)
@@ -446,7 +447,9 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, effect.target, former.version)
         except UnknownVersionError as error:
-            self._join_ahead(name, number, at, str(error), waits=True)
+            # If the dropped table had the next item, this one never lacks it: the item goes on.
+            waits = former.version <= self.group.known
+            self._join_ahead(name, number, at, str(error), waits=waits)
             return True
         own = load_structure(former.structure)
         if before is None and own is not None:
