@@ -26,6 +26,7 @@ from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedErro
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName, folded
+from replicator.schema.effects.added_keys import has_all_added
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
 from replicator.schema.effects.removed_rows import removed_rows
@@ -362,6 +363,10 @@ class OptimisticAnswers:
         others = [s.taken for name, s in state.members.items() if name != put.member]
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
         own = (item.effect.sql,)
+        statement = target_statement(item.effect, execution.context)
+        if verdict.own and put.after and has_all_added(statement, put.after, present):
+            # A shard that was created later makes it for itself alone.
+            return replace(verdict, own=False), ()
         if verdict.own:
             found = await self.steps.own(target, *own, verdict, present, index, execution.context)
             if found is not None or put.touched.renamed or put.touched.dropped & put.touched.added:

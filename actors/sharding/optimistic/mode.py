@@ -1,5 +1,4 @@
-"""`shard-mode: optimistic` and `""`: a schema change is accepted if its rows fit together with those
-of others."""
+"""`shard-mode: optimistic` and `""`: a change is accepted if its rows fit those of other shards."""
 
 from __future__ import annotations
 

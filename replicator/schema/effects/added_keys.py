@@ -31,48 +31,30 @@ _Added = KeyDefinition | ForeignKeyDefinition | CheckDefinition
 _Form = tuple[object, ...]
 
 
-def has_all_added(
-    statement: ParsedStatement, before: Table, present: Table, *, repeated: bool = False
-) -> bool:
+def has_all_added(statement: ParsedStatement, after: Table, present: Table) -> bool:
     """Return whether a statement only adds keys and constraints that the target has already.
 
-    A key with a name must be there with this name. One without a name may have any. If the shard
-    had equal ones before, the target needs one more than the shard had. A shard's structure does
-    not show foreign keys, so one of them is enough. The index that a server makes for a foreign key
-    goes when another one of its columns is added: of a ``repeated`` change, the target needs none
-    besides this one.
+    A key with a name must be there with this name. One without a name may have any, but there must
+    be as many equal ones as in the shard. A shard's structure does not show foreign keys, so one of
+    them is enough.
 
     Args:
         statement: of the shard, in the names of the target.
-        before: the shard's structure before the statement.
+        after: the shard's structure after the statement.
         present: the target's structure.
-        repeated: another shard has added the same before.
     """
     added = _added(statement)
     if not added:
         return False
     schema = statement.named(TableRole.SUBJECT)[0].schema
-    forms = [(_name(item), _form(item, schema)) for item in added]
-    had = (form for _, form in _all(before.definition, schema) if form[0] != "FOREIGN")
-    needed = Counter(had)
-    if repeated:
-        needed.subtract(form for form in _implicit(present.definition, schema) if needed[form])
-    needed.update(form for _, form in forms)
+    needed = Counter(form for _, form in _all(after.definition, schema) if form[0] != "FOREIGN")
     there = list(_all(present.definition, schema))
     counts = Counter(form for _, form in there)
+    forms = [(_name(item), _form(item, schema)) for item in added]
     return all(
-        (name, form) in there if name else counts[form] >= needed[form] for name, form in forms
+        (name, form) in there if name else counts[form] >= max(needed[form], 1)
+        for name, form in forms
     )
-
-
-def _implicit(definition: TableDefinition, schema: str) -> set[_Form]:
-    """The forms of the indexes that may be there only because a foreign key needs them."""
-    columns = [tuple(map(folded, key.columns)) for key in definition.foreign_keys]
-    return {
-        _form(key, schema)
-        for key in definition.keys
-        if key.kind is KeyKind.PLAIN and tuple(folded(p.column) for p in key.parts) in columns
-    }
 
 
 def _added(statement: ParsedStatement) -> list[_Added]:

@@ -27,6 +27,7 @@ from replicator.schema.effects.column_values import value_clause
 from replicator.schema.scratch.scratch_table import structure_after
 from replicator.schema.structure.inspection import read_table
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import settles
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, gone INT, n INT, g INT AS (n + 1) VIRTUAL, KEY i (a))"
 
@@ -294,4 +295,5 @@ async def test_a_fault_half_way_says_what_was_executed(
     async with merging.running() as generation:
         merging.do("INSERT INTO x_1 VALUES (3, 3, 3)")
         await merging.caught_up(generation)
-    assert "UNIQUE KEY `u`" in str(merging.on(tidb_target, "SHOW CREATE TABLE x")[0][1])
+        shown = "SHOW CREATE TABLE x"
+        await settles(lambda: "UNIQUE KEY `u`" in str(merging.on(tidb_target, shown)[0][1]), True)

@@ -23,7 +23,7 @@ from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.running import fault_of
+from tests.support.tasks.running import fault_of, settles
 from tests.support.tasks.tables import rows_of
 
 MakeMerging = Callable[..., Merging]
@@ -84,7 +84,10 @@ async def test_a_timestamp_that_a_mode_of_the_shard_fills_is_refused(
         "INSERT INTO t_1 VALUES (1)",
         "ALTER TABLE t_1 ADD a TIMESTAMP NULL, ADD b TIMESTAMP NOT NULL DEFAULT '2020-01-01'",
     )
-    fault = await fault_of(run("ALTER TABLE t_1 ADD c TIMESTAMP NOT NULL"))
+    merging.do(
+        "SET explicit_defaults_for_timestamp = 0", "ALTER TABLE t_1 ADD c TIMESTAMP NOT NULL"
+    )
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     assert "neither NULL nor DEFAULT (c)" in str(fault)
 
@@ -98,16 +101,17 @@ async def test_times_that_a_shard_truncates_are_not_rounded(
     merging.create("t", "(id INT PRIMARY KEY, a DATETIME(6), b TIME(3))")
 
     async def run(*statements: str) -> None:
-        async with merging.running() as generation:
+        async with merging.running():
             merging.do(*statements)
-            await merging.check(generation)
+            await settles(merging.differences, {})
 
     await run(
         "INSERT INTO t_1 VALUES (1, '2020-12-31 23:59:59', NULL)",
         "ALTER TABLE t_1 MODIFY a DATETIME(3)",
         "INSERT INTO t_1 VALUES (2, '2020-12-31 23:59:59.9', '-10:00:00.6')",
     )
-    fault = await fault_of(run("ALTER TABLE t_1 MODIFY a DATETIME, MODIFY b TIME(1)"))
+    merging.do("ALTER TABLE t_1 MODIFY a DATETIME, MODIFY b TIME(1)")
+    fault = await merging.fault()
     assert fault.event == "ddl.refused"
     [truncate] = re.findall("UPDATE .* > 0", str(fault))
     merging.on(tidb_target, truncate)

@@ -18,32 +18,32 @@ def table(*items: str) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("actions", "before", "present"),
+    ("actions", "after", "present"),
     [
         ("ADD INDEX (a)", (), (KEY,)),
         ("ADD KEY (`A` ASC), ALGORITHM=INPLACE", (), (OTHER,)),
         ("ADD INDEX a (a)", (), (KEY,)),
-        ("ADD INDEX (a)", (KEY,), (KEY, OTHER)),
+        ("ADD INDEX (a)", (KEY, OTHER), (KEY, OTHER)),
         ("ADD UNIQUE (a)", (), ("UNIQUE KEY `a` (`a`)",)),
         ("ADD FOREIGN KEY (a) REFERENCES parent (id) ON DELETE RESTRICT", (), (PARENT,)),
         ("ADD FOREIGN KEY (a) REFERENCES m.parent (id)", (), (PARENT,)),
         ("ADD CHECK (a > 1), ADD INDEX (a)", (), (CHECK, KEY)),
     ],
 )
-def test_it_has_all(actions: str, before: tuple[str, ...], present: tuple[str, ...]) -> None:
+def test_it_has_all(actions: str, after: tuple[str, ...], present: tuple[str, ...]) -> None:
     statement = classify(f"ALTER TABLE t {actions}", default_schema="m")
-    assert has_all_added(statement, table(*before), table(*present))
+    assert has_all_added(statement, table(*after), table(*present))
 
 
 @pytest.mark.parametrize(
-    ("actions", "before", "present"),
+    ("actions", "after", "present"),
     [
         ("ADD INDEX (a)", (), ()),
         ("ADD INDEX (a)", (), ("UNIQUE KEY `a` (`a`)",)),
         ("ADD INDEX (a)", (), ("KEY `a` (`a`(3))",)),
         ("ADD INDEX b (a)", (), (KEY,)),
         # A second one of the same columns.
-        ("ADD INDEX (a)", (KEY,), (KEY,)),
+        ("ADD INDEX (a)", (KEY, OTHER), (KEY,)),
         ("ADD FOREIGN KEY (a) REFERENCES parent (id) ON DELETE SET NULL", (), (PARENT,)),
         ("ADD FOREIGN KEY (a) REFERENCES other (id)", (), (PARENT,)),
         ("ADD CHECK (a > 2)", (), (CHECK,)),
@@ -54,17 +54,15 @@ def test_it_has_all(actions: str, before: tuple[str, ...], present: tuple[str, .
         ("COMMENT = 'x'", (), ()),
     ],
 )
-def test_it_lacks_some(actions: str, before: tuple[str, ...], present: tuple[str, ...]) -> None:
+def test_it_lacks_some(actions: str, after: tuple[str, ...], present: tuple[str, ...]) -> None:
     statement = classify(f"ALTER TABLE t {actions}", default_schema="m")
-    assert not has_all_added(statement, table(*before), table(*present))
+    assert not has_all_added(statement, table(*after), table(*present))
 
 
-def test_the_index_of_a_foreign_key_goes_when_another_one_of_its_columns_is_added() -> None:
+def test_the_index_of_a_foreign_key_is_as_good_as_another_of_its_columns() -> None:
+    """The server has dropped it where the other one was added."""
     statement = classify("ALTER TABLE t ADD INDEX (a)", default_schema="m")
-    shard, target = table(KEY), table(KEY, PARENT)
-    assert not has_all_added(statement, shard, target)
-    assert has_all_added(statement, shard, target, repeated=True)
-    assert not has_all_added(statement, shard, table(KEY), repeated=True)
+    assert has_all_added(statement, table(OTHER), table(KEY, PARENT))
 
 
 @pytest.mark.parametrize(
