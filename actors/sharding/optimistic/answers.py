@@ -28,7 +28,12 @@ from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.added_keys import has_all_added
 from replicator.schema.effects.carried_change import MemberChange
-from replicator.schema.effects.ddl_effects import Effect, EffectKind, target_statement
+from replicator.schema.effects.ddl_effects import (
+    Effect,
+    EffectKind,
+    renamed_tables,
+    target_statement,
+)
 from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
@@ -211,7 +216,10 @@ class OptimisticAnswers:
                     (_member(item.source, old), _member(item.source, new))
                     for old, new in effect.statement.renames
                 )
-                return HistoryEntry(EntryKind.RENAMED, member, renamed=pairs)
+                present = {self._registry.member(n) for n in self._registry.members_of(item.target)}
+                named = {Member(item.source, new) for _, new in renamed_tables(effect.statement)}
+                gone = tuple(sorted(named - present))
+                return HistoryEntry(EntryKind.RENAMED, member, renamed=pairs, gone=gone)
             case EffectKind.CREATE if effect.statement.only_if_missing and change.before:
                 state = self.histories.of(target).state
                 standing = state.members.get(member, Standing(change.before))

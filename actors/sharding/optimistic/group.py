@@ -105,9 +105,10 @@ class OptimisticGroup(GroupActor):
         others = [e for e in effects if e not in renames and e not in going]
         # Another table may take the name of one that leaves.
         items = self._leave(going, statement) if going else []
-        items += [item for e in others if (item := self._other(e, statement)) is not None]
         if renames:
-            items.append(self._rename(renames, statement))
+            # The answer to it says which members leave.
+            items = [self._rename(renames, statement)]
+        items += [item for e in others if (item := self._other(e, statement)) is not None]
         if len(items) > 1 and not _replaces(items):
             raise self.several_changes(statement)
         if not items:

@@ -74,11 +74,11 @@ class HistoryEntry(Generic[Name]):
     """One entry. ``standing`` and ``fills`` are those after it, where it changes them.
 
     ``granted``, ``ceding``: as in `JoinVerdict`; of a release, whose statements are answered again.
-    ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
-    than it could be; ``at``: the statement of the refused step that an entry is about.
-    ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
-    ``parts``: of the structure, which the target has as all members have them. ``dropped``: the
-    target was dropped with its last member, perhaps to be created anew.
+    ``gone``: the members that have left; where some are renamed, by their new names. ``refusal``: a
+    step without which the target stays wider than it could be; ``at``: the statement of the refused
+    step that an entry is about. ``timestamp`` and ``context``: what ``run`` is executed with.
+    ``source``: that of a release. ``parts``: of the structure, which the target has as all members
+    have them. ``dropped``: the target was dropped with its last member, perhaps to be created anew.
     """
 
     kind: EntryKind
@@ -153,6 +153,8 @@ class TargetHistory(Generic[Name]):
                 for old, new in entry.renamed:
                     if old in members:
                         members[new] = members.pop(old)
+                staying = replace(self.state, members=members).without(entry.gone)
+                members, left = dict(staying.members), dict(staying.left)
                 for source, release in self._releases.items():
                     self._releases[source] = renamed_release(release, entry.renamed)
                 names = dict(entry.renamed)

@@ -15,11 +15,8 @@ LARGE = 3_000_000_000
 
 
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
-async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(
-    merging: Merging, mode: str
-) -> None:
-    merging.more["shard-mode"] = mode
+async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(merging: Merging) -> None:
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("x", "(id INT PRIMARY KEY, a INT)")
     change = "MODIFY a INT UNSIGNED"
     async with merging.running() as generation:
