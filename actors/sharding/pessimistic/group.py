@@ -221,7 +221,7 @@ class PessimisticGroup(GroupActor):
         text = compared_text(target_statement(effect, statement.context), before, statement.context)
         event = ShardStatement(statement, effect.instead)
         item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
-        if await self._changes_nothing(effect, statement, before):
+        if await self._changes_nothing(effect, statement, before, text):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
@@ -267,11 +267,10 @@ class PessimisticGroup(GroupActor):
             )
 
     async def _changes_nothing(
-        self, effect: Effect, statement: Statement, before: Table | None
+        self, effect: Effect, statement: Statement, before: Table | None, text: str
     ) -> bool:
         """Whether a statement has changed nothing on its shard, and is none that it still owes."""
-        state = self.group.members[effect.table]
-        owes = state.awaited or state.optional
+        owes = self.group.owes(effect.table, text)
         if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
             return False
         after = await self._tools.learner.learn(self.source, effect, statement)
