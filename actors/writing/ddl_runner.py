@@ -243,6 +243,10 @@ class DdlRunner:
         put_off = len(ddl.statements) == 1 and self._others([ddl.target])
         return DDL_LOCK_SECONDS if put_off else None
 
+    def _unused(self) -> frozenset[TableName]:
+        targets = frozenset(name for _, name in self._registry.targets())
+        return targets - self._registry.targets_in_use
+
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
@@ -251,7 +255,9 @@ class DdlRunner:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             self.under_way.add(ddl.target)
-            ran = await self._executor.execute(replace(ddl, lock_seconds=self._lock_seconds(ddl)))
+            ran = await self._executor.execute(
+                replace(ddl, lock_seconds=self._lock_seconds(ddl), unused=self._unused())
+            )
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
