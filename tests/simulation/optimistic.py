@@ -12,7 +12,6 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from replicator.mysql.names import folded
-from replicator.schema.effects.touched_parts import Touched
 from replicator.sharding.optimistic.answers import JoinVerdict, answer
 from replicator.sharding.optimistic.column_order import takes
 from replicator.sharding.optimistic.fills import Fill
@@ -358,10 +357,9 @@ class OptimisticWorld:
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
         standing = self.history.state.members.get(ddl.member)
         opened = standing.open if standing is not None else None
-        touched = Touched(**{name: set(parts) for name, parts in ddl.touched})
         action = opened.action if opened is not None else None
         return Change(
-            ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, touched, action=action
+            ddl.member, at, ddl.text, ddl.text, ddl.before, ddl.after, ddl.touches, action=action
         )
 
     def record(
@@ -386,7 +384,8 @@ class OptimisticWorld:
         self.kept.executed.add(key)
         ddl, before, after, verdict, entry = self.steps_of[key]
         own, carried = verdict.own, {}
-        move_values(verdict.given, self.kept.rows.values())
+        for given in verdict.given:
+            move_values(given, self.kept.rows.values())
         if own and ddl.renamed is not None:
             carried = {ddl.renamed[1]: ddl.renamed[0]}
         assert self.kept.shape is not None

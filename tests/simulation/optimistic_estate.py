@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.schema.effects.touched_parts import column_part
+from replicator.schema.effects.touched_parts import Touched, column_part, name_of_column
 from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.sharding.optimistic.fills import fill_of
 from replicator.watermark import Place
@@ -64,6 +65,11 @@ class Ddl:
     after: Table | None
     touched: tuple[tuple[str, frozenset[str]], ...] = ()
     renamed: tuple[str, str] | None = None
+
+    @property
+    def touches(self) -> Touched:
+        """The parts that it touches."""
+        return touched_by(dict(self.touched))
 
 
 Event = Write | Ddl
@@ -220,3 +226,13 @@ def value_of(structure: Table, name: str) -> str:
     column = structure.column(name)
     assert column is not None
     return fill_of(structure, column).sql
+
+
+def touched_by(parts: Mapping[str, Iterable[str]]) -> Touched:
+    """The parts that a statement touches; it renames one column at most."""
+    found = Touched()
+    for name, some in parts.items():
+        getattr(found, name).update(some)
+    names = ((name_of_column(part) for part in each) for each in (found.renamed, found.named))
+    found.pairs.update(zip(*names, strict=True))
+    return found

@@ -46,10 +46,9 @@ def check_defaults(defaults: Mapping[str, str], structure: Table) -> None:
             raise BrokenError(f"the target's default of {name} is {there}, not {wanted}")
 
 
-def move_values(given: GivenName | None, rows: Iterable[Values]) -> None:
+def move_values(given: GivenName, rows: Iterable[Values]) -> None:
     """Give the rows of a target the values of a column by its new name, as `moved_values` does."""
-    if given is None or given.fill is None:
-        return
+    assert given.fill is not None
     for values in rows:
         if values[given.new] == given.fill.sql != values[given.old]:
             values[given.new] = values[given.old]

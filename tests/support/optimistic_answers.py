@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replicator.schema.effects.touched_parts import Touched, column_part
+from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer
 from replicator.sharding.optimistic.history import (
@@ -16,7 +16,7 @@ from replicator.sharding.optimistic.history import (
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.standings import Action, Objection, Standing
 from replicator.watermark import Place
-from tests.simulation.optimistic_estate import Definition, table
+from tests.simulation.optimistic_estate import Definition, table, touched_by
 
 B: Definition = ("b", "smallint", "")
 
@@ -39,7 +39,7 @@ def bring(
     text = f"{touched} {columns}"
     before = standing.taken
     after: Table = table(columns)
-    change = Change(member, Place(1, 0), text, text, before, after, Touched(**parts))
+    change = Change(member, Place(1, 0), text, text, before, after, touched_by(parts))
     verdict = answer(found.state, replace(change, action=action))
     found.take(entry_of(member, verdict, ()))
     return verdict

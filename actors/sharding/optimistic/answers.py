@@ -360,8 +360,7 @@ class OptimisticAnswers:
                 # The target may take it in another way than its copy.
                 return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()
-        if verdict.given is not None:
-            run = (moved_values(target, verdict.given, present), *run)
+        run = (*(moved_values(target, given, present) for given in verdict.given), *run)
         return (replace(verdict, own=False) if verdict.own else verdict), run
 
     # Open statements.

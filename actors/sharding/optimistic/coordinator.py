@@ -116,6 +116,7 @@ class OptimisticCoordinator(Coordination):
         for source, target in tuple(self._groups):
             if source == unit.source:
                 del self._groups[source, target]
+        self._rejoin(unit)
         for name in tuple(self._histories.by_target):
             target = self._registry.target(name)
             low, high = (w.get(target) for w in (unit.low_watermarks, unit.high_watermarks))
@@ -125,6 +126,15 @@ class OptimisticCoordinator(Coordination):
             if due := self._answers.due(name, unit.source):
                 applied = None if low is None else (low.version, low.place)
                 await self._histories.release(name, unit.source, due, applied)
+
+    def _rejoin(self, unit: Unit) -> None:
+        """Let the tables be members again that are some at the saved position: what drops or
+        renames them is read again."""
+        for target, group in unit.state.groups.items():
+            for number, _ in group.members:
+                self._registry.join(
+                    self._registry.member(number), self._registry.target_name(target)
+                )
 
     # What is open.
 

@@ -118,11 +118,13 @@ class OptimisticGroup(GroupActor):
 
     def _waits(self, effect: Effect) -> bool:
         """Whether a statement of a member waits for its open one: all but the DROP of a table
-        without held rows."""
+        without held rows. A shard that its target follows to another name is no shard that leaves.
+        """
         member = Member(self.source, effect.table)
         if member not in self._held:
             return False
-        return effect.kind not in _GOING or member in self._renamed or self.rows_held[member] > 0
+        leaves = effect.kind in _GOING and effect.other is None
+        return not leaves or member in self._renamed or self.rows_held[member] > 0
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
         """Hold the rows of a held member under its new name, too: the RENAME waits for the open

@@ -221,7 +221,7 @@ class PessimisticGroup(GroupActor):
         text = compared_text(target_statement(effect, statement.context), before, statement.context)
         event = ShardStatement(statement, effect.instead)
         item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
-        if await self._changes_nothing(effect, statement, before):
+        if await self._changes_nothing(effect, statement, before, text):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
@@ -267,11 +267,10 @@ class PessimisticGroup(GroupActor):
             )
 
     async def _changes_nothing(
-        self, effect: Effect, statement: Statement, before: Table | None
+        self, effect: Effect, statement: Statement, before: Table | None, text: str
     ) -> bool:
         """Whether a statement has changed nothing on its shard, and is none that it still owes."""
-        state = self.group.members[effect.table]
-        owes = state.awaited or state.optional
+        owes = self.group.owes(effect.table, text)
         if before is None or owes or effect.instead or not may_change_nothing(effect.statement):
             return False
         after = await self._tools.learner.learn(self.source, effect, statement)
@@ -412,7 +411,8 @@ class PessimisticGroup(GroupActor):
             needed = self._parents.lacking(self.source, effect)
             if needed and not (gone or effect.skipped) and await self._is_missing(effect):
                 self._parents.wait(self.source, needed)
-                self._join_ahead(name, number, at, self._parents.shown(needed), waits=True)
+                waits = any(template.version <= self.group.known for template in fitting)
+                self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
             floor = self._floor(effect, at)
@@ -446,7 +446,9 @@ class PessimisticGroup(GroupActor):
         try:
             before = await self._tools.versions.at(self._lock, effect.target, former.version)
         except UnknownVersionError as error:
-            self._join_ahead(name, number, at, str(error), waits=True)
+            # If the dropped table had the next item, this one never lacks it: the item goes on.
+            waits = former.version <= self.group.known
+            self._join_ahead(name, number, at, str(error), waits=waits)
             return True
         own = load_structure(former.structure)
         if before is None and own is not None:

@@ -2,12 +2,16 @@
 
 Servers name a constraint without a name by its table: `t1_ibfk_1`, `t1_chk_1` (MySQL's manual,
 "FOREIGN KEY Constraints" and "CHECK Constraints"). The target has the same one by another name.
+
+Of `CONSTRAINT f FOREIGN KEY i (…)`, servers ignore the name `i`. MariaDB calls the key by it,
+however, if an ALTER TABLE adds it with `foreign_key_checks=0`, as the task does (seen on 10.11).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.alter_actions import alter_actions
@@ -20,11 +24,32 @@ Keys = Sequence[ForeignKeyDefinition]
 
 _GIVEN = re.compile(r".*(_(?:ibfk|chk)_\d+)")
 _DEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
+_FOREIGN_KEY = ["FOREIGN", "KEY"]
 _DROPS = (["DROP", "FOREIGN", "KEY"], ["DROP", "CONSTRAINT"])
 
 
-def given_names(statement: ParsedStatement, target: TableName) -> list[tuple[Span, str]]:
-    """Return the edits that replace names that the table's server has made by the target's."""
+def constraint_edits(statement: ParsedStatement, target: TableName) -> list[tuple[Span, str]]:
+    """Return the edits that give the constraints of a statement the names that they get there."""
+    ignored = _ignored_names(statement)
+    spans = [span for span, _ in ignored]
+    return [*ignored, *(edit for edit in _given_names(statement, target) if edit[0] not in spans)]
+
+
+def _ignored_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
+    """The edits that leave out the second name of a foreign key that has two."""
+    if statement.kind not in _DEFINING:
+        return []
+    words = [token.keyword for token in statement.tokens]
+    found = []
+    for at, (token, following) in enumerate(pairwise(statement.tokens)):
+        named = at > 3 and words[at - 4] == "CONSTRAINT" and words[at - 2 : at] == _FOREIGN_KEY
+        if named and token.is_name and following.text == "(":
+            found.append((Span(token.start, token.end), ""))
+    return found
+
+
+def _given_names(statement: ParsedStatement, target: TableName) -> list[tuple[Span, str]]:
+    """The edits that replace names that the table's server has made by the target's."""
     subject = statement.named(TableRole.SUBJECT)
     if statement.kind not in _DEFINING or not subject or subject[0].table == target.table:
         return []

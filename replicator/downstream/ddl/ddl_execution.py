@@ -34,6 +34,7 @@ from replicator.downstream.ddl.clustered_keys import free_key
 from replicator.downstream.ddl.database_drop import drop_database
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
+from replicator.downstream.ddl.unused_children import drop_unused_keys
 from replicator.downstream.ddl.value_safeguards import (
     filled_by,
     refuse_implicit_timestamps,
@@ -53,7 +54,7 @@ from replicator.mysql.context.statement_session import (
     StatementSessions,
     set_up_session,
 )
-from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
+from replicator.mysql.errors import FOREIGN_KEY, LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
 from replicator.schema.effects.ddl_effects import Effect
@@ -162,7 +163,8 @@ class DdlExecution:
     ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
     the history of the target, as text; its record keeps it. ``before``: the member before it, where
     that is known. ``lock_seconds``: how long it may wait
-    for sessions that use the target; None: as long as the server lets it."""
+    for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
+    without members."""
 
     target: TableName
     member: Member
@@ -178,6 +180,7 @@ class DdlExecution:
     entry: str = ""
     lock_seconds: int | None = None
     before: Table | None = None
+    unused: frozenset[TableName] = frozenset()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -232,9 +235,15 @@ class DdlExecutor:
         try:
             return await self._execute(ddl)
         except DdlRefusedError as error:
-            if not await self._frees_key(ddl, error):
+            if not (await self._frees_key(ddl, error) or await self._frees_parent(ddl, error)):
                 raise
         return await self._execute(ddl)
+
+    async def _frees_parent(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Whether a target has lost foreign keys of tables that no shard has any more."""
+        if error.code not in FOREIGN_KEY or isinstance(error, HalfExecutedError):
+            return False
+        return await drop_unused_keys(self._connection, self._meta, ddl.target, ddl.unused)
 
     async def _frees_key(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
         """Whether the target takes a statement now that it has an ordinary key in place of a

@@ -20,7 +20,7 @@ from replicator.ddl.parser.statement import (
     TableRole,
 )
 from replicator.ddl.parser.tokens import Token, TokenKind
-from replicator.ddl.rewrite.constraint_names import given_names
+from replicator.ddl.rewrite.constraint_names import constraint_edits
 from replicator.ddl.rewrite.normalise import normalise
 from replicator.ddl.rewrite.retarget import retarget, retarget_schema
 from replicator.ddl.rewrite.storage import (
@@ -336,7 +336,7 @@ def _target_sql(
     return retarget(
         statement,
         lambda schema, table: _routed(route, schema, table),
-        [*storage_edits(statement), *given_names(statement, target)],
+        [*storage_edits(statement), *constraint_edits(statement, target)],
         guarded=kind is EffectKind.CREATE,
     )
 

@@ -34,13 +34,15 @@ class Touched:
     """The parts that a statement touches, by `column_part` and `index_part`.
 
     ``dropped``: columns whose values go; ``renamed``: those that lose their name, and
-    ``named`` the names that they get; ``converted``: those that are changed in place; ``added``:
+    ``named`` the names that they get; ``pairs``: the folded names before and after by which these
+    go together; ``converted``: those that are changed in place; ``added``:
     columns that come, also by a new name; ``other``: indexes and defaults.
     """
 
     dropped: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    pairs: set[tuple[str, str]] = field(default_factory=set)
     converted: set[str] = field(default_factory=set)
     added: set[str] = field(default_factory=set)
     other: set[str] = field(default_factory=set)
@@ -175,6 +177,7 @@ def _renamed(names: list[str], found: Touched) -> None:
         found.renamed.add(old)
         found.named.add(new)
         found.added.add(new)
+        found.pairs.add((name_of_column(old), name_of_column(new)))
 
 
 def _named(token: Token) -> bool:

@@ -19,13 +19,13 @@ from typing import Generic
 
 from replicator.mysql.names import folded
 from replicator.schema.effects.removed_rows import NO_ROWS
-from replicator.schema.effects.touched_parts import column_part, name_of_column
+from replicator.schema.effects.touched_parts import column_part
 from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure.structure import Table
 from replicator.sharding.items import Name
-from replicator.sharding.optimistic.column_order import kind, narrowed
+from replicator.sharding.optimistic.column_order import narrowed
 from replicator.sharding.optimistic.fills import Fill, fill_of
-from replicator.sharding.optimistic.given_names import GivenName, given_name
+from replicator.sharding.optimistic.given_names import GivenName, given_names
 from replicator.sharding.optimistic.objections import (
     SETTLED,
     Change,
@@ -46,7 +46,6 @@ from replicator.sharding.optimistic.shapes import (
     NoJoinError,
     Shape,
     definitions,
-    joined_names,
     rounded_apart,
     shape_of,
     unfindable,
@@ -80,8 +79,8 @@ class JoinVerdict(Generic[Name]):
     ``own``: the member's own statement makes the target so; else an ALTER is to be derived.
     ``standing``: the member's after it. ``fills``: those of all columns. ``granted``: members whose
     open statement is the same one. ``ceding``: columns in which the others yield, by the operator's
-    answer. ``converted``: columns that the target is to get as this member has them. ``given``: a
-    column that the target has by two names, and by the new one afterwards.
+    answer. ``converted``: columns that the target is to get as this member has them. ``given``:
+    columns that the target has by two names, and by the new ones afterwards.
     """
 
     answer: StatementAnswer
@@ -93,7 +92,7 @@ class JoinVerdict(Generic[Name]):
     granted: tuple[Name, ...] = ()
     ceding: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
-    given: GivenName | None = None
+    given: tuple[GivenName, ...] = ()
 
     @property
     def step(self) -> bool:
@@ -245,8 +244,8 @@ def _taken(state: TargetState[Name], former: Standing, change: Change[Name]) -> 
     objections = Objections(change.action)
     objections.look(left_out(change))
     alone = len(same) == len(others) and not comes_back(state, change)
-    given = None if alone else _given(state, others, same, former, change, before)
-    if alone or given is not None:
+    given = () if alone else _given(state, others, same, former, change, before)
+    if alone or given:
         return _executed(
             state, {**left, **others}, former, change, before, objections, given, again=again
         )
@@ -279,22 +278,22 @@ def _given(
     former: Standing,
     change: Change[Name],
     before: Shape | None,
-) -> GivenName | None:
-    """The name that the statement gives a column which the members without it lack or have
+) -> tuple[GivenName, ...]:
+    """The names that the statement gives columns which the members without it lack or have
     already."""
     assert change.after is not None
-    after = [change.after.column(name_of_column(part)) for part in change.touched.named]
     if narrowed(change.before, change.after, strict=change.strict):
-        return None
-    if not after or other_rows(state, former, change) is not None:
-        return None
-    return given_name(
+        return ()
+    if not change.touched.named or other_rows(state, former, change) is not None:
+        return ()
+    return given_names(
         change.touched,
-        after[0],
+        change.after,
         [former, *(others[name] for name in same)],
         [standing for name, standing in others.items() if name not in same],
         before,
         dict(state.fills),
+        answered=change.action is Action.EXEC,
     )
 
 
@@ -305,7 +304,7 @@ def _executed(
     change: Change[Name],
     before: Shape | None,
     objections: Objections,
-    given: GivenName | None,
+    given: tuple[GivenName, ...],
     *,
     again: bool,
 ) -> JoinVerdict[Name]:
@@ -329,21 +328,22 @@ def _executed(
     keyed = together.identifies
     objections.look(found_by_former(unclear, keyed=keyed) if unclear else None)
     fills = _fills(state, change)
-    if given is not None:
+    for one in given:
         # Rows of the others have the fill with which the column was added.
-        fills[given.new] = fills.pop(given.old, fills[given.new])
+        fills[one.new] = fills.pop(one.old, fills[one.new])
     fills = {**_kept(fills, before, together)}
     ceding = objections.types if change.action is Action.EXEC else frozenset()
+    moved = tuple(one for one in given if one.fill is not None)
     return JoinVerdict(
         StatementAnswer.TAKEN,
         standing,
         before,
         together,
-        change.removes != NO_ROWS and not again and (given is None or given.fill is None),
+        change.removes != NO_ROWS and not again and not moved,
         fills,
         same,
         ceding=ceding,
-        given=given if given is not None and given.fill is not None else None,
+        given=moved,
     )
 
 
@@ -403,9 +403,6 @@ def _judged(
     if unclear := _changed([*others.values(), standing]) & (found_by - known) | anew & found_by:
         raise without_key(unclear, keyed=keyed)
     fills = _fills(state, change)
-    if alone := _renames_alone(others, former, change):
-        # Rows of others have the fill with which the column was added, under its former name.
-        fills[alone[1]] = fills.pop(alone[0], fills[alone[1]])
     exec_fills = objections.fills if change.action is Action.EXEC else frozenset()
     for column in change.after.columns:
         if folded(column.name) in exec_fills:
@@ -417,7 +414,7 @@ def _judged(
     if without_value := without_value - (known - (before.columns.keys() if before else set())):
         raise without_fill(without_value, keyed=keyed)
     ceding = objections.types if change.action is Action.EXEC else frozenset()
-    own = bool(alone) or _is_own(state, before, together, change)
+    own = _is_own(state, before, together, change)
     return JoinVerdict(
         StatementAnswer.TAKEN,
         standing,
@@ -481,32 +478,6 @@ def _kept(fills: Mapping[str, Fill], before: Shape | None, after: Shape) -> Mapp
     had."""
     dropped = () if before is None else before.columns.keys() - after.columns.keys()
     return {name: fill for name, fill in fills.items() if name not in dropped}
-
-
-def _renames_alone(
-    others: Mapping[Name, Standing], former: Standing, change: Change[Name]
-) -> tuple[str, str] | None:
-    """The names, before and after, of a column that only this member has, if a statement does
-    nothing but rename it. The target could follow at once; but the other shards may be about to add
-    the column and to rename it, too, and then would have no column to rename.
-    """
-    assert change.after is not None
-    touched, old = change.touched, change.before
-    other = touched.dropped or touched.converted or touched.other
-    if old is None or other or len(touched.renamed) != 1 or touched.added != touched.named:
-        return None
-    before = {folded(column.name): column for column in old.columns}
-    after = {folded(column.name): column for column in change.after.columns}
-    gone, come = before.keys() - after.keys(), after.keys() - before.keys()
-    if len(gone) != 1 or len(come) != 1:
-        return None
-    [name], [new] = gone, come
-    if kind(before[name]) != kind(after[new]) or before[name].nullable != after[new].nullable:
-        return None
-    theirs = joined_names(s.taken for s in others.values())
-    special = {name, new} & frozenset().union(*(s.stale | s.ceded for s in others.values()))
-    mine = {name, new} & (former.stale | former.ceded | former.rounded.keys())
-    return None if {name, new} & theirs or special or mine else (name, new)
 
 
 def _fills(state: TargetState[Name], change: Change[Name]) -> dict[str, Fill]:

@@ -7,7 +7,8 @@ are the same value, the rows themselves tell which of the two columns has a row'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.mysql.names import TableName, folded, quote
@@ -18,7 +19,10 @@ from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Standing
 
-_LITERALS = frozenset({"integer", "decimal", "text", "bytes", "enum", "date", "datetime"})
+_NUMBERS = frozenset({"float", "double"})
+_LITERALS = _NUMBERS | {
+    *("integer", "decimal", "bit", "text", "bytes", "enum", "set", "date", "datetime", "time")
+}
 """The families of types whose values a server compares exactly with their literals."""
 
 
@@ -34,54 +38,72 @@ class GivenName:
     fill: Fill | None = None
 
 
-def given_name(
+def given_names(
     touched: Touched,
-    column: Column | None,
+    after: Table,
     renaming: Sequence[Standing],
     others: Sequence[Standing],
     before: Shape | None,
-    fills: dict[str, Fill],
-) -> GivenName | None:
-    """Return the name that a statement gives a column of the target, or None if it gives none.
+    fills: Mapping[str, Fill],
+    *,
+    answered: bool = False,
+) -> tuple[GivenName, ...]:
+    """Return the names that a statement gives columns of the target; none if it gives no names, or
+    some of them depend on other members.
 
     Args:
         touched: the parts that the statement touches.
-        column: the renamed column after it.
+        after: the structure of its member after it.
         renaming: the members that have made the statement, before it.
         others: all other members.
         before: the target before it.
         fills: the fills of the target's columns.
+        answered: whether the operator has said that the other members won't make the statement.
     """
-    names = _renamed(touched)
-    if names is None or column is None or before is None or names[0] not in before.columns:
-        return None
-    old, new = names
-    if not all(_may_rename(standing, column, old, new) for standing in renaming):
-        return None
-    gone = {old, *map(name_of_column, touched.dropped)}
+    gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
+    # Columns may exchange their names.
+    if before is None or touched.dropped & touched.added or touched.renamed & touched.named:
+        return ()
     if any(gone & _known(standing) for standing in others):
-        return None
+        return ()
+    found = []
+    for old, new in sorted(touched.pairs):
+        column = after.column(new)
+        if column is None or old not in before.columns:
+            return ()
+        if not all(_may_rename(standing, column, old, new) for standing in renaming):
+            return ()
+        found.append(_given(old, new, others, before, fills, answered=answered))
+    given = tuple(one for one in found if one is not None)
+    alone = [one for one in given if one.fill is None]
+    if len(given) < len(found) or (alone and len(alone) < len(given)):
+        return ()
+    return given if not alone or touched.all == touched.renamed | touched.named else ()
+
+
+def _given(
+    old: str,
+    new: str,
+    others: Sequence[Standing],
+    before: Shape,
+    fills: Mapping[str, Fill],
+    *,
+    answered: bool,
+) -> GivenName | None:
+    """The new name of one column, unless it depends on other members."""
     mine, fill = before.columns[old].column, fills.get(old)
     # Another member may add the old column and rename it later.
-    if fill is None or not _compares(mine, fill) or before.identifying & {old, new}:
-        return None
+    exact = fill is not None and _compares(mine, fill) and not before.identifying & {old, new}
     if not any(new in _known(standing) for standing in others):
-        alone = touched.all == touched.renamed | touched.named
-        return GivenName(old, new) if alone and not fills.keys() & {new} else None
+        return GivenName(old, new) if (exact or answered) and new not in fills else None
+    if fill is None or not exact:
+        return None
     there = before.columns[new].column
     fits = takes(there, mine) and there.nullable >= mine.nullable
     if not fits or there.generated:
         return None
     alike = new in fills and fills[new].text == fill.text and _compares(there, fills[new])
     return GivenName(old, new, fill) if alike else None
-
-
-def _renamed(touched: Touched) -> tuple[str, str] | None:
-    """The names of the only column that a statement renames."""
-    if not len(touched.renamed) == len(touched.named) == 1 or touched.dropped & touched.added:
-        return None
-    [old], [new] = touched.renamed, touched.named
-    return name_of_column(old), name_of_column(new)
 
 
 def _may_rename(standing: Standing, column: Column, old: str, new: str) -> bool:
@@ -102,7 +124,10 @@ def _known(standing: Standing) -> frozenset[str]:
 def _compares(column: Column, fill: Fill) -> bool:
     if fill.null:
         return True
-    return fill.constant and fill.sql.isascii() and column.sql_type.family in _LITERALS
+    family = column.sql_type.family
+    # A negative zero is equal to zero.
+    exact = family not in _NUMBERS or not re.fullmatch(r"'?-[0.]+(e.*)?", fill.sql)
+    return fill.constant and fill.sql.isascii() and family in _LITERALS and exact
 
 
 def moved_values(target: TableName, given: GivenName, present: Table) -> str:
@@ -127,10 +152,20 @@ def moved_values(target: TableName, given: GivenName, present: Table) -> str:
     if given.fill.null:
         unlike, unset = f"{old} IS NOT NULL", f"{new} IS NULL"
     else:
-        literal, exact = given.fill.sql, (old, given.fill.sql)
-        if columns[given.old].sql_type.family == "text":
-            # Collations find texts equal that differ.
-            charset = columns[given.old].charset
-            exact = (f"BINARY {old}", f"BINARY CONVERT({literal} USING {charset})")
-        unlike, unset = f"NOT ({exact[0]} <=> {exact[1]})", f"{new} <=> {literal}"
+        unlike = f"NOT ({_is_fill(columns[given.old], old, given.fill.sql)})"
+        unset = f"{new} <=> {given.fill.sql}"
     return f"UPDATE {target.quoted} SET {values} WHERE {unlike} AND {unset}"
+
+
+def _is_fill(column: Column, name: str, literal: str) -> str:
+    """Whether a column of a row has exactly this value, as SQL."""
+    match column.sql_type.family:
+        case "text":
+            # Collations find texts equal that differ.
+            return f"BINARY {name} <=> BINARY CONVERT({literal} USING {column.charset})"
+        case "bit":
+            return f"{name} + 0 <=> {literal} + 0"
+        case "float" | "double":
+            negative = f"({name} = 0 AND CAST({name} AS CHAR) LIKE '-%')"
+            return f"{name} <=> {literal} AND NOT {negative}"
+    return f"{name} <=> {literal}"

@@ -88,16 +88,12 @@ OPEN = {
     "optimistic": {"numbered"},
 }
 """The scripts that are expected to fail, by mode."""
-RACES = {"optimistic": {"a-new-name-for-a-column"}}
-"""These stop, or do not, by how far the task has read one source when the other one goes on."""
 
 
 def cases() -> list[Any]:
     found = []
     for mode, pace, name in product(OPEN, ("statement", "file"), SCRIPTS):
-        races = name in RACES.get(mode, ())
-        open_ = races or name in OPEN[mode]
-        marks = pytest.mark.xfail(strict=not races) if open_ else ()
+        marks = pytest.mark.xfail(strict=True) if name in OPEN[mode] else ()
         found.append(pytest.param(mode, pace, name, marks=marks))
     return found
 

@@ -27,11 +27,38 @@ NEW = "ALTER TABLE {t} CHANGE c d VARCHAR(120) NOT NULL DEFAULT 'x'"
 NEWEST = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, d VARCHAR(120) NOT NULL DEFAULT 'x')"
 NULLS = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c INT, m TIMESTAMP NULL ON UPDATE NOW())"
 SOME = "INSERT INTO {t} VALUES ({k}, 1, NULL, NOW()), ({k}, 2, 0, NOW()), ({k}, 3, {k}, NULL)"
+NUMBERS = (
+    "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, f FLOAT NOT NULL DEFAULT 0.1,"
+    " d DOUBLE NOT NULL DEFAULT 0, b BIT(1) NOT NULL DEFAULT b'0')"
+)
+MORE = "INSERT INTO {t} VALUES ({k}, 1, 0.1, -0.0, 0), ({k}, 2, 0.3, 1e300, 1), ({k}, 3, 0, 0, 0)"
+DIVERSE = (
+    "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, s SET('a','b') NOT NULL DEFAULT 'a',"
+    " m TIME NOT NULL DEFAULT '01:02:03', c VARCHAR(9) NOT NULL DEFAULT '')"
+)
+SETS = "INSERT INTO {t} VALUES ({k}, 1, 'a', '10:00:00', ''), ({k}, 2, 'b,a', '01:02:03', 'x')"
 
 STORIES: dict[str, Story] = {
     "a-new-name": _each(("uA1", "uB1", "uA2"), OLD, VALUES, NEW, VALUES),
     "a-new-name-of-nulls": _each(
         ("uA1", "uB1"), NULLS, SOME, "ALTER TABLE {t} CHANGE c d BIGINT", SOME
+    ),
+    "new-names-of-numbers": _each(
+        ("uA1", "uB1"),
+        NUMBERS,
+        MORE,
+        "ALTER TABLE {t} CHANGE f g FLOAT NOT NULL DEFAULT 0.1,"
+        " CHANGE d e DOUBLE NOT NULL DEFAULT 0, CHANGE b c BIT(1) NOT NULL DEFAULT b'0'",
+        MORE,
+    ),
+    "new-names-of-other-types": _each(
+        ("uA1", "uB1", "uA2"),
+        DIVERSE,
+        SETS,
+        "ALTER TABLE {t} CHANGE s s2 SET('a','b') NOT NULL DEFAULT 'a',"
+        " CHANGE m m2 TIME NOT NULL DEFAULT '01:02:03',"
+        " CHANGE c c2 VARCHAR(20) NOT NULL DEFAULT ''",
+        SETS,
     ),
     "two-new-names": _each(
         ("uA1", "uB1"),
@@ -55,6 +82,13 @@ STORIES: dict[str, Story] = {
         "ALTER TABLE {t} ADD CONSTRAINT x CHECK (n >= 0)",
         "ALTER TABLE {t} DROP CONSTRAINT x",
         "ALTER TABLE {t} DROP COLUMN c",
+    ),
+    "a-statement-that-changes-nothing": _each(
+        ("uA1", "uB1", "uA2"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DOUBLE NOT NULL DEFAULT 1)",
+        "ALTER TABLE {t} MODIFY c DOUBLE NOT NULL DEFAULT 1",
+        "ALTER TABLE {t} MODIFY n BIGINT",
+        "ALTER TABLE {t} ADD d INT",
     ),
     "narrower-and-nullable": _each(
         ("uB1", "uA1"),

@@ -99,3 +99,23 @@ async def test_a_table_has_other_keys(
     assert {str(row[2]) for row in indexes} == {"PRIMARY"}
     columns = estate.target.execute(f"SHOW COLUMNS FROM {estate.db}.t")
     assert {str(row[0]) for row in columns} == {"id", "w"}
+
+
+async def test_a_parent_changes_after_its_child_was_dropped(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.create("uA1", "uB1", table=FORMER)
+    async with estate.merging():
+        for shard in ("A1", "B1"):
+            key = f"FOREIGN KEY (p) REFERENCES {estate.name(f'u{shard}')} (id)"
+            estate.run(shard, f"CREATE TABLE {{t}} (id INT PRIMARY KEY, p INT, {key})")
+            estate.put(f"u{shard}", "{}, 1")
+        await estate.settled()
+        for shard in ("A1", "B1"):
+            estate.run(shard, "DROP TABLE {t}")
+            estate.ddl(f"u{shard}", "MODIFY id BIGINT")
+            estate.put(f"u{shard}", "{}, 1")
+        await estate.settled()
+    shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
+    assert "FOREIGN KEY" not in str(shown)

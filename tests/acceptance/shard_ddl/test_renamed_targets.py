@@ -186,3 +186,26 @@ async def test_shards_that_were_copied(mariadb_estate: ShardedEstate, mode: str)
         await copied(generation)
         estate.put("uA1", "{}")
         await _moved(estate)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_a_shard_is_renamed_while_it_waits_for_others(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """Its open statements stay open under the new name, also if no row follows them."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create(*SHARDS, table="(id INT PRIMARY KEY, a INT, b INT, KEY k (a))")
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}, 1, 2")
+        await estate.settled()
+        for shard in SHARDS:
+            estate.ddl(shard, "CHANGE a c INT", "CHANGE b d INT NOT NULL DEFAULT 5")
+            _rename(estate, shard)
+            await estate.caught_up()
+        for shard in map(_new, SHARDS):
+            estate.ddl(shard, "MODIFY d BIGINT NOT NULL, DROP KEY k")
+            estate.put(shard, "{}, 3, 4")
+        await _moved(estate)

@@ -7,7 +7,7 @@ import pytest
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.table_text import table_definition
-from replicator.ddl.rewrite.constraint_names import given_names, present_keys
+from replicator.ddl.rewrite.constraint_names import constraint_edits, present_keys
 from replicator.ddl.rewrite.retarget import splice
 from replicator.mysql.names import TableName
 
@@ -21,12 +21,18 @@ from replicator.mysql.names import TableName
             "CREATE TABLE t1 (p INT, CONSTRAINT t1_ibfk_1 FOREIGN KEY (p) REFERENCES p (id))",
             "CREATE TABLE t1 (p INT, CONSTRAINT `t_ibfk_1` FOREIGN KEY (p) REFERENCES p (id))",
         ),
+        (
+            "ALTER TABLE t1 ADD CONSTRAINT f FOREIGN KEY t1_ibfk_1 (p) REFERENCES p (id)",
+            "ALTER TABLE t1 ADD CONSTRAINT f FOREIGN KEY  (p) REFERENCES p (id)",
+        ),
+        ("ALTER TABLE t1 ADD CONSTRAINT FOREIGN KEY i (p) REFERENCES p (id)", None),
+        ("ALTER TABLE t1 ADD FOREIGN KEY i (p) REFERENCES p (id)", None),
         ("ALTER TABLE t1 DROP FOREIGN KEY t11_ibfk_1", None),
         ("ALTER TABLE t1 ADD c INT COMMENT 't1_ibfk_1'", None),
     ],
 )
-def test_a_name_of_the_shard_becomes_that_of_the_target(statement: str, wanted: str | None) -> None:
-    edits = given_names(classify(statement, default_schema="s"), TableName("m", "t"))
+def test_a_constraint_gets_its_name_on_the_target(statement: str, wanted: str | None) -> None:
+    edits = constraint_edits(classify(statement, default_schema="s"), TableName("m", "t"))
     assert splice(statement, edits) == (wanted or statement)
 
 

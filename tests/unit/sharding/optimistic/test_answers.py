@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from replicator.mysql.names import folded
 from replicator.schema.effects.touched_parts import Touched, column_part
 from replicator.schema.structure.structure import UniqueKey
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, answer, left_open
 from replicator.sharding.optimistic.differences import against, differences_of
 from replicator.sharding.optimistic.fills import Fill
-from replicator.sharding.optimistic.given_names import GivenName
+from replicator.sharding.optimistic.given_names import GivenName, given_names
 from replicator.sharding.optimistic.history import (
     EntryKind,
     HistoryEntry,
@@ -26,7 +27,13 @@ from replicator.sharding.optimistic.shapes import (
     shape_of,
     without_parts,
 )
-from replicator.sharding.optimistic.standings import Action, Objection, RefusedStep, Standing
+from replicator.sharding.optimistic.standings import (
+    Action,
+    Objection,
+    RefusedStep,
+    Standing,
+    joined,
+)
 from replicator.watermark import Place
 from tests.simulation.optimistic_estate import Definition, table
 from tests.support.optimistic_answers import B, bring, history_of, objection
@@ -188,9 +195,28 @@ def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str) -> No
     assert objection(first) is Objection.NAME
     final = bring(found, "C", named, renamed="c", named="d", added="d")
     assert final.granted == (early,)
-    assert final.given == GivenName("c", "d", Fill("4", "4"))
+    assert final.given == (GivenName("c", "d", Fill("4", "4")),)
     assert not final.own
     assert "c" not in found.state.fills
+
+
+def test_one_statement_gives_several_names_or_none() -> None:
+    pairs = {("c", "d"), ("e", "f")}
+    names = {"renamed": {"column c", "column e"}, "named": {"column d", "column f"}}
+    touched = Touched(**names, added=names["named"], pairs=pairs)
+    number, fill = "int", Fill("4", "4")
+    own = Standing(table((B, ("c", number, " DEFAULT 4"), ("e", number, " DEFAULT 4"))))
+    after = table((B, ("d", number, " DEFAULT 4"), ("f", number, " DEFAULT 4")))
+    newest, plain = Standing(after), Standing(table((B,)))
+    half = Standing(table((B, ("d", number, " DEFAULT 4"))))
+    both = (GivenName("c", "d", fill), GivenName("e", "f", fill))
+    for other, wanted in ((newest, both), (plain, (GivenName("c", "d"), GivenName("e", "f")))):
+        columns = {folded(c.name) for s in (own, other) if s.taken for c in s.taken.columns}
+        fills = dict.fromkeys(columns, fill)
+        before = joined([own, other], fills)
+        assert given_names(touched, after, [own], [other], before, fills) == wanted
+    fills = dict.fromkeys("bcde", fill)
+    assert given_names(touched, after, [own], [half], joined([own, half], fills), fills) == ()
 
 
 def fills_with_d(found: TargetHistory[str]) -> dict[str, Fill]:
