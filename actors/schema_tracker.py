@@ -21,6 +21,7 @@ from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.given_columns import reads_alike
 from replicator.schema.registry.past_changes import may_change_columns
 from replicator.schema.registry.registry import (
     GONE,
@@ -191,8 +192,14 @@ class SchemaTracker:
                 f"what a statement does to it could not be found out on the target's server"
                 f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
-        after = named(outcome.structure, name_after(before, effect.statement))
-        return KnownStructure(with_keys(after, keys), Provenance.LEARNED)
+        after = with_keys(named(outcome.structure, name_after(before, effect.statement)), keys)
+        if outcome.given and not reads_alike(effect.statement, instead):
+            return guess(
+                after,
+                "the target's server refuses a statement, and what the operator gave it instead"
+                f" does not show the shard's columns and unique keys: {effect.statement.sql[:500]}",
+            )
+        return KnownStructure(after, Provenance.LEARNED)
 
     @property
     def _looks(self) -> bool:

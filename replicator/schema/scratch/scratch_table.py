@@ -154,7 +154,7 @@ async def outcome_of(
     ]
     lasting = all(map(timeless, (statement, *instead)))
     refusals: list[_Refusal] = []
-    for statements in ([statement], singles, instead):
+    for statements, given in (([statement], False), (singles, False), (instead, True)):
         if not statements:
             continue
         try:
@@ -167,7 +167,7 @@ async def outcome_of(
             refusals.append(_refusal(error))
         else:
             lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
-            return LearnedOutcome(after, "", lasts)
+            return LearnedOutcome(after, "", lasts, given=given)
     lasts = lasting and all(refusal.lasting for refusal in refusals)
     refusal = refusals[-1 if instead else 0]
     return LearnedOutcome(None, refusal.text, lasts, refusal.code)
