@@ -132,13 +132,13 @@ async def _completed(
     keys = await connection.fetch(_KEYS, place)
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+        if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
+            # An account with rights at single columns is shown these alone: then this is refused.
+            await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     except pymysql.err.MySQLError as error:
         if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
             return None
         raise
-    if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
-        # An account with rights at single columns is shown these alone: then this is refused.
-        await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     return without_period(
         Table(
             schema=name.schema,
