@@ -14,7 +14,7 @@ from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.columns.test_column_mapping import equal, mapped
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import override
-from tests.support.tasks.running import PATIENCE, settles
+from tests.support.tasks.running import PATIENCE, fault_of, settles
 
 PLAIN = "(id INT PRIMARY KEY, a INT, v INT)"
 
@@ -92,6 +92,37 @@ async def test_a_column_that_one_shard_begins_to_compute(
         await merging.check(generation)
     [(_, created)] = merging.on(merging.target, "SHOW CREATE TABLE t")
     assert "GENERATED ALWAYS" in str(created)
+
+
+@pytest.mark.not_on_tidb("it makes no plain column a generated one")
+@pytest.mark.remedy("ddl.computed", "skip")
+async def test_an_unlock_never_computes_what_a_shard_still_stores(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("t", PLAIN, shards=2)
+
+    async def unlocked() -> None:
+        async with merging.running() as generation:
+            merging.do("INSERT INTO t_1 VALUES (1, 1, 2)", "INSERT INTO t_2 VALUES (2, 2, 77)")
+            merging.do("ALTER TABLE t_1 MODIFY v INT AS (a * 2) STORED", "UPDATE t_1 SET a = 10")
+            await merging.caught_up(generation)
+            assert generation.running is not None
+            coordination = generation.running.coordination
+            await settles(lambda: len(coordination.open_locks()), 1)
+            [lock] = coordination.open_locks()
+            await coordination.unlock(lock.id, owner="", skip=False)
+            await anyio.sleep(PATIENCE)
+
+    found = await fault_of(unlocked())
+    assert found.event == "ddl.computed"
+    assert f"{merging.database}.t_2 stores values of its own in it" in found.message
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 (id, a) VALUES (3, 3)", "UPDATE t_2 SET v = 78")
+        await settles(merging.differences, {})
+        await merging.check(generation)
 
 
 @pytest.mark.not_on_tidb("it adds no stored column that it computes")

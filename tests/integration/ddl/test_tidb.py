@@ -99,6 +99,7 @@ async def test_rows_are_not_read_by_a_statement_that_the_target_got_instead(
 ) -> None:
     """It can't add such a column, so nothing but the operator's statement shows one."""
     merging = merging_to(tidb_target)
+    merging.more["shard-mode"] = "pessimistic"
     merging.create("t", "(id INT PRIMARY KEY)")
     async with merging.running() as generation:
         await merging.caught_up(generation)

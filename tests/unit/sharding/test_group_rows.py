@@ -33,8 +33,8 @@ class Passing(GroupActor):
         return self.rows_of
 
     async def decide(self, message: TargetSegment) -> TargetSegment:
-        assert message.rows is not None
-        return replace(message, rows=self.after_low_watermark(message.rows))
+        rows = message.rows
+        return message if rows is None else replace(message, rows=self.after_low_watermark(rows))
 
 
 class Bench:
