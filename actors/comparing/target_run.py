@@ -64,6 +64,8 @@ class Settling:
     """By range, rows that wait for a schema change, or for a blocked target."""
     reason: str = field(default="", init=False)
     """What holds rows, if it is not only a schema change."""
+    events: int | None = field(default=None, init=False)
+    """How many row events locks held when rows were counted as held; None if that is not known."""
     unsettled: dict[int, int] = field(factory=dict, init=False)
     """By range, rows that the task has not caught up with, or that change at every look."""
 
@@ -91,9 +93,18 @@ class Settling:
             if answer.held:
                 self.held[number] = self.held.get(number, 0) + answer.held
                 self.reason = held.reason or self.reason
+                self.events = await held_events(self._progress, self._target, held)
             await self._take(number, list(answer.differ))
             left += [(number, doubt) for doubt in answer.left]
         return left
+
+
+async def held_events(progress: TaskProgress, target: TableName, before: HeldShards) -> int | None:
+    """How many row events locks have held around a look; ``before``: what was held before it."""
+    after = await progress.held(target)
+    if before.events is None or after.events is None:
+        return None
+    return max(before.events, after.events)
 
 
 LOOKS_A_JOB = 2
@@ -295,6 +306,8 @@ async def _settle(run: CompareRun, doubts: Sequence[RangeDoubt]) -> None:
     await settling.settle(doubts)
     if settling.reason:
         result.blocked = f"the target is blocked: {settling.reason}"
+    if settling.events is not None:
+        result.held_events = max(result.held_events or 0, settling.events)
     for number, rows in settling.held.items():
         result.ranges[number].held += rows
         result.held += rows
@@ -332,6 +345,7 @@ class _WholeComparison:
                 break
         if held.some and applied:
             result.held = result.ranges[0].held = left
+            result.held_events = await held_events(self._run.progress, result.target, held)
             if held.reason and left:
                 result.blocked = f"the target is blocked: {held.reason}"
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 
 import anyio
 from pymysql.err import MySQLError
@@ -66,7 +67,7 @@ class TaskProgress:
             if part.kind == "target" and part.name in names:
                 return HeldShards(all_of=True, reason=_reason(part))
         locks = [lock for lock in status.locks if lock.holds and str(target) == lock.target]
-        return held_by(
+        held = held_by(
             WaitingChange(
                 lock.version,
                 [
@@ -79,6 +80,7 @@ class TaskProgress:
             )
             for lock in locks
         )
+        return replace(held, events=sum(lock.rows_held for lock in locks))
 
     async def blocked(self, target: TableName, sources: Collection[str], *, waiting: bool) -> str:
         """Return what keeps the task from applying rows of a target; empty if nothing does.

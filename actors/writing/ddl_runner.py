@@ -23,7 +23,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.refusals import Others, locked_fault
 from actors.schema_tracker import SchemaTracker
-from actors.writing.refused_statements import mended
+from actors.writing.refused_statements import ways
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import converts_times, fixes_the_time
 from replicator.ddl.analysis.generated_columns import computed_columns
@@ -284,11 +284,9 @@ class DdlRunner:
                 f"  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
-                f"{mended(error, ddl.target, error.left)}, then `replicator resume`: the task"
-                " executes the rest",
-                "`replicator binlog replace` with the statements that the target should get"
-                " instead of the rest, or `replicator binlog skip`. The changes that were"
-                " executed stay",
+                *ways(error, ddl.target, error.left, "the task executes the rest"),
+                "`replicator binlog replace` and `replicator binlog skip` are about the rest of the"
+                " statement: the changes that were executed stay",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),
@@ -301,8 +299,12 @@ class DdlRunner:
             raise FatalError(
                 "ddl.refused",
                 f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
-                f"{mended(error, ddl.target, ddl.statements)}, then `replicator resume`: the task"
-                " executes the statement again (all of them, if there are several)",
+                *ways(
+                    error,
+                    ddl.target,
+                    ddl.statements,
+                    "the task executes the statement again (all of them, if there are several)",
+                ),
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 about=_event(ddl, statement),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from shlex import quote as quoted
 
 from pymysql.constants import ER
@@ -24,7 +24,15 @@ _ABOUT_ROWS = DUPLICATE_KEY | {
     ErrorCode.WARN_DATA_TRUNCATED,
     ER.TRUNCATED_WRONG_VALUE,
     ER.TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ER.DIVISION_BY_ZERO,
+    ER.CANT_CREATE_GEOMETRY_OBJECT,
+    ErrorCode.ER_NO_PARTITION_FOR_GIVEN_VALUE,
     ErrorCode.ER_DATA_OUT_OF_RANGE,
+    ErrorCode.ER_INVALID_JSON_TEXT,
+    ErrorCode.ER_WRONG_SRID_FOR_COLUMN,
+    ErrorCode.ER_FUNCTIONAL_INDEX_DATA_IS_TOO_LONG,
+    ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED,
+    ErrorCode.ER_CONSTRAINT_FAILED,
     ER.NO_REFERENCED_ROW,
     ER.NO_REFERENCED_ROW_2,
 }
@@ -36,7 +44,38 @@ _LATER = (
 )
 
 
-def mended(error: DdlRefusedError, target: TableName, statements: Iterable[str]) -> str:
+def ways(
+    error: DdlRefusedError, target: TableName, statements: Sequence[str], then: str
+) -> tuple[str, ...]:
+    """Return the remedies for a statement, or the rest of one, that the target has refused.
+
+    Args:
+        statements: those that the target has not executed.
+        then: what the task does after `replicator resume`.
+    """
+    first = f"{_mended(error, target, statements)}, then `replicator resume`: {then}"
+    if error.code in _ABOUT_ROWS or error.code in MISSING_PRIVILEGE:
+        return (first,)
+    return (
+        first,
+        "if the target's server does not have what the statement uses (a type, a collation, a kind"
+        " of index, a form of the statement): `replicator binlog replace` with statements that it"
+        " executes and that leave its columns able to store all values of the shards; or, if"
+        " nothing is left of the statement, `replicator binlog skip`. Then `replicator resume`."
+        f" {_older_rows(target)}",
+    )
+
+
+def _older_rows(target: TableName) -> str:
+    """The sentence about rows that a statement has changed in the shards but not on the target."""
+    return (
+        "When no schema change of the target is open any more, `replicator compare TASK.yaml"
+        f" --tables {quoted(str(target))} --repair-now` gives the values that the statement has"
+        " changed in the shards to the older rows"
+    )
+
+
+def _mended(error: DdlRefusedError, target: TableName, statements: Iterable[str]) -> str:
     """Return what the operator has to do before the task goes on, as the beginning of a sentence.
 
     Args:
@@ -67,10 +106,10 @@ def mended(error: DdlRefusedError, target: TableName, statements: Iterable[str])
         )
     return (
         f"{begin} `replicator binlog replace` gives the target the same statement without the part"
-        " that its rows do not allow (a key, NOT NULL, a narrower type); if that is all of it,"
-        " `replicator binlog skip`. A skip leaves out all other parts, too. When the task runs"
-        f" again, `replicator compare TASK.yaml --tables {quoted(str(target))} --repair-now` gives"
-        f" the values that the statement has changed in the shards to the older rows. {_LATER}"
+        " that its rows do not allow (a key, NOT NULL, a narrower type), or with a type that holds"
+        " these rows and the new values of the shards; if nothing is left of it, `replicator binlog"
+        " skip`. A skip leaves out all other parts, too."
+        f" {_older_rows(target)}. {_LATER}"
     )
 
 

@@ -91,6 +91,14 @@ class ErrorCode(IntEnum):
     """MySQL only: the name of a check."""
     ER_CHECK_CONSTRAINT_VIOLATED = 3819
     """MySQL and TiDB."""
+    ER_CONSTRAINT_FAILED = 4025
+    """MariaDB only: a check is violated."""
+    ER_INVALID_JSON_TEXT = 3140
+    """MySQL and TiDB."""
+    ER_WRONG_SRID_FOR_COLUMN = 3643
+    """MySQL only."""
+    ER_FUNCTIONAL_INDEX_DATA_IS_TOO_LONG = 3751
+    """MySQL only."""
     ER_CLIENT_INTERACTION_TIMEOUT = 4031
     """MySQL only."""
 

@@ -22,7 +22,7 @@ def verdict(result: TargetComparison) -> str:
         return "differs"
     if result.blocked:
         return "blocked"
-    if result.incomplete:
+    if result.incomplete or result.unexplained:
         return "incomplete"
     return "held" if result.held else "equal"
 
@@ -133,8 +133,20 @@ def remarks(result: TargetComparison) -> Iterator[str]:
         yield result.blocked
         if result.held:
             yield f"{result.held:,} rows are held back by that: end it, then compare again"
+    elif result.unexplained:
+        yield (
+            f"{result.held:,} rows differ in shards that have made a schema change which waits,"
+            " but its DDL lock holds no row event. Unless the schema change itself gave these rows"
+            " other values or keys, they differ for another reason. This can't be told before the"
+            " lock is resolved: resolve it, then compare again"
+        )
     elif result.held:
-        yield f"{result.held:,} rows wait for a DDL lock"
+        events = "" if result.held_events is None else f", which holds {result.held_events:,}"
+        yield (
+            f"{result.held:,} rows wait for a DDL lock{events and f'{events} row events'}. A row"
+            " that differs for another reason can't be told from these: compare again when the"
+            " lock is resolved"
+        )
     if result.unsettled:
         yield (
             f"{result.unsettled:,} rows differ, but the task has not applied all that the sources"

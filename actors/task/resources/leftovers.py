@@ -50,12 +50,12 @@ async def refuse_incomplete(connection: Connection, meta_schema: str, task: str)
             f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
             " other columns: another program created it (TiDB Data Migration has tables with"
             " these names, too), or another version of this program",
-            "give the task another `name:`, or another `meta-schema:`, in the task file;"
-            " `replicator stop`, `replicator run`",
+            "if another program created it: give the task another `name:`, or another"
+            " `meta-schema:`, in the task file; `replicator stop`, `replicator run`",
             "if another version of replicator made it: go on with that version. Or start over:"
-            " drop the task's meta tables, empty all targets of the task, then `replicator stop`"
-            " and `replicator run` with `task-mode: all` or `full` (`incremental` would leave the"
-            " older rows out)",
+            " `replicator stop`, empty all targets of the task, set `task-mode: all` or `full`"
+            " (`incremental` would leave the older rows out), drop the task's meta tables, then"
+            " `replicator run TASK.yaml`",
             where=f"the meta-schema {meta_schema} of the target",
         )
     found = await leftovers(connection, meta_schema, task)

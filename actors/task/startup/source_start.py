@@ -35,6 +35,7 @@ from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
 from replicator.mysql.connection.answers import understood
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server.binlog_end import binlog_end
 from replicator.mysql.server.identity import ServerIdentity, server_identity
@@ -364,9 +365,15 @@ async def refuse_uncopied(
         and TableName(*target) not in blocked
         and not registry.is_declared(Member(setup.source, name))
     }
-    for name in strangers:
-        # A server may show a table before its CREATE is in the binlog, and locks it until then.
-        await upstream.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
+    for name in [*strangers]:
+        try:
+            # A server may show a table before its CREATE is in the binlog, and locks it until then.
+            await upstream.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            # It was dropped or renamed since the tables were listed.
+            del strangers[name]
     end = await binlog_end(upstream) if strangers else None
     if end is None:
         return

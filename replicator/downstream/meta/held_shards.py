@@ -27,11 +27,13 @@ HELD_TABLE = MetaTable(
 class HeldShards:
     """The shards of a target whose rows may wait: ``all_of`` them but for ``shards``, or these
     alone. Each as `replicator.mysql.names.Member` is shown. ``reason``: what else than a schema
-    change holds them (`PAUSED`, a fault, `lock_reason`); empty if there is nothing else."""
+    change holds them (`PAUSED`, a fault, `lock_reason`); empty if there is nothing else.
+    ``events``: how many row events the locks hold; None if that is not known."""
 
     all_of: bool = False
     shards: frozenset[str] = frozenset()
     reason: str = ""
+    events: int | None = None
 
     @property
     def alone(self) -> bool:

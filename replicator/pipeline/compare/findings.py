@@ -56,7 +56,9 @@ class TargetComparison:
 
     ``rows`` of the target, ``by_shard`` those of each shard. ``missing``, ``extra`` and
     ``different`` are rows that stayed so. ``held``: rows that differ and whose source waits in a
-    DDL lock; ``unsettled``: rows that differ and whose source the task has not caught up with.
+    DDL lock; ``held_events``: how many row events its locks hold, None if the task that knows it
+    does not run on this host; ``unsettled``: rows that differ and whose source the task has not
+    caught up with.
     ``structure``: how the target's columns and indexes differ from those of its shards, so that it
     does not store all of their rows; ``notes``: other differences of structure.
     ``left_out``: columns that are not compared; ``failure``: why the target can't be compared.
@@ -76,6 +78,7 @@ class TargetComparison:
     extra: int = 0
     different: int = 0
     held: int = 0
+    held_events: int | None = None
     unsettled: int = 0
     repaired: int = 0
     blocked: str = ""
@@ -98,6 +101,11 @@ class TargetComparison:
     def unequal(self) -> bool:
         """Whether rows or structures differ, or rows wait for more than a schema change."""
         return bool(self.differing or self.structure or self.blocked)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether rows count as held, although the locks hold no row event."""
+        return bool(self.held) and self.held_events == 0 and not self.blocked
 
     @property
     def incomplete(self) -> bool:

@@ -61,12 +61,14 @@ class LearnedOutcome:
     """The structure behind a statement, under any name, or why there is none.
 
     ``lasting``: it would be the same at any other moment. ``code``: the server's error, if any.
+    ``given``: the server executed only the operator's override.
     """
 
     structure: Table | None
     refusal: str
     lasting: bool
     code: int = 0
+    given: bool = False
 
 
 class LearnedStructures:

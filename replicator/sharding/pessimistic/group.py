@@ -140,6 +140,11 @@ class Group(Generic[Name, Event]):
         self._reach(item.at)
         return Recorded(version, awaited=False)
 
+    def owes(self, member: Name, text: str) -> bool:
+        """Whether a member has an item with this text without a DDL of its own."""
+        state = self.members[member]
+        return any(text in self._texts(version) for version in (*state.awaited, *state.optional))
+
     def idle(self, member: Name, text: str, at: Place) -> None:
         """Note that a member has made a statement that has changed nothing there: it is no item."""
         self._approach(at)

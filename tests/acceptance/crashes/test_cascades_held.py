@@ -120,7 +120,9 @@ def test_killed_at_each_step_while_shards_are_out_of_step(
 ) -> None:
     walk.task["shard-mode"] = mode
     path = write_task(tmp_path, walk.task)
-    steps = (*(STEPS if mode == "pessimistic" else ()), *ROW_STEPS)
+    # The few rows that wait stay in memory, so no source starts again.
+    locks = [step for step in STEPS if step is not Failpoint.SOURCE_RESTARTED]
+    steps = (*(locks if mode == "pessimistic" else ()), *ROW_STEPS)
     for number, step in enumerate(steps):
         with killed_at(step, path, tmp_path, alone=False) as task:
             if number == 0:

@@ -83,6 +83,13 @@ STORIES: dict[str, Story] = {
         "ALTER TABLE {t} DROP CONSTRAINT x",
         "ALTER TABLE {t} DROP COLUMN c",
     ),
+    "a-statement-that-changes-nothing": _each(
+        ("uA1", "uB1", "uA2"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DOUBLE NOT NULL DEFAULT 1)",
+        "ALTER TABLE {t} MODIFY c DOUBLE NOT NULL DEFAULT 1",
+        "ALTER TABLE {t} MODIFY n BIGINT",
+        "ALTER TABLE {t} ADD d INT",
+    ),
     "narrower-and-nullable": _each(
         ("uB1", "uA1"),
         "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c DECIMAL(12, 2) NOT NULL DEFAULT 1.5)",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -134,3 +136,62 @@ def test_a_start_waits_for_a_removal_and_begins_anew(
         task.until_state(name, "running")
         task.until_applied(name, shards.sources)
         shards.assert_equal()
+
+
+@pytest.mark.parametrize("waits", ["lock", "keys"])
+def test_saved_state_that_is_needed_is_kept_by_each_command(
+    shards: Shards, tmp_path: Path, waits: str
+) -> None:
+    name, (source,) = shards.database, shards.servers
+    task_file = copy_task(shards) | {"shard-mode": "pessimistic", "task-mode": "all"}
+    file = write_task(tmp_path, task_file)
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "running")
+        task.until_applied(name, shards.sources)
+        if waits == "lock":
+            source.execute(
+                f"ALTER TABLE {name}.t1 ADD w INT",
+                f"INSERT INTO {name}.t1 VALUES (-1, 'waits', 1, 5)",
+            )
+        else:
+            tracked = f"{name}_meta.{name}_tracked_key"
+            shards.target.execute(
+                f"INSERT INTO {tracked} VALUES ('{name}', 't', REPEAT('d', 32), '[]', '1', 1)"
+            )
+        task.until_applied(name, shards.sources)
+        assert task.cli("stop", name).returncode == 0
+        task.process.wait(PATIENCE)
+    before = meta_tables(shards)
+    for mode in ("all", "incremental"):
+        # The next start would begin at the present end of the binlog.
+        file = write_task(tmp_path, task_file | {"task-mode": mode} | starts(shards))
+        refused = task.cli("remove", str(file), "--yes")
+        assert (refused.returncode, "task.state-needed" in refused.stderr) == (1, True), refused
+        with task_process(file, tmp_path, "--remove-meta", "--on-error", "exit") as again:
+            assert again.process.wait(PATIENCE) == 1
+            assert "task.state-needed" in {event["event"] for event in again.events()}
+    assert sorted(meta_tables(shards)) == sorted(before)
+    file = write_task(tmp_path, task_file)
+    with task_process(file, tmp_path) as task:
+        task.until_state(name, "running")
+        if waits == "lock":
+            source.execute(f"ALTER TABLE {name}.t2 ADD w INT")
+        else:
+            shards.target.execute(f"DELETE FROM {tracked}")
+        task.until(lambda: equal(shards), "equal")
+        assert task.cli("stop", name).returncode == 0
+        task.process.wait(PATIENCE)
+    assert task.cli("remove", str(file), "--yes").returncode == 0
+    assert equal(shards)
+
+
+def starts(shards: Shards) -> dict[str, Any]:
+    """The start of a task that begins at the present end of each binlog."""
+    return {"mysql-instances": shards.task()["mysql-instances"]}
+
+
+def equal(shards: Shards) -> bool:
+    with suppress(AssertionError):
+        shards.assert_equal()
+        return True
+    return False

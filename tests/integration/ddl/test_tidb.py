@@ -21,8 +21,10 @@ from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import DatabaseUnavailableError, is_unavailable
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.servers.tidb import TiDBServer
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.overriding import override
 from tests.support.tasks.running import fault_of
 from tests.support.tasks.tables import rows_of
 
@@ -86,6 +88,23 @@ async def test_a_timestamp_that_a_mode_of_the_shard_fills_is_refused(
     fault = await fault_of(run("ALTER TABLE t_1 ADD c TIMESTAMP NOT NULL"))
     assert fault.event == "ddl.refused"
     assert "neither NULL nor DEFAULT (c)" in str(fault)
+
+
+async def test_rows_are_not_read_by_a_statement_that_the_target_got_instead(
+    merging_to: MakeMerging, tidb_target: DatabaseServer
+) -> None:
+    """It can't add such a column, so nothing but the operator's statement shows one."""
+    merging = merging_to(tidb_target)
+    merging.create("t", "(id INT PRIMARY KEY)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE t_1 ADD g INT UNSIGNED AS (id + 3000000000) STORED")
+    merging.do("INSERT INTO t_1 (id) VALUES (1)")
+    refused = await merging.fault()
+    assert refused.event == "ddl.refused"
+    await override(merging, refused, OverrideAction.REPLACE, "ALTER TABLE t_1 ADD g INT")
+    assert (await merging.fault()).event == "rows.structure-unknown"
+    assert merging.on(tidb_target, "SELECT g FROM t") == ()
 
 
 async def test_times_that_a_shard_truncates_are_not_rounded(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+
+from pymysql.err import OperationalError, ProgrammingError
 
 from replicator.status import Fault
 from tests.support.tasks.processes import PATIENCE, TaskProcess, task_process
@@ -84,6 +86,23 @@ class LongTask:
         """Let the task, or what is blocked of it, go on."""
         answer = self.task.cli("resume", self.name)
         assert answer.returncode == 0, answer.stderr
+
+    def copy_first(self) -> None:
+        """Let the task copy first; for some time after that, it is in safe mode by itself."""
+        self.values["task-mode"] = "all"
+        for instance in self.values["mysql-instances"]:
+            del instance["meta"]
+
+    def until_equal(self) -> None:
+        """Wait until the target has exactly the rows of the shards; it may not be there yet."""
+
+        def equal() -> bool:
+            with suppress(AssertionError, ProgrammingError, OperationalError):
+                self.shards.assert_equal()
+                return True
+            return False
+
+        self.task.until(equal, "equal")
 
     def assert_equal(self) -> None:
         """Wait until all is applied that has been done up to now; then compare."""

@@ -11,9 +11,11 @@ from config.models import Task
 from replicator.binlog.positions.position import BinlogPosition
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
 from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName
 from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind
+from replicator.schema.effects.given_columns import reads_alike
 from replicator.schema.effects.overridden_effects import (
     OverrideAction,
     overridden_effects,
@@ -160,3 +162,40 @@ def test_the_commands_that_a_fault_names() -> None:
     place = "--source a --binlog-pos bin.000003:142"
     assert f"`replicator binlog skip 'my orders' {place}`" in skip
     assert f"`replicator binlog replace 'my orders' 'STATEMENT' … {place}`" in replace
+
+
+@pytest.mark.parametrize(
+    ("own", "given"),
+    [
+        ("ADD g INT AS (n + 1) STORED", ["ADD g INT"]),
+        ("ADD c INT, ADD FULLTEXT f (c)", ["ADD c INT"]),
+        ("ADD c INT, ADD d INT DEFAULT 4", ["ADD c int", "ADD d INT NULL"]),
+        ("MODIFY c TEXT CHARACTER SET latin1, ALGORITHM=COPY", ["MODIFY c text CHARSET latin1"]),
+        ("PARTITION BY HASH (id)", ["COMMENT 'whole'"]),
+    ],
+)
+def test_the_format_of_rows_is_the_same(own: str, given: list[str]) -> None:
+    assert reads_alike(alter(own), map(alter, given))
+
+
+@pytest.mark.parametrize(
+    ("own", "given"),
+    [
+        ("ADD g INT UNSIGNED AS (n) STORED", ["ADD g INT"]),
+        ("ADD c UUID", ["ADD c BINARY(16)"]),
+        ("ADD c ENUM('a', 'b')", ["ADD c ENUM('b', 'a')"]),
+        ("MODIFY c TEXT CHARACTER SET latin1", ["MODIFY c TEXT"]),
+        ("CONVERT TO CHARACTER SET latin1", ["COMMENT 'as it was'"]),
+        ("DEFAULT CHARACTER SET latin1", ["COMMENT 'as it was'"]),
+        ("ADD c INT AFTER a", ["ADD c INT"]),
+        ("MODIFY c TEXT, ADD UNIQUE (c)", ["MODIFY c TEXT"]),
+        ("DROP c, ADD d INT", ["ADD d INT"]),
+        ("SOMETHING NEW", ["COMMENT 'as it was'"]),
+    ],
+)
+def test_rows_could_be_read_wrong(own: str, given: list[str]) -> None:
+    assert not reads_alike(alter(own), map(alter, given))
+
+
+def alter(changes: str) -> ParsedStatement:
+    return classify(f"ALTER TABLE t {changes}", default_schema="s")

@@ -16,7 +16,7 @@ from replicator.pipeline.compare.findings import (
     RowExample,
     TargetComparison,
 )
-from replicator.terminal.comparison import ComparisonBar, render_comparison
+from replicator.terminal.comparison import ComparisonBar, remarks, render_comparison, verdict
 
 EVIL = "<script>alert('x')</script>"
 
@@ -79,6 +79,15 @@ def test_rows_that_are_not_shown_are_counted() -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "shop.orders: and 29 more different" in text
     assert "2 rows wait for a DDL lock" in text
+
+
+def test_rows_that_no_lock_explains_are_not_called_right() -> None:
+    found = TargetComparison(TableName("shop", "orders"), rows=3, held=2, held_events=0)
+    assert verdict(found) == "incomplete"
+    assert "holds no row event" in "".join(remarks(found))
+    found.held_events = 1
+    assert verdict(found) == "held"
+    assert "which holds 1 row events" in "".join(remarks(found))
 
 
 def test_the_bar_shows_how_far_it_is_and_why_it_pauses() -> None:

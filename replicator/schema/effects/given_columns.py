@@ -1,0 +1,77 @@
+"""Whether a shard's rows can be read by the statements that an operator gives instead of its own.
+
+If the target's server refuses a shard's statement even on an empty table, its effect on the shard
+can't be learned there. The operator's statements then show it only if they say the same of all that
+decides how rows are read: the columns with their types, charsets and places, and the unique keys.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+from replicator.ddl.model.actions import (
+    Action,
+    AddColumn,
+    AddConstraint,
+    AddKey,
+    DropConstraint,
+    EnforceCheck,
+    Execution,
+    HideKey,
+    Redefine,
+    Repartition,
+    SetDefault,
+    SetOption,
+)
+from replicator.ddl.model.table import ColumnDefinition, KeyKind
+from replicator.ddl.parser.actions_text import typed_actions
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.mysql.names import folded
+
+_UNIQUE = frozenset({KeyKind.PRIMARY, KeyKind.UNIQUE})
+
+
+def reads_alike(own: ParsedStatement, given: Iterable[ParsedStatement]) -> bool:
+    """Whether statements ``given`` instead of a shard's ``own`` leave its rows the same format."""
+    return list(_format_of([own])) == list(_format_of(given))
+
+
+def _format_of(statements: Iterable[ParsedStatement]) -> Iterator[Hashable]:
+    for statement in statements:
+        actions = typed_actions(statement)
+        if not actions:
+            yield statement.sql  # Not an ALTER TABLE: nothing is known of it.
+        for action in actions:
+            yield from _of_action(action)
+
+
+def _of_action(action: Action) -> Iterator[Hashable]:
+    match action:
+        case AddColumn():
+            yield "add", _column(action.column), action.place
+        case Redefine():
+            yield "modify", folded(action.former), _column(action.column), action.place
+        case AddKey():
+            if action.key.kind in _UNIQUE:
+                yield action.key.kind, action.key.parts
+        case SetOption():
+            if action.option.name in ("CHARSET", "COLLATE"):
+                yield action.option
+        case (
+            AddConstraint()
+            | DropConstraint()
+            | EnforceCheck()
+            | Execution()
+            | HideKey()
+            | Repartition()
+            | SetDefault()
+        ):
+            pass
+        case _:
+            yield action
+
+
+def _column(column: ColumnDefinition) -> Hashable:
+    form = column.type.lower(), column.charset.lower(), column.collation.lower()
+    return folded(column.name), form, column.attributes, column.unknown
