@@ -92,7 +92,9 @@ class AnswerHistories:
                 names = (*entry.gone, *(old for old, _ in entry.renamed))
                 gone |= {(record.target, name): record.transaction for name in names}
         for renaming in renamings:
-            gone |= {(shard.former, shard.member): shard.place for shard in renaming.shards}
+            for shard in renaming.shards:
+                key = shard.former, shard.member
+                gone[key] = max(gone.get(key, -1), shard.place)
             await self._follow(renaming)
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
