@@ -71,6 +71,15 @@ class MovedShards:
         """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
         return self._numbers.get((member, place), 0)
 
+    @property
+    def renamings(self) -> Sequence[Renaming]:
+        """The renamings of the task so far, in their order."""
+        return self._renamings
+
+    def follows(self, member: Member, place: int) -> bool:
+        """Whether the target of a shard follows its RENAME at a place, now or later."""
+        return (member, place) in self._numbers.keys() | self._waiting.keys()
+
     def wait(self, shard: WaitingShard) -> None:
         """Note that a shard waits for the others of its target."""
         move = shard.move

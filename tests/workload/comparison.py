@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 import pymysql
@@ -33,6 +35,41 @@ PERIOD = (b"ROW START", b"ROW END")
 """How the columns are generated that tell since when a row is there: the target has its own."""
 
 SHOWN = 300
+_WIDTH = re.compile(r"\b((?:tiny|small|medium|big)?int)\(\d+\)")
+_UTF8 = re.compile(r"\butf8(?=_|$)")
+
+
+def sense_of(column: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a row of `COLUMNS` without what each kind of server writes in its own way."""
+    name, kind, charset, collation, nullable, default, extra, formula, comment = column
+    words = str(extra).lower().replace("default_generated", "").replace("()", "").split()
+    return (
+        name,
+        _WIDTH.sub(r"\1", str(kind)),
+        *(text and _UTF8.sub("utf8mb3", str(text)) for text in (charset, collation)),
+        nullable,
+        _sense_of_default(default),
+        " ".join(words),
+        bool(formula),
+        comment,
+    )
+
+
+def _sense_of_default(default: Any) -> Any:
+    text = "" if default is None else str(default).removesuffix("()")
+    if text in ("", "NULL", "''"):
+        # MariaDB quotes defaults, and shows one that is NULL as a word.
+        return text == "''" or (default is not None and text == "")
+    text = text[1:-1] if text.startswith("'") else text
+    try:
+        return Decimal(text).normalize()
+    except InvalidOperation:
+        return text.lower() if text.lower() == "current_timestamp" else text
+
+
+def sense_of_key(part: Sequence[Any]) -> tuple[str, ...]:
+    """Return a row of `KEYS` with texts only: TiDB has texts where others have numbers."""
+    return tuple(map(str, part))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.processes import TaskProcess, place_of, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import endpoint, start_of, write_task
-from tests.workload.comparison import COLUMNS, KEYS
+from tests.workload.comparison import COLUMNS, KEYS, sense_of, sense_of_key
 from tests.workload.generated_rows import RowMaker
 from tests.workload.scripts import Script, adds_rows
 
@@ -292,6 +292,8 @@ class HistoryRun:
         here = [shard for shard in self.shards if _shape(shard.server, shard.schema, table)[0]]
         shapes = [_shape(shard.server, shard.schema, table) for shard in here]
         shape = _shape(self._target, TARGET, table)
+        if any(type(shard.server) is not type(self._target) for shard in here):
+            shape, *shapes = map(_sense, (shape, *shapes))
         for place, what in enumerate(("columns", "keys")):
             if any(other[place] != shape[place] for other in shapes):
                 ours, theirs = shapes[0][place], shape[place]
@@ -319,6 +321,11 @@ def _shape(server: DatabaseServer, schema: str, table: str) -> tuple[Counter[Any
     pair = f"'{schema}'", f"'{table}'"
     columns, keys = (server.execute(sql % pair) for sql in (COLUMNS, KEYS))
     return Counter(columns), Counter(keys)
+
+
+def _sense(shape: tuple[Counter[Any], Counter[Any]]) -> tuple[Counter[Any], Counter[Any]]:
+    columns, keys = shape
+    return Counter(map(sense_of, columns.elements())), Counter(map(sense_of_key, keys.elements()))
 
 
 def _reason(status: TaskStatus | None, target: str) -> tuple[str, str] | None:

@@ -29,6 +29,8 @@ from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.analysis.column_defaults import nondeterministic_defaults
 from replicator.ddl.parser.classify import classify_in
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.spelling import plain_spelling
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member, TableName
@@ -218,7 +220,7 @@ class PessimisticGroup(GroupActor):
         name = effect.table
         self._add_unrecorded(effect, at)
         before = self.registry.held(self.numbers[name], at.transaction - 1).certain
-        text = compared_text(target_statement(effect, statement.context), before, statement.context)
+        text = self._text(target_statement(effect, statement.context), before, statement)
         event = ShardStatement(statement, effect.instead)
         item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
         if await self._changes_nothing(effect, statement, before, text):
@@ -232,6 +234,12 @@ class PessimisticGroup(GroupActor):
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
         self._log_item(effect, statement, recorded)
+
+    def _text(self, change: ParsedStatement, before: Table | None, statement: Statement) -> str:
+        """The text by which shards compare a change of the target."""
+        schema = self.registry.target_name(self.target).schema
+        plain = classify_in(statement.context, plain_spelling(change), default_schema=schema)
+        return compared_text(plain, before, statement.context)
 
     def _add_item(
         self, effect: Effect, statement: Statement, item: Item[TableName, ShardStatement]
@@ -462,7 +470,7 @@ class PessimisticGroup(GroupActor):
         self.group.come_back(name, at, former.version)
         self.numbers[name] = number
         change = classify_in(context, sql, default_schema=effect.target.schema)
-        text = compared_text(change, before, context)
+        text = self._text(change, before, statement)
         item = Item(text, (sql,), name, at, ShardStatement(statement))
         self._log_item(effect, statement, self._add_item(effect, statement, item))
         return True

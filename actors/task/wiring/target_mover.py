@@ -134,7 +134,8 @@ class TargetMover:
         if not all(unit.up_to_date for unit in self._units.values()):
             return None
         for to, shard in {shard.move.target: shard for shard in self._shards.waiting}.items():
-            if self._shards.is_left(to):
+            # A table of that target may wait for another renaming before it can leave.
+            if self._shards.is_left(to) or to in self._shards.touched:
                 continue
             if self._members(to) or await self._renames.exists(to):
                 return shard

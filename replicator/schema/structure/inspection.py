@@ -16,7 +16,7 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 from replicator.schema.structure.hidden_columns import without_period
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey, fingerprint_of
 
 SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
 
@@ -106,6 +106,19 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
     return await _completed(connection, name, place, await connection.fetch(_COLUMNS, place))
 
 
+async def read_fingerprint(connection: Connection, name: TableName) -> str | None:
+    """`Table.fingerprint` of a table; None when it does not exist."""
+    await show_generated_keys(connection)
+    try:
+        shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    except pymysql.err.MySQLError as error:
+        if error_code(error) in NO_SUCH_TABLE:
+            return None
+        raise
+    # A view is shown with its charset and collation.
+    return None if len(shown[0]) != len(("Table", "Create Table")) else fingerprint_of(shown[0][1])
+
+
 async def _completed(
     connection: Connection,
     name: TableName,
@@ -119,13 +132,13 @@ async def _completed(
     keys = await connection.fetch(_KEYS, place)
     try:
         create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+        if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
+            # An account with rights at single columns is shown these alone: then this is refused.
+            await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     except pymysql.err.MySQLError as error:
         if error_code(error) in NO_SUCH_TABLE and await listed(connection, name) is None:
             return None
         raise
-    if len(_COLUMN_LINE.findall(str(create[0][1]))) != len(columns):
-        # An account with rights at single columns is shown these alone: then this is refused.
-        await connection.fetch(f"SELECT * FROM {name.quoted} LIMIT 0")
     return without_period(
         Table(
             schema=name.schema,

@@ -154,3 +154,16 @@ async def test_it_is_read_again_from_each_point(mariadb_estate: ShardedEstate, n
             await estate.caught_up()
     async with estate.merging():
         await estate.settled()
+
+
+async def test_shards_write_a_change_in_their_own_ways(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT)")
+    async with estate.merging():
+        estate.run("A1", "CREATE INDEX k ON {t} (v)")
+        estate.ddl("A1", "ADD COLUMN c INT", "CHANGE COLUMN v v BIGINT", "DROP INDEX k")
+        estate.insert("A1", f"{estate.key()}, 1, 2")
+        estate.ddl("B1", "ADD KEY k (v)", "ADD c INT", "MODIFY v BIGINT")
+        estate.run("B1", "DROP INDEX k ON {t}")
+        estate.insert("B1", f"{estate.key()}, 1, 2")
+        await estate.settled()
