@@ -106,6 +106,8 @@ class OptimisticGroup(GroupActor):
         # Another table may take the name of one that leaves.
         items = self._leave(going, statement) if going else []
         if renames:
+            if any(self._follows(effect, statement) for effect in going):
+                raise self.several_changes(statement)
             # The answer to it says which members leave.
             items = [self._rename(renames, statement)]
         items += [item for e in others if (item := self._other(e, statement)) is not None]
@@ -116,6 +118,11 @@ class OptimisticGroup(GroupActor):
         item = items[-1]
         self._asked.append((Member(self.source, item.effect.table), statement.transaction))
         return item
+
+    def _follows(self, effect: Effect, statement: Statement) -> bool:
+        """Whether the target gets another name with a shard that leaves it."""
+        member = Member(self.source, effect.table)
+        return self._answers.moved.follows(member, statement.transaction)
 
     def _waits(self, effect: Effect) -> bool:
         """Whether a statement of a member waits for its open one: all but the DROP of a table
