@@ -309,56 +309,6 @@ INSERT INTO `orders` VALUES
 (1000048,'row',48),
 (1000049,'row',49),
 (1000050,'row',50),
-(1000051,'row',51),
-(1000052,'row',52),
-(1000053,'row',53),
-(1000054,'row',54),
-(1000055,'row',55),
-(1000056,'row',56),
-(1000057,'row',57),
-(1000058,'row',58),
-(1000059,'row',59),
-(1000060,'row',60),
-(1000061,'row',61),
-(1000062,'row',62),
-(1000063,'row',63),
-(1000064,'row',64),
-(1000065,'row',65),
-(1000066,'row',66),
-(1000067,'row',67),
-(1000068,'row',68),
-(1000069,'row',69),
-(1000070,'row',70),
-(1000071,'row',71),
-(1000072,'row',72),
-(1000073,'row',73),
-(1000074,'row',74),
-(1000075,'row',75),
-(1000076,'row',76),
-(1000077,'row',77),
-(1000078,'row',78),
-(1000079,'row',79),
-(1000080,'row',80),
-(1000081,'row',81),
-(1000082,'row',82),
-(1000083,'row',83),
-(1000084,'row',84),
-(1000085,'row',85),
-(1000086,'row',86),
-(1000087,'row',87),
-(1000088,'row',88),
-(1000089,'row',89),
-(1000090,'row',90),
-(1000091,'row',91),
-(1000092,'row',92),
-(1000093,'row',93),
-(1000094,'row',94),
-(1000095,'row',95),
-(1000096,'row',96),
-(1000097,'row',97),
-(1000098,'row',98),
-(1000099,'row',99),
-(1000100,'row',100),
 (2000001,'row',1),
 (2000002,'row',2),
 (2000003,'row',3),
@@ -558,107 +508,7 @@ INSERT INTO `orders` VALUES
 (2000197,'row',197),
 (2000198,'row',198),
 (2000199,'row',199),
-(2000200,'row',200),
-(2000201,'row',201),
-(2000202,'row',202),
-(2000203,'row',203),
-(2000204,'row',204),
-(2000205,'row',205),
-(2000206,'row',206),
-(2000207,'row',207),
-(2000208,'row',208),
-(2000209,'row',209),
-(2000210,'row',210),
-(2000211,'row',211),
-(2000212,'row',212),
-(2000213,'row',213),
-(2000214,'row',214),
-(2000215,'row',215),
-(2000216,'row',216),
-(2000217,'row',217),
-(2000218,'row',218),
-(2000219,'row',219),
-(2000220,'row',220),
-(2000221,'row',221),
-(2000222,'row',222),
-(2000223,'row',223),
-(2000224,'row',224),
-(2000225,'row',225),
-(2000226,'row',226),
-(2000227,'row',227),
-(2000228,'row',228),
-(2000229,'row',229),
-(2000230,'row',230),
-(2000231,'row',231),
-(2000232,'row',232),
-(2000233,'row',233),
-(2000234,'row',234),
-(2000235,'row',235),
-(2000236,'row',236),
-(2000237,'row',237),
-(2000238,'row',238),
-(2000239,'row',239),
-(2000240,'row',240),
-(2000241,'row',241),
-(2000242,'row',242),
-(2000243,'row',243),
-(2000244,'row',244),
-(2000245,'row',245),
-(2000246,'row',246),
-(2000247,'row',247),
-(2000248,'row',248),
-(2000249,'row',249),
-(2000250,'row',250),
-(2000251,'row',251),
-(2000252,'row',252),
-(2000253,'row',253),
-(2000254,'row',254),
-(2000255,'row',255),
-(2000256,'row',256),
-(2000257,'row',257),
-(2000258,'row',258),
-(2000259,'row',259),
-(2000260,'row',260),
-(2000261,'row',261),
-(2000262,'row',262),
-(2000263,'row',263),
-(2000264,'row',264),
-(2000265,'row',265),
-(2000266,'row',266),
-(2000267,'row',267),
-(2000268,'row',268),
-(2000269,'row',269),
-(2000270,'row',270),
-(2000271,'row',271),
-(2000272,'row',272),
-(2000273,'row',273),
-(2000274,'row',274),
-(2000275,'row',275),
-(2000276,'row',276),
-(2000277,'row',277),
-(2000278,'row',278),
-(2000279,'row',279),
-(2000280,'row',280),
-(2000281,'row',281),
-(2000282,'row',282),
-(2000283,'row',283),
-(2000284,'row',284),
-(2000285,'row',285),
-(2000286,'row',286),
-(2000287,'row',287),
-(2000288,'row',288),
-(2000289,'row',289),
-(2000290,'row',290),
-(2000291,'row',291),
-(2000292,'row',292),
-(2000293,'row',293),
-(2000294,'row',294),
-(2000295,'row',295),
-(2000296,'row',296),
-(2000297,'row',297),
-(2000298,'row',298),
-(2000299,'row',299),
-(2000300,'row',300);
+(2000200,'row',200);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -708,8 +558,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795878910,422191375,'',4,'pessimistic',0,'','2026-11-28 15:16:17'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795878911,1113086025,'',4,'pessimistic',0,'','2026-11-28 15:16:17');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795890178,823880633,'',4,'pessimistic',0,'','2026-11-28 18:24:21'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795890179,1785271039,'',4,'pessimistic',0,'','2026-11-28 18:24:21');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -737,20 +587,18 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,8539809202912500427),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,8539809202912500427),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,8539809202912500427),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,8539809202912500427),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',1,50,950,0,1099511706875,1099511706875,50,8539809202912500427),
-('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,8539809202912500427),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,50,8539809202912500427),
-('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,8539809202912500427),
-('b','c','orders_1',7,'[\"32303030333530\"]','[\"32303030343030\"]',0,0,0,0,0,0,0,8539809202912500427);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,6687048361654974782),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,6687048361654974782),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,6687048361654974782),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,6687048361654974782),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,6687048361654974782);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -969,7 +817,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,8539809202912500427,25,'vm',3523,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3216664','2026-11-28 15:16:13.899371','2026-11-28 15:16:23.807008');
+(1,6687048361654974782,23,'vm',20010,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4345113','2026-11-28 18:24:18.395508','2026-11-28 18:24:26.619486');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -1208,8 +1056,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795878910,3566855936,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 15:15:36'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795878911,4166721139,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 15:15:36');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795890178,3636999492,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 18:23:41'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795890179,2157061560,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 18:23:41');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1237,21 +1085,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,772380247447890476),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,772380247447890476),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,772380247447890476),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,772380247447890476),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,772380247447890476),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,772380247447890476),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,772380247447890476),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,772380247447890476);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,2544362373637566812),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,2544362373637566812);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1313,7 +1161,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795878926,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 15:15:32');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795890205,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 18:23:34');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1471,7 +1319,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,772380247447890476,52,'vm',2667,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3211912','2026-11-28 15:15:23.642543','2026-11-28 15:15:38.189970');
+(1,2544362373637566812,55,'vm',19011,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4338733','2026-11-28 18:23:18.220949','2026-11-28 18:23:43.041798');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1547,8 +1395,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795878932,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795878932,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795890214,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795890214,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1706,15 +1554,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,772380247447890476,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,772380247447890476,'0-4101-17','5339:1795878910:850846365:binlog.000001'),
-('a','ml','orders',2,0,0,0,772380247447890476,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,772380247447890476,'0-4101-17','5339:1795878910:850846365:binlog.000001'),
+('a','ml','orders',0,0,0,0,2544362373637566812,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,2544362373637566812,'0-4101-17','5339:1795890178:1249892694:binlog.000001'),
+('a','ml','orders',2,0,0,0,2544362373637566812,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,2544362373637566812,'0-4101-17','5339:1795890178:1249892694:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,772380247447890476,NULL,NULL),
-('b','ml','orders',1,0,0,0,772380247447890476,NULL,NULL),
-('b','ml','orders',2,0,0,0,772380247447890476,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,772380247447890476,'0-4102-7','2152:1795878911:4166721139:binlog.000001');
+('b','ml','orders',0,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',1,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',2,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,2544362373637566812,'0-4102-7','2152:1795890179:2157061560:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1745,8 +1593,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795878910,1220063974,'',4,'',0,'binlog.000001:7551','2026-11-28 15:15:58'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795878911,495963542,'',4,'',0,'binlog.000001:3542','2026-11-28 15:15:58');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795890178,1367648563,'',4,'',0,'binlog.000001:7551','2026-11-28 18:24:02'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795890179,2607371741,'',4,'',0,'binlog.000001:3542','2026-11-28 18:24:02');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1831,9 +1679,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column n\",\"column name\",\"column id\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 15:15:55'),
-('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 15:15:55'),
-('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column n\",\"column e\"],\"changed\":true}','2026-11-28 15:15:56');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column id\",\"column n\",\"column name\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 18:24:00'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 18:24:00'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-28 18:24:00');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1987,7 +1835,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,3977098854728951843,26,'vm',3124,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','3214487','2026-11-28 15:15:50.122465','2026-11-28 15:15:59.516623');
+(1,4423865494665961597,26,'vm',19614,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4343008','2026-11-28 18:23:55.418675','2026-11-28 18:24:03.628033');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -2211,15 +2059,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,2,1099511635092,1,3977098854728951843,'0-4101-27','7316:1795878910:1220063974:binlog.000001'),
-('a','mu','orders',1,1,1099511634425,1,3977098854728951843,'0-4101-25','6899:1795878910:995733479:binlog.000001'),
-('a','mu','orders',2,0,0,0,3977098854728951843,NULL,NULL),
-('a','mu','orders',3,0,0,0,3977098854728951843,NULL,NULL),
+('a','mu','orders',0,2,1099511635092,1,4423865494665961597,'0-4101-27','7316:1795890178:1367648563:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,4423865494665961597,'0-4101-25','6899:1795890178:3183425452:binlog.000001'),
+('a','mu','orders',2,0,0,0,4423865494665961597,NULL,NULL),
+('a','mu','orders',3,0,0,0,4423865494665961597,NULL,NULL),
 ('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,3977098854728951843,'0-4102-12','3137:1795878911:2250932729:binlog.000001'),
-('b','mu','orders',1,1,1099511631068,1,3977098854728951843,'0-4102-13','3292:1795878911:495963542:binlog.000001'),
-('b','mu','orders',2,0,0,0,3977098854728951843,NULL,NULL),
-('b','mu','orders',3,0,0,0,3977098854728951843,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,4423865494665961597,'0-4102-12','3137:1795890179:2669058604:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,4423865494665961597,'0-4102-13','3292:1795890179:2607371741:binlog.000001'),
+('b','mu','orders',2,0,0,0,4423865494665961597,NULL,NULL),
+('b','mu','orders',3,0,0,0,4423865494665961597,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;
