@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
 from attrs import define, field
+from pymysql.err import MySQLError
 
 from actors.faults import of_target
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
@@ -15,7 +17,7 @@ from actors.statement_filter import ForbiddenStatementError, StatementFilter, fo
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
-from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
@@ -37,10 +39,9 @@ from replicator.schema.scratch.learned_structures import (
     LearnedStructures,
     Question,
     question,
-    server_traits,
 )
 from replicator.schema.scratch.scratch_statements import named
-from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
+from replicator.schema.scratch.scratch_table import ScratchTable, is_like, name_after
 from replicator.schema.structure.foreign_keys import (
     ParentChange,
     keys_after,
@@ -51,6 +52,11 @@ from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
 """Seconds between two checks whether the target is still the same server with the same settings."""
+
+CLOSE_SECONDS = 5.0
+"""How long the end of a run waits until the scratch table is dropped; the next start drops it."""
+
+NOT_DROPPED = (DatabaseUnavailableError, MySQLError)
 
 _CHARSETS = {"utf8": "utf8mb3"}
 """Two names of one charset."""
@@ -63,13 +69,17 @@ class SchemaTracker:
     """
 
     _registry: SchemaRegistry
-    _connection: Connection
-    _scratch: TableName
+    _table: ScratchTable
     _learned: LearnedStructures
     _filtered: FilteredColumns = NO_FILTERED_COLUMNS
     _filters: Mapping[str, StatementFilter] = field(factory=dict)
     _look_at: float = field(default=0.0, init=False)
     _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    async def close(self) -> None:
+        """Drop the scratch table, if the server answers."""
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True), suppress(*NOT_DROPPED):
+            await self._table.close()
 
     async def learn(self, source: str, effect: Effect, statement: Statement) -> KnownStructure:
         """Add to the registry, and return, the structure of an effect's table after its statement.
@@ -214,13 +224,11 @@ class SchemaTracker:
         context: StatementContext,
     ) -> LearnedOutcome:
         if self._looks:
-            self._learned.follow(await server_traits(self._connection, self._scratch.schema))
+            self._learned.follow(await self._table.server_traits())
             self._look_at = time.monotonic() + LOOK_SECONDS
         outcome = self._learned.outcome(asked)
         if outcome is None:
-            outcome = await outcome_of(
-                self._connection, self._scratch, before, statement, instead, context
-            )
+            outcome = await self._table.outcome_of(before, statement, instead, context)
             self._learned.note(asked, outcome)
         return outcome
 

@@ -116,7 +116,8 @@ class MovingTables:
                 continue
             if not moves and self._follows(effect):
                 begun |= {n: WAITING for n in (effect.table, effect.renamed_to) if n}
-                self._shards.touch(self._source, effect.target)
+                leaves = effect.kind is EffectKind.MOVE_OUT
+                self._shards.touch(self._source, effect.target, leaves=leaves)
                 continue
             if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
                 # A table of the former target may take the name of one that waits.

@@ -336,17 +336,19 @@ class SourceReader(Actor[Never]):
             steps = self._steps(segment, statement, parsed, unseen)
         except FatalError:
             # The operator may answer it.
-            await self._save_gtid(statement)
+            self._note_gtid(statement)
+            if statement.gtid:
+                await self._statement_gtids.save()
             raise
         kept = self._statements.online.unsaved or self._moving.any_waits
         if kept or any(step.effects for step in steps):
-            await self._save_gtid(statement)
+            self._note_gtid(statement)
         return steps
 
-    async def _save_gtid(self, statement: Statement) -> None:
+    def _note_gtid(self, statement: Statement) -> None:
         if statement.gtid:
             places = statement.transaction, statement.position.key
-            await self._statement_gtids.put(self.settings.source, places, statement.gtid)
+            self._statement_gtids.note(self.settings.source, places, statement.gtid)
 
     def _steps(
         self, segment: Segment, statement: Statement, parsed: ParsedStatement, unseen: Unseen

@@ -55,6 +55,7 @@ class MovedShards:
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
     _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
+    _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -70,6 +71,15 @@ class MovedShards:
     def number(self, member: Member, place: int) -> int:
         """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
         return self._numbers.get((member, place), 0)
+
+    @property
+    def renamings(self) -> Sequence[Renaming]:
+        """The renamings of the task so far, in their order."""
+        return self._renamings
+
+    def follows(self, member: Member, place: int) -> bool:
+        """Whether the target of a shard follows its RENAME at a place, now or later."""
+        return (member, place) in self._numbers.keys() | self._waiting.keys()
 
     def wait(self, shard: WaitingShard) -> None:
         """Note that a shard waits for the others of its target."""
@@ -91,9 +101,17 @@ class MovedShards:
         """The shards that wait for others."""
         return list(self._waiting.values())
 
-    def touch(self, source: str, target: TableName) -> None:
-        """Note that a table of a target waits that has not made a RENAME itself."""
+    def touch(self, source: str, target: TableName, *, leaves: bool) -> None:
+        """Note that a table of a target waits for the renaming of another.
+
+        Args:
+            source: of the table.
+            target: of the table.
+            leaves: whether the table then gets another target.
+        """
         self._touched.add((source, target))
+        if leaves:
+            self._leaving.add((source, target))
 
     @property
     def touched(self) -> Set[TableName]:
@@ -123,7 +141,8 @@ class MovedShards:
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
-        return any(shard.move.former == target for shard in self._waiting.values())
+        former = {shard.move.former for shard in self._waiting.values()}
+        return target in former | {left for _, left in self._leaving}
 
     def begin(self, member: Member, place: int, life: int) -> None:
         """Note that a table waits from a place on, or has another life."""
@@ -133,6 +152,7 @@ class MovedShards:
         """Note that a source is read again from an earlier position."""
         self._begun = [life for life in self._begun if life.member.source != source]
         self._touched = {(s, target) for s, target in self._touched if s != source}
+        self._leaving = {(s, target) for s, target in self._leaving if s != source}
         self._waiting = {key: w for key, w in self._waiting.items() if key[0].source != source}
 
     def lives(self) -> Sequence[TableLife]:

@@ -397,9 +397,10 @@ class BatchedWriter(Actor[WriterMessage]):
         if passed:
             # After a DDL, older rows could not even be planned: the low watermarks must cover all
             # of them.
-            positions = any(barrier.positions for barrier in passed)
-            if positions or not self.checkpoints.has_low_watermarks():
+            if any(barrier.positions for barrier in passed):
                 await self.save()
+            elif not self.checkpoints.has_low_watermarks():
+                await self.checkpoints.save_low_watermarks()
             self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
             for barrier in passed:
                 barrier.done.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count, takewhile
 
@@ -87,6 +88,31 @@ class CheckpointSaver:
         self.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
         self.saved_at = time.monotonic()
 
+    async def save_low_watermarks(self) -> None:
+        """Save the low watermarks alone. Raises as `save`.
+
+        They are what a schema change needs: a source may be read again from before it, and its
+        older rows have no plan then.
+        """
+        states = {source: tracker.resume for source, tracker in self._trackers.items()}
+        if {source for source, state in states.items() if state.position} - self._newest.keys():
+            return await self.save()
+        moved = self.watermarks.moved
+        low_watermarks = {s: dict(self._trackers[s].low_watermarks) for s in self._newest}
+        checkpoints = {
+            source: replace(
+                former,
+                low_watermarks=self._low_watermarks_of(source),
+                low_gtids=self._low_gtids_of(source),
+            )
+            for source, former in self._newest.items()
+        }
+        await self._meta.save_low_watermarks(checkpoints.values(), former=self._newest, left=moved)
+        self.watermarks.verified(moved)
+        self._newest |= checkpoints
+        self._low_watermarks |= low_watermarks
+        return None
+
     async def _save_more(
         self, held: Mapping[TableName, HeldShards], transaction: Transaction
     ) -> None:
@@ -127,12 +153,17 @@ class CheckpointSaver:
             groups=states,
             open_items=self._trackers[source].open_items,
             applied=str(applied.binlog) if applied else "",
-            low_watermarks=tuple(
-                (name_of(target), watermark)
-                for target, watermark in self._trackers[source].low_watermarks.items()
-            ),
-            low_gtids={name_of(t): g for t, g in self._trackers[source].low_gtids.items()},
+            low_watermarks=self._low_watermarks_of(source),
+            low_gtids=self._low_gtids_of(source),
         )
+
+    def _low_watermarks_of(self, source: str) -> tuple[tuple[TableName, Watermark], ...]:
+        low_watermarks = self._trackers[source].low_watermarks
+        return tuple((self._registry.target_name(t), mark) for t, mark in low_watermarks.items())
+
+    def _low_gtids_of(self, source: str) -> Mapping[TableName, str]:
+        gtids = self._trackers[source].low_gtids
+        return {self._registry.target_name(target): gtid for target, gtid in gtids.items()}
 
 
 class BucketWatermarks:

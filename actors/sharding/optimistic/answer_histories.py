@@ -14,6 +14,7 @@ from actors.sharding.optimistic.open_locks import listed
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
 from replicator.downstream.meta.answers import AnswerRecord, AnswerStore
 from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.moved_shards import Renaming
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.structure.inspection import read_table
@@ -21,7 +22,12 @@ from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.answers import standing_at_start
 from replicator.sharding.optimistic.differences import against
 from replicator.sharding.optimistic.fills import Fill, fill_of, filled, without_formulas
-from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, TargetHistory
+from replicator.sharding.optimistic.history import (
+    EntryKind,
+    HistoryEntry,
+    TargetHistory,
+    followed_entries,
+)
 from replicator.sharding.optimistic.shapes import joined_names
 from replicator.sharding.optimistic.standings import Action, Standing, TargetState
 from replicator.watermark import Place
@@ -70,8 +76,13 @@ class AnswerHistories:
 
     # The start.
 
-    async def start(self, blocked: Iterable[TableName]) -> None:
-        """Load the answers, finish an unfinished step, and add new members."""
+    async def start(self, blocked: Iterable[TableName], renamings: Iterable[Renaming]) -> None:
+        """Load the answers, finish an unfinished step, follow renamed targets, and add new members.
+
+        Args:
+            blocked: the targets that are left out.
+            renamings: those of the task so far.
+        """
         left_out = set(blocked)
         gone: dict[tuple[TableName, Member], int] = {}
         for record in await self._store.load():
@@ -80,9 +91,25 @@ class AnswerHistories:
                 self.of(record.target).take(entry)
                 names = (*entry.gone, *(old for old, _ in entry.renamed))
                 gone |= {(record.target, name): record.transaction for name in names}
+        for renaming in renamings:
+            for shard in renaming.shards:
+                key = shard.former, shard.member
+                gone[key] = max(gone.get(key, -1), shard.place)
+            await self._follow(renaming)
         for number, target in self._registry.targets():
             if target.table and target not in left_out:
                 await self._join(number, target, gone)
+
+    async def _follow(self, renaming: Renaming) -> None:
+        """Take the members and the fills of renamed targets along, unless this is done."""
+        if all(self.of(name).followed >= renaming.number for name in renaming.names):
+            return
+        moves = [(shard.member, shard.former, shard.target) for shard in renaming.shards]
+        entries = followed_entries(renaming.number, moves, self.by_target)
+        texts = {name: (entry.member, dump_entry(entry)) for name, entry in entries.items()}
+        await self._store.add_all(texts)
+        for name, entry in entries.items():
+            self.of(name).take(entry)
 
     async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
         """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,

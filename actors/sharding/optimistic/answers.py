@@ -16,6 +16,7 @@ import structlog
 from actors.faults import SKIP_OR_REPLACE, DdlEvent, FatalError
 from actors.messages import DdlItem
 from actors.sharding.coordination import WriterTools
+from actors.sharding.moved_shards import MovedShards
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry, load_entry
 from actors.sharding.optimistic.derived_steps import DerivedSteps, refused_entry
 from actors.sharding.optimistic.open_locks import listed
@@ -65,6 +66,8 @@ class OptimisticAnswers:
     def __init__(self, tools: WriterTools) -> None:
         self.histories = AnswerHistories(tools)
         self.steps = DerivedSteps(tools, self.histories)
+        self.moved = MovedShards()
+        """The shards that their targets follow to other names."""
         self._strict = tools.strict
         self._registry = tools.registry
         self._target = tools.target
@@ -138,9 +141,19 @@ class OptimisticAnswers:
             self.histories.tell(target, entry)
             if entry.run and self._changes.get(target):
                 await self._look_for_keys(target)
+        await self._left(key, item.effect)
         self._refusals.pop(key, None)
         self._given.setdefault(key, anyio.Event()).set()
         self.histories.look_again()
+
+    async def _left(self, key: _Key, effect: Effect) -> None:
+        """Note that a shard has left whose rows the operator has moved: its target was to follow it
+        when the statement was read first."""
+        target, member, at = key
+        leaves = effect.kind is EffectKind.MOVE_OUT and not self.moved.follows(member, at)
+        if leaves and member in self.histories.of(target).state.members:
+            entry = HistoryEntry(EntryKind.LEFT, member, gone=(member,))
+            await self.histories.add(target, entry)
 
     async def even(self, target: TableName, members: Set[Member]) -> bool:
         """Always: no shard with an open statement moves, and rows of others are joined."""
@@ -193,7 +206,15 @@ class OptimisticAnswers:
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> HistoryEntry[Member]:
         member, effect, target = execution.member, item.effect, execution.target
+        known = self.histories.of(target).state.members
+        old = None if effect.renamed_to is None else Member(item.source, effect.renamed_to)
         match effect.kind:
+            case EffectKind.MOVE_OUT if self.moved.follows(member, execution.transaction):
+                # It is a member until the target has its new name, and then by that.
+                standing = known.get(member, Standing(change.before))
+                return HistoryEntry(EntryKind.TAKEN, member, standing)
+            case EffectKind.MOVE_IN if effect.skipped and old is not None and old in known:
+                return HistoryEntry(EntryKind.RENAMED, member, renamed=((old, member),))
             case EffectKind.DROP | EffectKind.MOVE_OUT:
                 gone = self._gone(item, target)
                 return HistoryEntry(EntryKind.LEFT, member, gone=gone)

@@ -69,5 +69,6 @@ class OptimisticMode(ShardMode):
         """The coordination, with the saved answers; an unfinished step is finished first."""
         answers = tools.writer.ddl.rules
         assert isinstance(answers, OptimisticAnswers)
-        await answers.histories.start(tools.blocked)
+        answers.moved = tools.moved
+        await answers.histories.start(tools.blocked, tools.moved.renamings)
         return OptimisticCoordinator(tools, answers)

@@ -17,17 +17,19 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.statement_session import StatementSessions
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.schema.scratch.scratch_table import ScratchTable
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What the actors of one generation share.
 
-    ``ddl`` is a connection to the target to execute DDL by; the ``tracker`` has its own.
+    ``sessions`` execute DDL on the target; the ``tracker`` has its own.
     ``blocked``: the parts of the task that are not to go on, sources that are away among them, and
     targets that are copied in the background.
     """
@@ -37,9 +39,14 @@ class Resources:
     setups: Mapping[str, SourceSetup]
     registry: SchemaRegistry
     meta: MetaStore
-    ddl: Connection
+    sessions: StatementSessions
     tracker: SchemaTracker
     blocked: Parts
+
+    @property
+    def ddl(self) -> Connection:
+        """The connection to the target for what concerns DDL."""
+        return self.sessions.connection
 
     def goes_on_without(self, targets: Collection[TableName]) -> bool:
         """Whether there are targets besides these that go on."""
@@ -64,28 +71,35 @@ async def resources_of(
     ``learned``: by the generations before. Raises DatabaseUnavailableError.
     """
     address = address_of(task.target_database)
-    meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
+    meta, sessions = Connection(address), StatementSessions(Connection(address))
     try:
         setups = {setup.source: setup for setup in source_setups(task)}
-        registry = SchemaRegistry(folds_targets=await folds_names(ddl))
+        registry = SchemaRegistry(folds_targets=await folds_names(sessions.connection))
         filters = {source: setup.expression_filters for source, setup in setups.items()}
-        yield Resources(
-            task,
-            counts,
-            setups,
+        tracker = SchemaTracker(
             registry,
-            MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
-            ddl,
-            SchemaTracker(
-                registry,
-                scratch,
+            ScratchTable(
+                Connection(address),
                 scratch_table(task.meta_schema, task.name),
-                learned,
-                FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
-                {s: StatementFilter(s, setup.event_filter) for s, setup in setups.items()},
+                Connection(address),
             ),
-            blocked,
+            learned,
+            FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+            {s: StatementFilter(s, setup.event_filter) for s, setup in setups.items()},
         )
+        try:
+            yield Resources(
+                task,
+                counts,
+                setups,
+                registry,
+                MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
+                sessions,
+                tracker,
+                blocked,
+            )
+        finally:
+            await tracker.close()
     finally:
-        for connection in (meta, ddl, scratch):
-            connection.close()
+        meta.close()
+        sessions.close()

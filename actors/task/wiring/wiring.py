@@ -158,7 +158,7 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     mode, columns = SHARD_MODES[task.shard_mode], columns_of(resources.setups)
-    executor = DdlExecutor(resources.ddl, meta)
+    executor = DdlExecutor(resources.sessions, meta)
     strict = task.strict_optimistic_shard_mode
     rules = mode.writer_rules(WriterTools(registry, meta, resources.ddl, executor, columns, strict))
     runner = _runner(resources, executor, rules)

@@ -6,6 +6,9 @@ from replicator.mysql.connection.asyncio_connection import Connection
 
 _METHOD = "wsrep_OSU_method"
 
+_ASKED = "reaches all nodes"
+"""Noted of a session that was asked."""
+
 
 async def reach_all_nodes(session: Connection) -> None:
     """Let the session's schema changes reach all nodes of a Galera cluster.
@@ -14,6 +17,9 @@ async def reach_all_nodes(session: Connection) -> None:
     table that is changed on one node only takes this node out of the cluster at the next row. Does
     nothing on other servers. Raises DatabaseUnavailableError or the server's error.
     """
+    if _ASKED in session.notes:
+        return
     for _, method in await session.fetch("SHOW SESSION VARIABLES LIKE %s", (_METHOD,)):
         if str(method).upper() == "RSU":
             await session.execute(f"SET SESSION {_METHOD} = 'TOI'")
+    session.notes.add(_ASKED)

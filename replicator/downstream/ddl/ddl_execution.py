@@ -49,14 +49,18 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
-from replicator.mysql.context.statement_session import set_up_session
+from replicator.mysql.context.statement_session import (
+    LOCK_TIMEOUT,
+    StatementSessions,
+    set_up_session,
+)
 from replicator.mysql.errors import FOREIGN_KEY, LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
 from replicator.schema.effects.ddl_effects import Effect
 from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
-from replicator.schema.structure.inspection import database_collation, read_table
+from replicator.schema.structure.inspection import database_collation, read_fingerprint, read_table
 from replicator.schema.structure.structure import Table
 
 PENDING = "pending"
@@ -103,26 +107,21 @@ def read_progress(state: str) -> Progress:
     return Progress(int(number or 0), word in (SINGLE, REFUSED), word != REFUSED)
 
 
-LOCK_TIMEOUT = "lock_wait_timeout"
-"""The variable that limits it (the servers' manuals). TiDB's schema changes don't heed it."""
-
 WITHOUT_LIMIT = 7 * 24 * 3600
 
 
-async def limit_lock_wait(session: Connection, seconds: int | None, *, again: bool) -> None:
-    """Limit the wait of the session's next statement to ``seconds``; None: as the server has it.
+def lock_limit(session: Connection, seconds: int | None, *, again: bool) -> int | None:
+    """How long the session's next statement waits for sessions that use its table, in seconds;
+    None: as the server has it.
 
-    What the task file says goes before that. ``again``: an earlier process may have begun the
-    statement, and what uses the table may be just that. It is waited for: given up, and its record
-    taken back, the statement would look like a new one when its former run has come to its end.
-    Raises DatabaseUnavailableError or the server's own error.
+    What the task file says goes before ``seconds``. ``again``: an earlier process may have begun
+    the statement, and what uses the table may be just that. It is waited for: given up, and its
+    record taken back, the statement would look like a new one when its former run has come to its
+    end.
     """
     if again:
-        seconds = WITHOUT_LIMIT
-    elif LOCK_TIMEOUT in dict(session.address.session):
-        return
-    if seconds is not None:
-        await session.execute(f"SET SESSION {LOCK_TIMEOUT} = {seconds:d}")
+        return WITHOUT_LIMIT
+    return None if LOCK_TIMEOUT in dict(session.address.session) else seconds
 
 
 DDL_PATIENCE = 7 * 24 * 3600.0
@@ -202,8 +201,9 @@ class _Record:
 class DdlExecutor:
     """Runs DDL on the target, each statement once."""
 
-    def __init__(self, connection: Connection, meta: MetaStore) -> None:
-        self._connection = connection
+    def __init__(self, sessions: StatementSessions, meta: MetaStore) -> None:
+        self._sessions = sessions
+        self._connection = connection = sessions.connection
         self._meta = meta
         self._rehearsal = Rehearsal(connection, scratch_table(meta.schema, meta.task))
         self._set: set[tuple[TableName, TableOption]] = set()
@@ -441,44 +441,17 @@ class DdlExecutor:
         target = self._meta.marker(ddl.target) if ddl.marked else ddl.target
         if not target.table:
             return await database_collation(self._connection, target.schema) or "absent"
-        table = await read_table(self._connection, target)
-        return table.fingerprint if table else "absent"
+        return await read_fingerprint(self._connection, target) or "absent"
 
     async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
         """Run a statement. ``again``: an earlier process may have begun it."""
-        # A session of its own: statements of several targets run at the same time, each in its
-        # context, and a long one must not keep the records of the others waiting.
-        session = Connection(self._connection.address)
         try:
-            await set_up_session(session, ddl.context, sql, ddl.timestamp)
-            await reach_all_nodes(session)
-            await limit_lock_wait(session, ddl.lock_seconds, again=again)
-            await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
-            if ddl.instead is None and await self._only_history(ddl, sql):
-                return None
-            if ddl.instead is None and not (sql := await self._with_present_keys(ddl, sql)):
-                return None
-            if ddl.instead is None:
-                await refuse_rounded_times(session, ddl.target, sql, ddl.context)
-                sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
-            schema = ddl.target.schema
-            if ddl.target.table:
-                await self._use_database(session, ddl, sql)
-            renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
-            if renumbered is not None:
-                raise RenumberingError(renumbered)
-            # The operator may want the same statement all the same.
-            own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
-            if own:
-                raise NondeterministicDefaultError(own)
-            if ddl.marked and sql == ddl.sql:
-                sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
-            await self._meta.lease.confirm(session)
-            if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
-                return await drop_database(session, schema, ddl.own)
-            await session.execute(sql, patience=DDL_PATIENCE)
-            await report_changed_values(session, ddl.target, sql)
-            return None
+            # A session of its own: statements of several targets run at the same time, each in its
+            # context, and a long one must not keep the records of the others waiting.
+            with self._sessions.session() as session:
+                limit = lock_limit(session, ddl.lock_seconds, again=again)
+                await set_up_session(session, ddl.context, sql, ddl.timestamp, lock_seconds=limit)
+                await self._run_in(session, ddl, sql)
         except UnknownModeError as error:
             raise DdlRefusedError(ER.WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
@@ -487,8 +460,34 @@ class DdlExecutor:
             if error_code(error) == ER.LOCK_WAIT_TIMEOUT:
                 raise TargetLockedError(error_code(error), str(error.args[-1])) from error
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
-        finally:
-            session.close()
+
+    async def _run_in(self, session: Connection, ddl: DdlExecution, sql: str) -> None:
+        await reach_all_nodes(session)
+        await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
+        if ddl.instead is None and await self._only_history(ddl, sql):
+            return None
+        if ddl.instead is None and not (sql := await self._with_present_keys(ddl, sql)):
+            return None
+        if ddl.instead is None:
+            await refuse_rounded_times(session, ddl.target, sql, ddl.context)
+            sql = await with_stored_times(session, sql, ddl.target.schema, ddl.context)
+        if ddl.target.table:
+            await self._use_database(session, ddl, sql)
+        renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
+        if renumbered is not None:
+            raise RenumberingError(renumbered)
+        # The operator may want the same statement all the same.
+        own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
+        if own:
+            raise NondeterministicDefaultError(own)
+        if ddl.marked and sql == ddl.sql:
+            sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
+        await self._meta.lease.confirm(session)
+        if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
+            return await drop_database(session, ddl.target.schema, ddl.own)
+        await session.execute(sql, patience=DDL_PATIENCE)
+        await report_changed_values(session, ddl.target, sql)
+        return None
 
     async def _only_history(self, ddl: DdlExecution, sql: str) -> bool:
         """Whether a statement removes only history, which the target does not keep. Raises

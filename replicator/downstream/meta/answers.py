@@ -7,6 +7,7 @@ an entry says is text here: its meaning is known where it is made.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -53,6 +54,12 @@ class AnswerStore:
     async def add(self, target: TableName, member: Member, entry: str) -> None:
         """Add an entry that no event stands behind."""
         await self._history.add(target, member, entry)
+
+    async def add_all(self, entries: Mapping[TableName, tuple[Member, str]]) -> None:
+        """Add entries of several targets that no event stands behind, all or none."""
+        async with self._meta.saving() as transaction:
+            for target, (member, entry) in entries.items():
+                await append_entry(transaction, self._meta.table(DDL_TABLE), target, member, entry)
 
     async def release(
         self, target: TableName, member: Member, entry: str, statements: dict[Member, int]

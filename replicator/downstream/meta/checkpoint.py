@@ -8,10 +8,18 @@ where the old one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple, dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from zlib import crc32
 
 import attrs
@@ -120,6 +128,8 @@ GROUP_TABLE = MetaTable(
     " PRIMARY KEY (source, target_schema, target_table)",
 )
 
+Row = TypeVar("Row")
+
 _ROWS = 500
 """Rows that one statement reads or makes by their keys."""
 
@@ -185,17 +195,39 @@ class MetaStore:
     shard_mode: str = attrs.field(default="", kw_only=True)
     buckets: int = attrs.field(default=0, init=False)
     _tables: SavedTables = attrs.field(init=False)
+    _later: dict[str, dict[tuple[object, ...], None]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._tables = SavedTables(
             self.table(MEMBER_TABLE), self.table(GROUP_TABLE), self.table(WATERMARK_TABLE)
         )
 
-    def saving(self) -> AbstractAsyncContextManager[Transaction]:
-        """A transaction that saves something: see
-        `replicator.downstream.meta.lease.Lease.saving`.
+    @asynccontextmanager
+    async def saving(self) -> AsyncIterator[Transaction]:
+        """A transaction that saves something: see `replicator.downstream.meta.lease.Lease.saving`.
+
+        It begins with the rows of `save_later`.
         """
-        return self.lease.saving(self.connection)
+        async with self.lease.saving(self.connection) as transaction:
+            later = {into: tuple(rows) for into, rows in self._later.items()}
+            for into, rows in later.items():
+                for part in _parts(rows):
+                    values = ", ".join([f"({', '.join(['%s'] * len(row))})" for row in part])
+                    await transaction.fetch(
+                        f"REPLACE INTO {into} VALUES {values}", [v for row in part for v in row]
+                    )
+            yield transaction
+        for into, rows in later.items():
+            for row in rows:
+                self._later[into].pop(row, None)
+
+    def save_later(self, into: str, row: tuple[object, ...]) -> None:
+        """Save a row with the next transaction that saves something, before the rest of it.
+
+        So it is saved whenever something is that was decided afterwards. ``into``: the quoted table
+        with its columns.
+        """
+        self._later.setdefault(into, {})[row] = None
 
     async def write(self, sql: str, args: Sequence[object] = ()) -> None:
         """Save something by one statement, as by `saving`."""
@@ -412,6 +444,22 @@ class MetaStore:
             reach(Failpoint.CHECKPOINT_OPEN)
         reach(Failpoint.CHECKPOINT_SAVED)
 
+    async def save_low_watermarks(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        *,
+        former: Mapping[str, Checkpoint],
+        left: Mapping[BucketKey, Watermark],
+    ) -> None:
+        """Write the low watermarks of checkpoints, and nothing else of them; as `save`."""
+        async with self.saving() as transaction:
+            await self._verify(transaction, left)
+            for one in checkpoints:
+                before = former[one.source].state
+                await write_low_watermarks(transaction, self._tables, one.source, before, one.state)
+            reach(Failpoint.CHECKPOINT_OPEN)
+        reach(Failpoint.CHECKPOINT_SAVED)
+
     async def _verify(self, transaction: Transaction, left: Mapping[BucketKey, Watermark]) -> None:
         found: dict[BucketKey, Watermark] = {}
         for part in _parts(list(left)):
@@ -484,7 +532,7 @@ def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
     )
 
 
-def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:
+def _parts(keys: Sequence[Row]) -> Iterable[Sequence[Row]]:
     return (keys[at : at + _ROWS] for at in range(0, len(keys), _ROWS))
 
 

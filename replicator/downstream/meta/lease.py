@@ -247,15 +247,23 @@ class Lease:
             # Until the end of the COMMIT is known, both numbers may be there afterwards.
             unsure, self._unsure = self._unsure, True
             async with _contended(), connection.transaction() as transaction:
-                found = self._checked(await self._find(transaction, " FOR UPDATE"), unsure)
-                revision = found.revision + 1
-                await transaction.fetch(
-                    f"UPDATE {self._table} SET revision = %s,"
-                    " expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND WHERE id = 1",
-                    (revision, self._microseconds),
-                )
+                left = self._state
+                if unsure or not await self._count_up(transaction, left):
+                    left = self._checked(await self._find(transaction, " FOR UPDATE"), unsure)
+                    await self._count_up(transaction, left)
                 yield transaction
-            self._left, self._unsure = replace(found, revision=revision), False
+            self._left, self._unsure = replace(left, revision=left.revision + 1), False
+
+    async def _count_up(self, transaction: Transaction, found: LeaseState) -> bool:
+        """Lock the lease and count its number up, if it is as it was left or found."""
+        return bool(
+            await transaction.execute(
+                f"UPDATE {self._table} SET revision = revision + 1,"
+                " expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND"
+                " WHERE id = 1 AND token = %s AND revision = %s",
+                (self._microseconds, found.token, found.revision),
+            )
+        )
 
     async def confirm(self, connection: Connection) -> None:
         """Raise LeaseLostError or FencedError where nothing could be saved."""

@@ -3,7 +3,7 @@
 Decisions, records of DDL and what is known of online schema changes name statements by their places
 in the binlog, the operator's answers also by those of their own events. When another server takes
 over, its binlog is asked by these GTIDs where they stand there. So each is saved before anything
-that names its statement.
+that names its statement, or in the same transaction.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ class StatementGtidStore:
         )
         return {int(place): gtid for place, gtid in rows}
 
-    async def put(self, source: str, places: Iterable[int], gtid: str) -> None:
-        """Save one under several places, unless it is saved there already."""
-        new = [place for place in places if self._saved.get((source, place)) != gtid]
-        if not new:
-            return
-        async with self._meta.saving() as transaction:
-            for place in new:
-                await transaction.fetch(
-                    f"REPLACE INTO {self._table} (source, place, gtid) VALUES (%s, %s, %s)",
-                    (source, place, gtid),
-                )
-        self._saved |= {(source, place): gtid for place in new}
+    def note(self, source: str, places: Iterable[int], gtid: str) -> None:
+        """Have one saved under several places, unless it is saved there already.
+
+        The next transaction saves it, and with it the first record that names its statement.
+        """
+        for place in places:
+            if self._saved.get((source, place)) != gtid:
+                self._meta.save_later(f"{self._table} (source, place, gtid)", (source, place, gtid))
+                self._saved[source, place] = gtid
+
+    async def save(self) -> None:
+        """Save those that were noted."""
+        async with self._meta.saving():
+            pass
 
     async def forget(self, source: str, place: int) -> None:
         """Remove those of statements before a place."""

@@ -138,8 +138,9 @@ class Connection:
         async with self._held():
             if patience is None:
                 return await self._run(sql, args, self._patience)
-            thread = await self._ask_thread()
-            return await self._run_watched(sql, args, patience, thread)
+            if self._connection is None or self._thread is None:
+                self._thread = await self._ask_thread()
+            return await self._run_watched(sql, args, patience, self._thread)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -157,25 +158,33 @@ class Connection:
                 self.close()
                 raise
 
-    async def run_unlocked(self, sql: str, args: Sequence[object]) -> list[tuple[Any, ...]]:
-        """For a transaction, which holds the lock."""
-        rows, _ = await self._run_watched(sql, args, self._patience, self._thread)
-        return rows
+    async def run_unlocked(
+        self, sql: str, args: Sequence[object]
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement of a transaction, which holds the lock; its rows, and how many it has
+        affected."""
+        return await self._run_watched(sql, args, self._patience, self._thread)
 
     def close(self) -> None:
         """Drop the connection at once; a later call opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self.notes.clear()
         self._short_lived = False
         self._thread = None
+
+    def rest(self) -> None:
+        """Drop the session if it was not used for some seconds: the server may end it."""
+        if time.monotonic() - self._used_at > ABANDONED_SECONDS / 2:
+            self.close()
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
         """Keep others out, and do not use what the server is about to end, or has ended."""
         async with self._lock:
-            if self._short_lived and time.monotonic() - self._used_at > ABANDONED_SECONDS / 2:
-                self.close()
+            if self._short_lived:
+                self.rest()
             yield
 
     async def _begin(self) -> None:
@@ -313,7 +322,11 @@ class Transaction:
 
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query or statement inside the transaction."""
-        return await self._connection.run_unlocked(sql, args)
+        return (await self._connection.run_unlocked(sql, args))[0]
+
+    async def execute(self, sql: str, args: Sequence[object] = ()) -> int:
+        """Run a statement inside the transaction; the number of affected rows."""
+        return (await self._connection.run_unlocked(sql, args))[1]
 
 
 def _fillable(sql: str) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pymysql.err
+from attrs import define, field
 from pymysql.constants import ER
 
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -17,11 +22,44 @@ from replicator.mysql.context.sql_modes import (
 from replicator.mysql.context.statement_context import SYSTEM, StatementContext
 from replicator.mysql.errors import error_code
 
+LOCK_TIMEOUT = "lock_wait_timeout"
+"""The variable that limits how long a schema change waits for the sessions that use its table (the
+servers' manuals). TiDB's schema changes don't heed it."""
+
 _STRICT_MODE = "STRICT_ALL_TABLES"
 
 _WARNINGS_KEPT = 64
 _NAMING = ("date_format", "monthname", "dayname", "str_to_date")
 """Functions that lc_time_names is about."""
+
+
+@define(eq=False)
+class StatementSessions:
+    """Sessions on the server of a connection for statements, each kept for a later statement."""
+
+    connection: Connection
+    _free: list[Connection] = field(factory=list, init=False)
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """A session for one statement (`set_up_session`)."""
+        session = self._free.pop() if self._free else Connection(self.connection.address)
+        try:
+            yield session
+        except BaseException:
+            session.close()
+            raise
+        self._free.append(session)
+
+    def close(self) -> None:
+        """Close the connection, and the sessions that are not in use."""
+        self.connection.close()
+        while self._free:
+            self._free.pop().close()
+
+
+_CONTEXT = "context: "
+"""How the note of a session begins that is set up for a context."""
 
 
 async def set_up_session(
@@ -31,15 +69,29 @@ async def set_up_session(
     timestamp: int = 0,
     *,
     always_strict: bool = True,
+    lock_seconds: int | None = None,
 ) -> None:
-    """Give a session what ``sql``'s had, as far as that matters to it; its owner closes the
-    connection behind it.
+    """Give a session what ``sql``'s had, as far as that matters to it.
+
+    A session that was set up for other settings is opened again, so its owner may keep it for the
+    next statement. Otherwise the owner closes it afterwards.
 
     ``timestamp`` is the statement's second, 0 the server's own clock. With ``always_strict`` a
     value that does not fit is an error whatever the source made of it; otherwise as at the source,
-    for a table without rows. Raises UnknownModeError, DatabaseUnavailableError or the server's own
-    error.
+    for a table without rows. ``lock_seconds``: how long a statement waits for sessions that use its
+    table; None: as the server has it. Raises UnknownModeError, DatabaseUnavailableError or the
+    server's own error.
     """
+    connection.rest()
+    fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
+    moment = f"timestamp = {timestamp:d}{fraction}"
+    words = [word for word in (*_NAMING, "timestamp") if word in sql.lower()]
+    settings = replace(context, microseconds=0), always_strict, lock_seconds, words
+    note = f"{_CONTEXT}{settings!r}"
+    if note in connection.notes:
+        return await _set_moment(connection, moment)
+    if any(other.startswith(_CONTEXT) for other in connection.notes):
+        connection.close()
     version, explicit, kept = (
         await connection.fetch(
             "SELECT VERSION(), @@explicit_defaults_for_timestamp, @@max_error_count"
@@ -53,11 +105,10 @@ async def set_up_session(
     if more := keep_warnings(int(kept), _WARNINGS_KEPT):
         await connection.execute(more)
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
-    fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
+    limit = "" if lock_seconds is None else f", {LOCK_TIMEOUT} = {lock_seconds:d}"
     # Only notes tell of some of the values that the statement changes.
     await connection.execute(
-        "SET SESSION sql_mode = %s, sql_notes = 1, time_zone = %s,"
-        f" timestamp = {timestamp:d}{fraction}",
+        f"SET SESSION sql_mode = %s, sql_notes = 1, time_zone = %s, {moment}{limit}",
         (",".join(modes), zone),
     )
     await _set_time_names(connection, context, sql, kind)
@@ -68,6 +119,15 @@ async def set_up_session(
         await _set_timestamp_defaults(connection, bool(wanted))
     if context.connection_collation:
         await _set_collation(connection, context.connection_collation)
+    connection.notes |= {note, moment}
+    return None
+
+
+async def _set_moment(connection: Connection, moment: str) -> None:
+    """Set the time of a session that is set up."""
+    if moment not in connection.notes:
+        await connection.execute(f"SET SESSION {moment}")
+        connection.notes = {n for n in connection.notes if not n.startswith("timestamp")} | {moment}
 
 
 async def _set_time_names(

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pymysql.err
+from attrs import define, field
 from pymysql.constants import ER
 
 from replicator.ddl.analysis.column_defaults import truncated_times
@@ -34,7 +35,7 @@ from replicator.mysql.context.sql_modes import (
 )
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
-from replicator.mysql.errors import LOGIN_REFUSED, NOT_UNDERSTOOD, error_code
+from replicator.mysql.errors import LOGIN_REFUSED, NO_SUCH_TABLE, NOT_UNDERSTOOD, error_code
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.check_constraints import (
@@ -45,7 +46,7 @@ from replicator.schema.effects.check_constraints import (
 )
 from replicator.schema.effects.column_values import definition_of, items_of, text_of, value_clause
 from replicator.schema.effects.touched_parts import column_part, touched_parts
-from replicator.schema.scratch.learned_structures import LearnedOutcome, timeless
+from replicator.schema.scratch.learned_structures import LearnedOutcome, server_traits, timeless
 from replicator.schema.scratch.scratch_statements import (
     as_run,
     kept_here,
@@ -63,6 +64,9 @@ _SETTINGS = (
 )
 _COLUMN = "my_row_id"
 
+_ALONE = "leaves keys alone"
+"""Noted of a session that was told so."""
+
 MAY_NOT = (
     "the target gives tables without a primary key one of its own"
     " (sql_generate_invisible_primary_key=ON), and its account may not turn that off for a session:"
@@ -76,6 +80,8 @@ async def leave_keys_alone(connection: Connection) -> None:
 
     Raises DatabaseUnavailableError or the server's error.
     """
+    if _ALONE in connection.notes:
+        return
     for name, _ in await connection.fetch(
         "SHOW SESSION VARIABLES WHERE Variable_name IN (%s, %s, %s) AND Value <> 'OFF'",
         _SETTINGS,
@@ -85,12 +91,20 @@ async def leave_keys_alone(connection: Connection) -> None:
         except pymysql.err.MySQLError as error:
             if error_code(error) != ER.SPECIFIC_ACCESS_DENIED_ERROR:
                 raise
+    connection.notes.add(_ALONE)
 
 
 def is_given(table: Table, *statements: str) -> bool:
     """Whether a table has a key that its server gave it, and none of its statements names."""
     has = any(column.name == _COLUMN for column in table.columns)
     return has and not any(_COLUMN in sql for sql in statements)
+
+
+MOST_USES = 30
+"""Statements that are run on one table: a server's storage of many changes differs from that of a
+new table."""
+
+_ANY = TableName("scratch", "table")
 
 
 class ScratchTableError(Exception):
@@ -106,6 +120,153 @@ class _Refusal:
     code: int
 
 
+@define(eq=False)
+class ScratchTable:
+    """The table of a server on which statements are tried, one at a time.
+
+    The table stays until the next statement: that may be about the structure that the last one has
+    left, as in a series of changes of one table. Statements run in a session of their own, which
+    has the settings of their context.
+    """
+
+    _connection: Connection
+    _name: TableName
+    _session: Connection
+    _left: Table | None = field(default=None, init=False)
+    _uses: int = field(default=0, init=False)
+    _traits: str = field(default="", init=False)
+
+    async def close(self) -> None:
+        """Drop the table, and close its connections.
+
+        Raises DatabaseUnavailableError or the server's error.
+        """
+        self._left = None
+        try:
+            self._connection.rest()
+            await self._connection.execute(f"DROP TABLE IF EXISTS {self._name.quoted}")
+        finally:
+            self._session.close()
+            self._connection.close()
+
+    async def server_traits(self) -> str:
+        """What outcomes depend on: see `replicator.schema.scratch.learned_structures`."""
+        self._connection.rest()
+        found = await server_traits(self._connection, self._name.schema)
+        if found != self._traits:
+            # Sessions keep what was set for all when they began.
+            self._traits, self._left = found, None
+            self._session.close()
+            self._connection.close()
+        return found
+
+    async def outcome_of(
+        self,
+        before: Table | None,
+        statement: ParsedStatement,
+        instead: Sequence[ParsedStatement] = (),
+        context: StatementContext = NO_CONTEXT,
+    ) -> LearnedOutcome:
+        """What comes of ``statement``, which alters a table or creates it, on an empty one.
+
+        ``before`` is its structure before, None for CREATE TABLE; the structure is under the name
+        of the scratch table. Where the server refuses the statement its single changes are tried
+        (TiDB takes some no other way), then ``instead``, the operator's override. All run in
+        ``context``, that of the statement. Raises DatabaseUnavailableError, the server's error
+        where it refuses the login.
+        """
+        singles = [
+            classify_in(context, sql, default_schema=statement.tables[0].schema)
+            for sql in single_changes(statement)
+        ]
+        lasting = all(map(timeless, (statement, *instead)))
+        refusals: list[_Refusal] = []
+        for statements, given in (([statement], False), (singles, False), (instead, True)):
+            if not statements:
+                continue
+            try:
+                after, alike = await self._tried(before, statements, context)
+            except ScratchTableError as error:
+                return LearnedOutcome(None, str(error), lasting=False)
+            except pymysql.err.MySQLError as error:
+                if error_code(error) in LOGIN_REFUSED:
+                    raise  # It says nothing about the statement.
+                refusals.append(_refusal(error))
+            else:
+                lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
+                return LearnedOutcome(after, "", lasts, given=given)
+        lasts = lasting and all(refusal.lasting for refusal in refusals)
+        refusal = refusals[-1 if instead else 0]
+        return LearnedOutcome(None, refusal.text, lasts, refusal.code)
+
+    async def _tried(
+        self,
+        before: Table | None,
+        statements: Sequence[ParsedStatement],
+        context: StatementContext,
+    ) -> tuple[Table, bool]:
+        """The structure after the statements, under the scratch table's name, and whether it would
+        be learned alike at any moment. Raises the server's error."""
+        name = self._name
+        run = [as_run(statement, name, creates=before is None) for statement in statements]
+        text = "; ".join(run)
+        self._connection.rest()
+        standing, base, lasting = None, None, True
+        if before is not None:
+            before = _unchecked(before, statements)
+            base = await self._as_left(before)
+        left, self._left = None, None
+        try:
+            if base is None:
+                self._uses = 0
+                await self._connection.execute(f"DROP TABLE IF EXISTS {name.quoted}")
+                await leave_keys_alone(self._connection)
+                if before is not None:
+                    standing, lasting = await _made(self._connection, name, before, text)
+                    base = await read_table(self._connection, name)
+            await self._run(run, text, context)
+            left = after = await read_table(self._connection, name)
+        finally:
+            if left is None:
+                await self._connection.execute(f"DROP TABLE IF EXISTS {name.quoted}")
+        if after is None:
+            raise ScratchTableError(f"no table after {text[:200]!r}")
+        if is_given(after, text, before.create_sql if before else ""):
+            raise ScratchTableError(MAY_NOT)
+        self._left, self._uses = left, self._uses + 1
+        if before is None or base is None:
+            learned = tuple(replace(column, learned=True) for column in after.columns)
+            return replace(after, columns=learned), lasting
+        if standing is None and after == base:
+            return named(before, name), lasting
+        return taken_over(before, base, after, text, standing), lasting
+
+    async def _as_left(self, before: Table) -> Table | None:
+        """The scratch table, if the last statement has left it with this structure."""
+        left = self._left
+        if left is None or self._uses == MOST_USES or _made_as(left) != _made_as(before):
+            return None
+        try:
+            shown = await self._connection.fetch(f"SHOW CREATE TABLE {self._name.quoted}")
+        except pymysql.err.MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            return None
+        return left if str(shown[0][1]) == left.create_sql else None
+
+    async def _run(self, run: Sequence[str], text: str, context: StatementContext) -> None:
+        """Run statements; the table has no rows: what the source's mode lets pass passes here."""
+        session = self._session
+        try:
+            await set_up_session(session, context, text, always_strict=False)
+            await leave_keys_alone(session)
+            for sql in run:
+                stored = await with_stored_times(session, sql, self._name.schema, context)
+                await session.execute(stored)
+        except UnknownModeError as error:
+            raise ScratchTableError(str(error)) from error
+
+
 async def structure_after(
     connection: Connection,
     scratch: TableName,
@@ -114,14 +275,23 @@ async def structure_after(
     instead: Sequence[ParsedStatement] = (),
     context: StatementContext = NO_CONTEXT,
 ) -> Table:
-    """The structure of a table after ``statement``, as `outcome_of` learns it.
+    """The structure of a table after ``statement``, as `ScratchTable.outcome_of` learns it.
 
     Raises ScratchTableError with the server's error.
     """
-    outcome = await outcome_of(connection, scratch, before, statement, instead, context)
+    table = ScratchTable(connection, scratch, Connection(connection.address))
+    try:
+        outcome = await table.outcome_of(before, statement, instead, context)
+    finally:
+        await table.close()
     if outcome.structure is None:
         raise ScratchTableError(outcome.refusal)
     return named(outcome.structure, name_after(before, statement))
+
+
+def _made_as(table: Table) -> str:
+    """How a table of this structure is created as the scratch table, whatever its name."""
+    return kept_here(uncounted(renamed(table.create_sql, _ANY)))
 
 
 def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
@@ -130,47 +300,6 @@ def name_after(before: Table | None, statement: ParsedStatement) -> TableName:
         return TableName(before.schema, before.name)
     subject = statement.tables[0]
     return TableName(subject.schema, subject.table)
-
-
-async def outcome_of(
-    connection: Connection,
-    scratch: TableName,
-    before: Table | None,
-    statement: ParsedStatement,
-    instead: Sequence[ParsedStatement] = (),
-    context: StatementContext = NO_CONTEXT,
-) -> LearnedOutcome:
-    """What comes of ``statement``, which alters a table or creates it, on an empty one.
-
-    ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped;
-    the structure is under its name. Where the server refuses the statement its single changes are
-    tried (TiDB takes some no other way), then ``instead``, the operator's override. All run in
-    ``context``, that of the statement. Raises DatabaseUnavailableError, the server's error where it
-    refuses the login.
-    """
-    singles = [
-        classify_in(context, sql, default_schema=statement.tables[0].schema)
-        for sql in single_changes(statement)
-    ]
-    lasting = all(map(timeless, (statement, *instead)))
-    refusals: list[_Refusal] = []
-    for statements, given in (([statement], False), (singles, False), (instead, True)):
-        if not statements:
-            continue
-        try:
-            after, alike = await _tried(connection, scratch, before, statements, context)
-        except ScratchTableError as error:
-            return LearnedOutcome(None, str(error), lasting=False)
-        except pymysql.err.MySQLError as error:
-            if error_code(error) in LOGIN_REFUSED:
-                raise  # It says nothing about the statement.
-            refusals.append(_refusal(error))
-        else:
-            lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
-            return LearnedOutcome(after, "", lasts, given=given)
-    lasts = lasting and all(refusal.lasting for refusal in refusals)
-    refusal = refusals[-1 if instead else 0]
-    return LearnedOutcome(None, refusal.text, lasts, refusal.code)
 
 
 def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
@@ -189,51 +318,6 @@ async def with_stored_times(
         return sql
     kind = kind_of(str((await connection.fetch("SELECT VERSION()"))[0][0]))
     return sql if kind in (ServerKind.MARIADB, ServerKind.MYSQL) else splice(statement.sql, cut)
-
-
-async def _tried(
-    connection: Connection,
-    scratch: TableName,
-    before: Table | None,
-    statements: Sequence[ParsedStatement],
-    context: StatementContext,
-) -> tuple[Table, bool]:
-    """The structure after the statements, under the scratch table's name, and whether it would be
-    learned alike at any moment. Raises the server's error."""
-    run = [as_run(statement, scratch, creates=before is None) for statement in statements]
-    text = "; ".join(run)
-    await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
-    await leave_keys_alone(connection)
-    try:
-        standing, base, lasting = None, None, True
-        if before is not None:
-            before = _unchecked(before, statements)
-            standing, lasting = await _made(connection, scratch, before, text)
-            base = await read_table(connection, scratch)
-        try:
-            # The table has no rows: what the source's mode lets pass is to pass here, too.
-            await set_up_session(connection, context, text, always_strict=False)
-            for sql in run:
-                stored = await with_stored_times(connection, sql, scratch.schema, context)
-                await connection.execute(stored)
-        except UnknownModeError as error:
-            raise ScratchTableError(str(error)) from error
-        finally:
-            # Structures are read, and the next table made, in a session of our own.
-            connection.close()
-        after = await read_table(connection, scratch)
-    finally:
-        await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
-    if after is None:
-        raise ScratchTableError(f"no table after {text[:200]!r}")
-    if is_given(after, text, before.create_sql if before else ""):
-        raise ScratchTableError(MAY_NOT)
-    if before is None or base is None:
-        learned = tuple(replace(column, learned=True) for column in after.columns)
-        return replace(after, columns=learned), lasting
-    if standing is None and after == base:
-        return named(before, scratch), lasting
-    return taken_over(before, base, after, text, standing), lasting
 
 
 def _unchecked(before: Table, statements: Sequence[ParsedStatement]) -> Table:

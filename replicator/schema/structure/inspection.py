@@ -16,7 +16,7 @@ from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.server.identity import folds_names
 from replicator.schema.structure.hidden_columns import without_period
-from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey, fingerprint_of
 
 SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
 
@@ -104,6 +104,19 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
         return None
     place = (found.name.schema, found.name.table)
     return await _completed(connection, name, place, await connection.fetch(_COLUMNS, place))
+
+
+async def read_fingerprint(connection: Connection, name: TableName) -> str | None:
+    """`Table.fingerprint` of a table; None when it does not exist."""
+    await show_generated_keys(connection)
+    try:
+        shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    except pymysql.err.MySQLError as error:
+        if error_code(error) in NO_SUCH_TABLE:
+            return None
+        raise
+    # A view is shown with its charset and collation.
+    return None if len(shown[0]) != len(("Table", "Create Table")) else fingerprint_of(shown[0][1])
 
 
 async def _completed(

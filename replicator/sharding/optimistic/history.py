@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Generic
+from typing import Generic, TypeVar
 
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.sharding.items import Name
@@ -30,6 +30,8 @@ from replicator.sharding.optimistic.standings import (
     with_holders,
 )
 from replicator.watermark import Place, Watermark
+
+Target = TypeVar("Target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class EntryKind(StrEnum):
     """The member's table was dropped, or is not replicated to the target any more."""
     RENAMED = "renamed"
     """Members were renamed."""
+    FOLLOWED = "followed"
+    """The target has got or lost its name, with its members by their former names (`standings`)."""
     REFUSED = "refused"
     """The target has refused a step of the member again."""
     STEPPED = "stepped"
@@ -77,7 +81,8 @@ class HistoryEntry(Generic[Name]):
     ``gone``: the members that have left. ``refusal``: a step without which the target stays wider
     than it could be; ``at``: the statement of the refused step that an entry is about.
     ``timestamp`` and ``context``: what ``run`` is executed with. ``source``: that of a release.
-    ``parts``: of the structure, which the target has as all members have them.
+    ``parts``: of the structure, which the target has as all members have them, or, if it has got
+    another name, may have otherwise. ``number``: of the renaming that the target has followed.
     """
 
     kind: EntryKind
@@ -97,6 +102,40 @@ class HistoryEntry(Generic[Name]):
     source: str = ""
     release: Release[Name] | None = None
     parts: tuple[Part, ...] = ()
+    number: int = 0
+    standings: tuple[tuple[Name, Standing], ...] = ()
+
+
+def followed_entries(
+    number: int,
+    moves: Iterable[tuple[Name, Target, Target]],
+    histories: Mapping[Target, TargetHistory[Name]],
+) -> dict[Target, HistoryEntry[Name]]:
+    """Return the entry of each target that a renaming gives a name, or takes its name from.
+
+    Args:
+        number: of the renaming.
+        moves: the members that move, by their former names, each with the former name of its
+            target and the new one.
+        histories: before the renaming.
+    """
+    found: dict[Target, HistoryEntry[Name]] = {}
+    moved = [*moves]
+    for member, former, _ in moved:
+        found[former] = HistoryEntry(EntryKind.FOLLOWED, member, fills={}, number=number)
+    for member, former, target in moved:
+        history = histories.get(former, TargetHistory())
+        known = (*history.state.members.items(),)
+        own = {name for name, of, _ in moved if of == former}
+        found[target] = HistoryEntry(
+            EntryKind.FOLLOWED,
+            member,
+            fills=history.state.fills,
+            number=number,
+            parts=tuple(sorted(history.changed)),
+            standings=tuple((name, standing) for name, standing in known if name in own),
+        )
+    return found
 
 
 def entry_of(member: Name, verdict: JoinVerdict[Name], run: tuple[str, ...]) -> HistoryEntry[Name]:
@@ -127,6 +166,8 @@ class TargetHistory(Generic[Name]):
         self.changed: frozenset[Part] = frozenset()
         """Those of them that the target may have otherwise, since members have changed them."""
         self.entries = 0
+        self.followed = 0
+        """The last renaming by which the target has got or lost its name."""
         for entry in entries:
             self.take(entry)
 
@@ -159,6 +200,11 @@ class TargetHistory(Generic[Name]):
                 self.refused_steps = tuple(
                     replace(s, member=names.get(s.member, s.member)) for s in self.refused_steps
                 )
+            case EntryKind.FOLLOWED:
+                # What was here before is under another name now.
+                members, left, self.followed = dict(entry.standings), {}, entry.number
+                self.refused_steps = ()
+                self._refused.clear()
             case EntryKind.SAID if entry.at is None:
                 members[entry.member] = _said(members[entry.member], entry.action)
             case EntryKind.SAID | EntryKind.REFUSED | EntryKind.STEPPED:
@@ -194,6 +240,8 @@ class TargetHistory(Generic[Name]):
         if entry.kind is EntryKind.AGREED:
             return
         before, self.agreed = self.agreed, agreed(self.state.members.values())
+        if entry.kind is EntryKind.FOLLOWED:
+            before, self.changed = self.agreed, frozenset(entry.parts)
         # A target differs from the shards of its beginning as somebody has made it.
         if entry.kind is not EntryKind.MEMBER:
             # A statement gives a new column of the target what it gives its shard.

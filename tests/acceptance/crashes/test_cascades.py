@@ -18,6 +18,12 @@ CHILD = (
     " ON DELETE CASCADE ON UPDATE CASCADE)"
 )
 
+MOVED = 1_000_000
+"""What a parent's key becomes more when it changes."""
+
+LAST = 20_000
+"""The changes at most: they go on until the second batch of each start has come."""
+
 
 def change(server: DatabaseServer, database: str, number: int) -> None:
     """Parents come and go, with the same keys again and again."""
@@ -29,9 +35,9 @@ def change(server: DatabaseServer, database: str, number: int) -> None:
         f"DELETE FROM p1 WHERE id = {first}",
         f"INSERT INTO p1 VALUES ({first}, 2)",
         f"INSERT INTO c1 VALUES ({first}, {first})",
-        f"UPDATE p1 SET id = {1000 + second} WHERE id = {second}",
+        f"UPDATE p1 SET id = {MOVED + second} WHERE id = {second}",
         "COMMIT",
-        f"DELETE FROM p1 WHERE id = {1000 + second - 2}",
+        f"DELETE FROM p1 WHERE id = {MOVED + second - 2}",
         database=database,
     )
 
@@ -69,7 +75,7 @@ def test_killed_at_each_step(
     for point in STEPS:
         with killed_at(point, path, tmp_path, time=2) as task:
             task.until_logged("task.running")
-            while task.process.poll() is None and number < 400:
+            while task.process.poll() is None and number < LAST:
                 change(source, database_name, number)
                 number += 1
     with task_process(path, tmp_path) as task:

@@ -209,3 +209,50 @@ async def test_a_shard_is_renamed_while_it_waits_for_others(
             estate.ddl(shard, "MODIFY d BIGINT NOT NULL, DROP KEY k")
             estate.put(shard, "{}, 3, 4")
         await _moved(estate)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_a_renamed_target_has_all_its_shards_at_once(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """What one shard has dropped since stays on the target while the others have it."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create(*SHARDS, table="(id INT PRIMARY KEY, a INT NULL, b INT NOT NULL DEFAULT 5)")
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}, 1, 2")
+        await estate.settled()
+        for shard in reversed(SHARDS):
+            _rename(estate, shard)
+            estate.ddl(_new(shard), "DROP b, ADD INDEX i (a)", "MODIFY a BIGINT NOT NULL")
+            await estate.caught_up()
+        for shard in map(_new, SHARDS):
+            estate.put(shard, "{}, 3")
+        await _moved(estate)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["optimistic", "pessimistic"])
+async def test_shards_are_created_while_others_wait_for_another_name(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """The first of them have other columns by then, which the target keeps."""
+    estate = mariadb_estate
+    estate.mode = mode
+    table = "(id INT PRIMARY KEY, v VARCHAR(20), w INT)"
+    estate.create("uA3", table=table)
+    async with estate.merging():
+        for shard in (*SHARDS, "A3"):
+            old = _new(shard)
+            if shard in SHARDS:
+                estate.run(old, f"CREATE TABLE {{t}} {table}")
+            estate.put(old, "{}, 'b', 2")
+            estate.ddl(old, "MODIFY v VARCHAR(40) NOT NULL DEFAULT '', ADD x INT DEFAULT 5, DROP w")
+            estate.put(old, "{}, 'd', 3")
+            estate.run(old, f"RENAME TABLE {{t}} TO {estate.name(shard)}")
+            estate.put(shard, "{}, 'c', 4")
+            await estate.caught_up()
+        estate.shards = [*SHARDS, "A3"]
+        await estate.settled()

@@ -21,6 +21,7 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
 from replicator.failpoints import Failpoint
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.context.statement_session import StatementSessions
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.carried_change import MemberChange
@@ -343,11 +344,12 @@ async def test_what_the_task_file_says_of_waiting_for_locks_holds(
     )
     await create_tables(connection, database_name, "task")
     await meta.lease.begin(connection)
+    executor = DdlExecutor(StatementSessions(patient), meta)
     with target_server.connect() as reader, reader.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(f"SELECT * FROM {ddl.target.quoted}")
         with pytest.raises(TargetLockedError), anyio.fail_after(60):
-            await DdlExecutor(patient, meta).execute(replace(ddl, instead=None, lock_seconds=3600))
+            await executor.execute(replace(ddl, instead=None, lock_seconds=3600))
     patient.close()
 
 

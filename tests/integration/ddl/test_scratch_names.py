@@ -12,7 +12,7 @@ from replicator.downstream.scratch_names import drop_scratch_tables, scratch_tab
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.scratch.scratch_table import structure_after
+from replicator.schema.scratch.scratch_table import ScratchTable
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table
 from tests.support.streams.applying import address_of
@@ -57,12 +57,14 @@ async def test_each_process_learns_its_own_statement(
     target_server: DatabaseServer, database_name: str, before: Table
 ) -> None:
     old, new = Suspended(target_server, "CREATE TABLE"), Suspended(target_server, "ALTER TABLE")
+    reading = Connection(address_of(target_server))
     learned: dict[str, list[str]] = {}
 
-    async def learn(who: str, connection: Connection, scratch: TableName, sql: str) -> None:
-        statement = classify(sql, default_schema=database_name)
-        after = await structure_after(connection, scratch, before, statement)
-        learned[who] = [column.name for column in after.columns]
+    async def learn(who: str, table: ScratchTable, sql: str) -> None:
+        outcome = await table.outcome_of(before, classify(sql, default_schema=database_name))
+        assert outcome.structure is not None
+        learned[who] = [column.name for column in outcome.structure.columns]
+        await table.close()
 
     awake, made = anyio.Event(), anyio.Event()
 
@@ -78,8 +80,7 @@ async def test_each_process_learns_its_own_statement(
             tasks.start_soon(
                 learn,
                 "old",
-                old,
-                scratch_table(database_name, TASK),
+                ScratchTable(old, scratch_table(database_name, TASK), old),
                 "ALTER TABLE t ADD x INT AFTER id",
             )
             await made.wait()
@@ -87,12 +88,12 @@ async def test_each_process_learns_its_own_statement(
         new.meanwhile = go_on
         await learn(
             "new",
-            new,
-            scratch_table(database_name, TASK),
+            ScratchTable(reading, scratch_table(database_name, TASK), new),
             "ALTER TABLE t MODIFY b INT AFTER id",
         )
         awake.set()
     assert learned == {"new": ["id", "b", "a"], "old": ["id", "x", "a", "b"]}
+    reading.close()
     old.close()
     new.close()
 

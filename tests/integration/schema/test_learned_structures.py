@@ -21,6 +21,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.ddl_effects import effects_of
 from replicator.schema.registry.registry import KnownStructure, Provenance, SchemaRegistry
 from replicator.schema.scratch.learned_structures import LearnedStructures, server_traits
+from replicator.schema.scratch.scratch_table import ScratchTable
 from replicator.schema.structure.inspection import read_table
 from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
 
@@ -35,7 +36,7 @@ class Watched(Connection):
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> int:
-        self.learned += sql.startswith("DROP TABLE")
+        self.learned += sql.startswith(("ALTER", "CREATE"))
         return await super().execute(sql, args, patience=patience)
 
 
@@ -47,13 +48,15 @@ class Learner:
         self.database = database
         self.memory = LearnedStructures()
         self.connection = Watched(address(target))
+        self.reading = Watched(address(target))
+        name = TableName(f"{database}_meta", "scratch")
+        self.scratch = ScratchTable(self.reading, name, self.connection)
         self._at = 10
 
     def tracker(self, memory: LearnedStructures) -> SchemaTracker:
         registry = SchemaRegistry()
-        scratch = TableName(f"{self.database}_meta", "scratch")
         self.registry = registry
-        return SchemaTracker(registry, self.connection, scratch, memory)
+        return SchemaTracker(registry, self.scratch, memory)
 
     async def read(self, table: str) -> KnownStructure:
         with closing(Connection(address(self.source))) as connection:
@@ -102,7 +105,7 @@ async def learner(
     mariadb_source.execute(f"CREATE DATABASE {database_name}")
     found = Learner(mariadb_source, target_server, database_name)
     yield found
-    found.connection.close()
+    await found.scratch.close()
 
 
 def create(learner: Learner, columns: str) -> None:
@@ -155,6 +158,33 @@ async def test_the_second_shard_costs_nothing(learner: Learner) -> None:
     again = await learner.after(await learner.read("t_2"), "t_2", statements[0])
     assert again.structure is not None
     assert learner.connection.learned == before
+
+
+@pytest.mark.also_tidb
+async def test_a_series_of_changes_needs_one_table_for_all_shards(
+    learner: Learner, target_server: DatabaseServer
+) -> None:
+    create(learner, PLAIN)
+    held = {table: await learner.read(table) for table in ("t_1", "t_2")}
+    sql = (
+        "ALTER TABLE {t} ADD c INT DEFAULT 1",
+        "ALTER TABLE {t} MODIFY c BIGINT DEFAULT 1",
+        "CREATE INDEX i ON {t} (c)",
+        "ALTER TABLE {t} DROP b",
+    )
+    for one in sql:
+        for table in held:
+            held[table] = await learner.after(held[table], table, one)
+    # The structure of the shard may be written otherwise by the target's server.
+    assert 1 <= learner.reading.learned <= 2
+    assert learner.connection.learned == len(sql)
+    # Another session has changed the table: it is made anew.
+    made = learner.reading.learned
+    target_server.execute(f"ALTER TABLE {learner.database}_meta.scratch ADD other INT")
+    after = await learner.after(held["t_1"], "t_1", "ALTER TABLE {t} ADD d INT")
+    assert after.structure is not None
+    assert [column.name for column in after.structure.columns] == ["id", "a", "c", "d"]
+    assert learner.reading.learned == made + 1
 
 
 async def test_what_sessions_have_set_is_told_apart(learner: Learner) -> None:

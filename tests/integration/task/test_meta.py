@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from pymysql.err import MySQLError
 
 from replicator.downstream.meta.all_tables import create_tables, drop_tables
 from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta.lease import Lease, this_process
+from replicator.downstream.meta.statement_gtids import StatementGtidStore
 from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
@@ -68,6 +70,39 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         prepared=("a bin.000001:4", "a bin.000001:70"),
         high_watermarks=((TARGET, watermark),),
     )
+
+
+async def test_gtids_are_saved_with_the_first_record_after_them(meta: MetaStore) -> None:
+    """Not by a transaction of their own; and again, if the first one fails."""
+    gtids = StatementGtidStore(meta)
+    revision = meta.lease.revision
+    gtids.note("a", (7, 9), "0-1-5")
+    gtids.note("a", (7,), "0-1-5")
+    assert await gtids.load("a") == {}
+    with pytest.raises(MySQLError, match="no_such_table"):
+        await meta.write(f"UPDATE {meta.schema}.no_such_table SET a = 1")
+    assert await gtids.load("a") == {}
+    await meta.write(f"UPDATE {meta.table(MEMBER_TABLE)} SET version = 1")
+    assert await gtids.load("a") == {7: "0-1-5", 9: "0-1-5"}
+    assert meta.lease.revision == revision + 1
+    gtids.note("a", (9,), "0-1-6")
+    await gtids.save()
+    assert await gtids.load("a") == {7: "0-1-5", 9: "0-1-6"}
+
+
+async def test_low_watermarks_are_saved_alone(meta: MetaStore) -> None:
+    first = checkpoint(100)
+    await meta.save([first], members=frozenset({"a"}))
+    moved = replace(
+        checkpoint(200, version=3),
+        low_gtids={TARGET: "0-1-9"},
+        high_watermarks=first.high_watermarks,
+    )
+    await meta.save_low_watermarks([moved], former={"a": first}, left={})
+    found = await meta.load("a")
+    assert found is not None
+    assert (found.offset, found.members) == (100, first.members)
+    assert found.low_watermarks == moved.low_watermarks != first.low_watermarks
 
 
 async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
