@@ -175,7 +175,13 @@ class OptimisticGroup(GroupActor):
             self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
             self.log_not_executed(effect, statement)
-        return [self._item(replace(going[0], instead=()), statement)]
+        # A shard stays a member of a target that follows it, until that has its new name.
+        left = [effect for effect in going if not self._is_followed(effect, statement)]
+        return [self._item(replace(left[0], instead=()), statement)] if left else []
+
+    def _is_followed(self, effect: Effect, statement: Statement) -> bool:
+        member = Member(self.source, effect.table)
+        return self._answers.moved.follows(member, statement.transaction)
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
         self.rename_members(renames, statement.transaction)
