@@ -127,11 +127,14 @@ class Cutover:
     After ``at``, no member of the group has fewer than ``version`` items: either each has recorded
     them, or (``forced``) an unlock grants them to those that lack them. A cutover is saved before
     the item is executed, so that the version of each row is the same each time the binlog is read.
+
+    ``shown``: members without the item had its result already, which concerns none of their rows.
     """
 
     version: int
     at: Place
     forced: bool = False
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

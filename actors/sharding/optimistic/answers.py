@@ -153,19 +153,9 @@ class OptimisticAnswers:
                 self._registry.owners.emptied(target)
             if entry.run and self._changes.get(target):
                 await self._look_for_keys(target)
-        await self._left(key, item.effect)
         self._refusals.pop(key, None)
         self._given.setdefault(key, anyio.Event()).set()
         self.histories.look_again()
-
-    async def _left(self, key: _Key, effect: Effect) -> None:
-        """Note that a shard has left whose rows the operator has moved: its target was to follow it
-        when the statement was read first."""
-        target, member, at = key
-        leaves = effect.kind is EffectKind.MOVE_OUT and not self.moved.follows(member, at)
-        if leaves and member in self.histories.of(target).state.members:
-            entry = HistoryEntry(EntryKind.LEFT, member, gone=(member,))
-            await self.histories.add(target, entry)
 
     async def even(self, target: TableName, members: Set[Member]) -> bool:
         """Always: no shard with an open statement moves, and rows of others are joined."""
@@ -221,10 +211,6 @@ class OptimisticAnswers:
         known = self.histories.of(target).state.members
         old = None if effect.renamed_to is None else Member(item.source, effect.renamed_to)
         match effect.kind:
-            case EffectKind.MOVE_OUT if self.moved.follows(member, execution.transaction):
-                # It is a member until the target has its new name, and then by that.
-                standing = known.get(member, Standing(change.before))
-                return HistoryEntry(EntryKind.TAKEN, member, standing)
             case EffectKind.MOVE_IN if effect.skipped and old is not None and old in known:
                 return HistoryEntry(EntryKind.RENAMED, member, renamed=((old, member),))
             case EffectKind.DROP | EffectKind.MOVE_OUT:

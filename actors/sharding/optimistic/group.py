@@ -182,6 +182,7 @@ class OptimisticGroup(GroupActor):
         for effect in going:
             self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
+<<<<<<< HEAD
             if effect.kind is EffectKind.MOVE_OUT or not self._drops():
                 self.log_not_executed(effect, statement)
         return [self._item(going[0], statement)]
@@ -189,6 +190,16 @@ class OptimisticGroup(GroupActor):
     def _drops(self) -> bool:
         """Whether the target goes with a table that leaves it; for the log only."""
         return self._answers.drops_targets and len(self.registry.members_of(self.target)) < 2
+=======
+            self.log_not_executed(effect, statement)
+        # A shard stays a member of a target that follows it, until that has its new name.
+        left = [effect for effect in going if not self._is_followed(effect, statement)]
+        return [self._item(replace(left[0], instead=()), statement)] if left else []
+
+    def _is_followed(self, effect: Effect, statement: Statement) -> bool:
+        member = Member(self.source, effect.table)
+        return self._answers.moved.follows(member, statement.transaction)
+>>>>>>> main
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
         self.rename_members(renames, statement.transaction)

@@ -21,6 +21,7 @@ from actors.sharding.pessimistic.lock_messages import (
     TableAhead,
     Unlock,
 )
+from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
 from replicator.binlog.segments.row_events import merged
@@ -267,6 +268,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for source in sorted(sources):
                 self._units[source].restart()
             return
+        note_shown(self._registry, lock, self._groups_of(target).values())
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:

@@ -70,6 +70,8 @@ class Group(Generic[Name, Event]):
         self.releasing: dict[int, Place] = {}
         """The released versions whose rows are not applied, with the place where each began."""
         self.ahead: list[Place] = []
+        self._shown: dict[Name, tuple[int, str, bool]] = {}
+        """Whether members that lack the item of a version, with this text, show it already."""
         self._waiting: set[Name] = set()
         """The tables ahead that may lack the next item: until they join, the group is not ready."""
         self._history = tuple(history)
@@ -115,6 +117,7 @@ class Group(Generic[Name, Event]):
         Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
         """
         self._approach(item.at)
+        self._shown.pop(item.member, None)
         state = self.members[item.member]
         matched = self._awaited(state, item)
         if matched is not None:
@@ -139,6 +142,19 @@ class Group(Generic[Name, Event]):
         )
         self._reach(item.at)
         return Recorded(version, awaited=False)
+
+    def show(self, member: Name, text: str, *, shows: bool) -> None:
+        """Note whether a member's structure shows the item after `known`, which concerns no row."""
+        self._shown[member] = self.known + 1, text, shows
+
+    def unlooked(self, text: str) -> list[Name]:
+        """Return the members without the item after `known`, of which `show` notes nothing yet."""
+        entry = self.known + 1, text
+        return [
+            name
+            for name, state in self.members.items()
+            if state.version <= self.known and self._shown.get(name, ())[:2] != entry
+        ]
 
     def owes(self, member: Name, text: str) -> bool:
         """Whether a member has an item with this text without a DDL of its own."""
@@ -279,6 +295,7 @@ class Group(Generic[Name, Event]):
         self._approach(at)
         self.buffer.drop()
         state = self.members.pop(member)
+        self._shown.pop(member, None)
         self._waiting.discard(member)
         self.dropped.pop(member, None)
         if structure and state.since not in self.ahead:
@@ -307,6 +324,7 @@ class Group(Generic[Name, Event]):
         # Rows of both names can't be applied together.
         self.buffer.drop()
         self.members[new] = self.members.pop(old)
+        self._shown.pop(old, None)
         if old in self._waiting:
             self._waiting ^= {old, new}
         self.dropped.pop(new, None)
@@ -328,7 +346,8 @@ class Group(Generic[Name, Event]):
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
         at = max(self.seen, self._acted_upon) if forced else self.seen
         self._resume = resume
-        cutover = Cutover(self.known + 1, at, forced)
+        shown = not forced and any(map(self._shows, self.members))
+        cutover = Cutover(self.known + 1, at, forced, shown)
         self._cutovers = (*self._cutovers, cutover)
         self._history = (*self._history, resolved)
         self._reach(self.seen)
@@ -392,17 +411,31 @@ class Group(Generic[Name, Event]):
             not ahead
             and not self._waiting
             and self.seen >= self._acted_upon
-            and all(state.version > self.known or state.idle for state in self.members.values())
+            and all(
+                state.version > self.known or state.idle or self._shows(name)
+                for name, state in self.members.items()
+            )
         )
+
+    def _shows(self, member: Name, text: str | None = None) -> bool:
+        version, of, shows = self._shown.get(member, (0, "", False))
+        return shows and version == self.known + 1 and text in (None, of)
 
     def made(self, text: str) -> bool:
         """Whether each member has the item after `known`, if that has this text."""
-        return all(state.made(text, self.known + 1) for state in self.members.values())
+        return all(
+            state.made(text, self.known + 1) or self._shows(name, text)
+            for name, state in self.members.items()
+        )
 
     def missing(self, item: Item[Name, Event]) -> tuple[Name, ...]:
         """The members that lack the item after `known`, which is this one."""
         next_version = self.known + 1
-        lacking = (n for n, s in self.members.items() if not s.made(item.text, next_version))
+        lacking = (
+            name
+            for name, state in self.members.items()
+            if not (state.made(item.text, next_version) or self._shows(name, item.text))
+        )
         return tuple(sorted(lacking))
 
     @property
@@ -456,8 +489,13 @@ class Group(Generic[Name, Event]):
         for name, state in self.members.items():
             if state.version < cutover.version:
                 resolved = self._history[cutover.version - 1]
-                assert cutover.forced or resolved.text in state.idle, (
+                granted = cutover.forced or resolved.text in state.idle
+                assert granted or cutover.shown, (
                     f"{self}: {name} comes to {cutover} with version {state.version}"
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
-                self.members[name] = self._granted(state, cutover.version)
+                self.members[name] = (
+                    self._granted(state, cutover.version)
+                    if granted
+                    else replace(state, version=cutover.version)
+                )

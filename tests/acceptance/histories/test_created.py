@@ -167,3 +167,25 @@ async def test_shards_write_a_change_in_their_own_ways(mariadb_estate: ShardedEs
         estate.run("B1", "DROP INDEX k ON {t}")
         estate.insert("B1", f"{estate.key()}, 1, 2")
         await estate.settled()
+
+
+async def test_a_created_shard_shows_what_others_get_later(mariadb_estate: ShardedEstate) -> None:
+    estate = mariadb_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT, c INT NOT NULL DEFAULT 1)")
+    async with estate.merging():
+        columns = "id INT PRIMARY KEY, v INT, c INT NOT NULL DEFAULT 2"
+        estate.run("A2", f"CREATE TABLE {{t}} ({columns}, KEY k (v)) COMMENT='x'")
+        estate.shards.append("A2")
+        estate.insert("A2", f"{estate.key()}, 1, 2")
+        for shard in ("A1", "B1"):
+            estate.ddl(shard, "MODIFY c INT NOT NULL DEFAULT 2", "ADD KEY k (v)", "COMMENT='x'")
+            estate.insert(shard, f"{estate.key()}, 1, 2")
+            await estate.caught_up()
+        await estate.settled()
+        for shard in ("A1", "A2", "B1"):
+            estate.ddl(shard, "DROP KEY k", "ADD d INT")
+            estate.insert(shard, f"{estate.key()}, 1, 2, 3")
+        await estate.settled()
+    async with estate.merging():
+        estate.insert("A2", f"{estate.key()}, 1, 2, 3")
+        await estate.settled()

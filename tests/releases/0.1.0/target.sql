@@ -259,56 +259,6 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
-(51,'row',51),
-(52,'row',52),
-(53,'row',53),
-(54,'row',54),
-(55,'row',55),
-(56,'row',56),
-(57,'row',57),
-(58,'row',58),
-(59,'row',59),
-(60,'row',60),
-(61,'row',61),
-(62,'row',62),
-(63,'row',63),
-(64,'row',64),
-(65,'row',65),
-(66,'row',66),
-(67,'row',67),
-(68,'row',68),
-(69,'row',69),
-(70,'row',70),
-(71,'row',71),
-(72,'row',72),
-(73,'row',73),
-(74,'row',74),
-(75,'row',75),
-(76,'row',76),
-(77,'row',77),
-(78,'row',78),
-(79,'row',79),
-(80,'row',80),
-(81,'row',81),
-(82,'row',82),
-(83,'row',83),
-(84,'row',84),
-(85,'row',85),
-(86,'row',86),
-(87,'row',87),
-(88,'row',88),
-(89,'row',89),
-(90,'row',90),
-(91,'row',91),
-(92,'row',92),
-(93,'row',93),
-(94,'row',94),
-(95,'row',95),
-(96,'row',96),
-(97,'row',97),
-(98,'row',98),
-(99,'row',99),
-(100,'row',100),
 (1000001,'row',1),
 (1000002,'row',2),
 (1000003,'row',3),
@@ -508,7 +458,57 @@ INSERT INTO `orders` VALUES
 (2000147,'row',147),
 (2000148,'row',148),
 (2000149,'row',149),
-(2000150,'row',150);
+(2000150,'row',150),
+(2000151,'row',151),
+(2000152,'row',152),
+(2000153,'row',153),
+(2000154,'row',154),
+(2000155,'row',155),
+(2000156,'row',156),
+(2000157,'row',157),
+(2000158,'row',158),
+(2000159,'row',159),
+(2000160,'row',160),
+(2000161,'row',161),
+(2000162,'row',162),
+(2000163,'row',163),
+(2000164,'row',164),
+(2000165,'row',165),
+(2000166,'row',166),
+(2000167,'row',167),
+(2000168,'row',168),
+(2000169,'row',169),
+(2000170,'row',170),
+(2000171,'row',171),
+(2000172,'row',172),
+(2000173,'row',173),
+(2000174,'row',174),
+(2000175,'row',175),
+(2000176,'row',176),
+(2000177,'row',177),
+(2000178,'row',178),
+(2000179,'row',179),
+(2000180,'row',180),
+(2000181,'row',181),
+(2000182,'row',182),
+(2000183,'row',183),
+(2000184,'row',184),
+(2000185,'row',185),
+(2000186,'row',186),
+(2000187,'row',187),
+(2000188,'row',188),
+(2000189,'row',189),
+(2000190,'row',190),
+(2000191,'row',191),
+(2000192,'row',192),
+(2000193,'row',193),
+(2000194,'row',194),
+(2000195,'row',195),
+(2000196,'row',196),
+(2000197,'row',197),
+(2000198,'row',198),
+(2000199,'row',199),
+(2000200,'row',200);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -558,8 +558,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795890074,1241195326,'',4,'pessimistic',0,'','2026-11-28 18:21:46'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795890075,310991480,'',4,'pessimistic',0,'','2026-11-28 18:21:46');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795890178,823880633,'',4,'pessimistic',0,'','2026-11-28 18:24:21'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795890179,1785271039,'',4,'pessimistic',0,'','2026-11-28 18:24:21');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -587,17 +587,18 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,5031555136830948732),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',1,50,950,0,1099511698147,1099511698147,50,5031555136830948732),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,5031555136830948732),
-('a','c','orders_1',3,'[\"313530\"]','[\"323030\"]',0,0,0,0,0,0,0,5031555136830948732),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,5031555136830948732),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,5031555136830948732),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,5031555136830948732),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,5031555136830948732),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,5031555136830948732),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',0,0,0,0,0,0,0,5031555136830948732),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,5031555136830948732);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,6687048361654974782),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_1',2,'[\"313030\"]','[\"313535\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,6687048361654974782),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,6687048361654974782),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,6687048361654974782),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,6687048361654974782),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,6687048361654974782),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',0,0,0,0,0,0,0,6687048361654974782);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -816,7 +817,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,5031555136830948732,22,'vm',16501,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4330300','2026-11-28 18:21:44.840002','2026-11-28 18:21:50.499568');
+(1,6687048361654974782,23,'vm',20010,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4345113','2026-11-28 18:24:18.395508','2026-11-28 18:24:26.619486');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -1055,8 +1056,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795890074,4026208009,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 18:21:25'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795890075,3080790005,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 18:21:25');
+('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795890178,3636999492,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 18:23:41'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795890179,2157061560,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 18:23:41');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -1084,21 +1085,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3065003501715865350),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3065003501715865350),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,3065003501715865350),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,3065003501715865350),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,3065003501715865350),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,3065003501715865350),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3065003501715865350),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,3065003501715865350),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,3065003501715865350),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,3065003501715865350);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,2544362373637566812),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,2544362373637566812),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,2544362373637566812),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,2544362373637566812),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,2544362373637566812);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1160,7 +1161,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795890081,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 18:21:24');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795890205,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 18:23:34');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1318,7 +1319,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,3065003501715865350,42,'vm',15833,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4328155','2026-11-28 18:21:19.020916','2026-11-28 18:21:26.997870');
+(1,2544362373637566812,55,'vm',19011,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4338733','2026-11-28 18:23:18.220949','2026-11-28 18:23:43.041798');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1394,8 +1395,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795890084,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795890084,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795890214,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795890214,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1553,15 +1554,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,3065003501715865350,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,3065003501715865350,'0-4101-17','5339:1795890074:2102190875:binlog.000001'),
-('a','ml','orders',2,0,0,0,3065003501715865350,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,3065003501715865350,'0-4101-17','5339:1795890074:2102190875:binlog.000001'),
+('a','ml','orders',0,0,0,0,2544362373637566812,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,2544362373637566812,'0-4101-17','5339:1795890178:1249892694:binlog.000001'),
+('a','ml','orders',2,0,0,0,2544362373637566812,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,2544362373637566812,'0-4101-17','5339:1795890178:1249892694:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,3065003501715865350,NULL,NULL),
-('b','ml','orders',1,0,0,0,3065003501715865350,NULL,NULL),
-('b','ml','orders',2,0,0,0,3065003501715865350,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,3065003501715865350,'0-4102-7','2152:1795890075:3080790005:binlog.000001');
+('b','ml','orders',0,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',1,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',2,0,0,0,2544362373637566812,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,2544362373637566812,'0-4102-7','2152:1795890179:2157061560:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1592,8 +1593,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795890074,760447378,'',4,'',0,'binlog.000001:7551','2026-11-28 18:21:35'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795890075,3888020860,'',4,'',0,'binlog.000001:3542','2026-11-28 18:21:35');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795890178,1367648563,'',4,'',0,'binlog.000001:7551','2026-11-28 18:24:02'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795890179,2607371741,'',4,'',0,'binlog.000001:3542','2026-11-28 18:24:02');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1678,14 +1679,9 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'','a','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:33'),
-('mu','orders',2,'','a','u','orders_2',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_2\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:33'),
-('mu','orders',3,'','b','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:33'),
-('mu','orders',4,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}},\"run\":[\"ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3\"],\"timestamp\":1795890093,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 18:21:34'),
-('mu','orders',5,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"bigint(20)\",\"learned\":true},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true},{\"name\":\"e\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}},\"run\":[\"ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT\"],\"timestamp\":1795890093,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 18:21:34'),
-('mu','orders',6,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','241d6115e6c7a1da2d296c1b25b47366','','{\"kind\":\"taken\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:34'),
-('mu','users',1,'','a','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:33'),
-('mu','users',2,'','b','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:21:33');
+('mu','orders',1,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"changed\":true,\"first\":[\"column id\",\"column n\",\"column name\"],\"members\":[{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}}]}','2026-11-28 18:24:00'),
+('mu','orders',2,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> add c int default 3\",\"touches\":[\"column c\"],\"ran\":false,\"levels\":[[\"column c\",1]]}','2026-11-28 18:24:00'),
+('mu','orders',3,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"text\":\"alter table <table> modify n bigint , add e int\",\"touches\":[\"column e\",\"column n\"],\"changed\":true}','2026-11-28 18:24:00');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1759,8 +1755,8 @@ CREATE TABLE `uncoordinated_group` (
 LOCK TABLES `uncoordinated_group` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_group` DISABLE KEYS */;
 INSERT INTO `uncoordinated_group` VALUES
-('a','mu','orders','{\"base\":0,\"members\":[],\"dropped\":[]}'),
-('b','mu','orders','{\"base\":0,\"members\":[],\"dropped\":[]}');
+('a','mu','orders','{\"base\":2,\"members\":[],\"dropped\":[]}'),
+('b','mu','orders','{\"base\":1,\"members\":[],\"dropped\":[]}');
 /*!40000 ALTER TABLE `uncoordinated_group` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_held`;
@@ -1839,7 +1835,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,5814927787998427707,26,'vm',16184,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4329347','2026-11-28 18:21:32.674303','2026-11-28 18:21:36.494930');
+(1,4423865494665961597,26,'vm',19614,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4343008','2026-11-28 18:23:55.418675','2026-11-28 18:24:03.628033');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1864,10 +1860,10 @@ CREATE TABLE `uncoordinated_member` (
 LOCK TABLES `uncoordinated_member` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_member` DISABLE KEYS */;
 INSERT INTO `uncoordinated_member` VALUES
-('a','u','orders_1','mu','orders',0,1099511634675,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"e\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
-('a','u','orders_2','mu','orders',0,0,'{\"schema\": \"u\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
+('a','u','orders_1','mu','orders',2,1099511634675,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"e\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('a','u','orders_2','mu','orders',2,0,'{\"schema\": \"u\", \"name\": \"orders_2\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
 ('a','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0),
-('b','u','orders_1','mu','orders',0,1099511630913,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
+('b','u','orders_1','mu','orders',1,1099511630913,'{\"schema\": \"u\", \"name\": \"orders_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"c\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": true, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','learned','',0),
 ('b','u','users_1','mu','users',0,0,'{\"schema\": \"u\", \"name\": \"users_1\", \"columns\": [{\"name\": \"id\", \"type\": \"bigint(20)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": false, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"name\", \"type\": \"varchar(40)\", \"charset\": \"utf8mb4\", \"collation\": \"utf8mb4_general_ci\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}, {\"name\": \"n\", \"type\": \"int(11)\", \"charset\": \"\", \"collation\": \"\", \"nullable\": true, \"generated\": false, \"auto_increment\": false, \"learned\": false, \"withheld\": false, \"fill\": \"\"}], \"keys\": [{\"name\": \"PRIMARY\", \"columns\": [\"id\"], \"nullable\": false, \"prefix\": false}], \"create_sql\": \"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}','read','',0);
 /*!40000 ALTER TABLE `uncoordinated_member` ENABLE KEYS */;
 UNLOCK TABLES;
@@ -2062,16 +2058,16 @@ CREATE TABLE `uncoordinated_watermark` (
 LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
-('a','mu','orders',-1,0,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,0,1099511635092,1,5814927787998427707,'0-4101-27','7316:1795890074:760447378:binlog.000001'),
-('a','mu','orders',1,0,1099511634425,1,5814927787998427707,'0-4101-25','6899:1795890074:3244826381:binlog.000001'),
-('a','mu','orders',2,0,0,0,5814927787998427707,NULL,NULL),
-('a','mu','orders',3,0,0,0,5814927787998427707,NULL,NULL),
-('b','mu','orders',-1,0,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,5814927787998427707,'0-4102-12','3137:1795890075:2082156819:binlog.000001'),
-('b','mu','orders',1,0,1099511631068,1,5814927787998427707,'0-4102-13','3292:1795890075:3888020860:binlog.000001'),
-('b','mu','orders',2,0,0,0,5814927787998427707,NULL,NULL),
-('b','mu','orders',3,0,0,0,5814927787998427707,NULL,NULL);
+('a','mu','orders',-1,2,1099511635092,1,0,'0-4101-27',NULL),
+('a','mu','orders',0,2,1099511635092,1,4423865494665961597,'0-4101-27','7316:1795890178:1367648563:binlog.000001'),
+('a','mu','orders',1,1,1099511634425,1,4423865494665961597,'0-4101-25','6899:1795890178:3183425452:binlog.000001'),
+('a','mu','orders',2,0,0,0,4423865494665961597,NULL,NULL),
+('a','mu','orders',3,0,0,0,4423865494665961597,NULL,NULL),
+('b','mu','orders',-1,1,1099511631068,1,0,'0-4102-13',NULL),
+('b','mu','orders',0,0,1099511630677,1,4423865494665961597,'0-4102-12','3137:1795890179:2669058604:binlog.000001'),
+('b','mu','orders',1,1,1099511631068,1,4423865494665961597,'0-4102-13','3292:1795890179:2607371741:binlog.000001'),
+('b','mu','orders',2,0,0,0,4423865494665961597,NULL,NULL),
+('b','mu','orders',3,0,0,0,4423865494665961597,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

@@ -47,3 +47,26 @@ def test_they_wait_for_another_statement() -> None:
     assert lock.groups["a"].missing(item) == ("a1",)
     lock.groups["a"].ddl(_item("a1", "y", 6))
     assert lock.agreed
+
+
+def test_nor_do_they_for_one_that_shows_the_result() -> None:
+    lock = _lock()
+    lock.groups["b"].ddl(_item("b1", "x", 5))
+    group = lock.groups["a"]
+    assert group.unlooked("x") == ["a1"]
+    group.show("a1", "x", shows=False)
+    assert group.unlooked("x") == []
+    assert not lock.agreed
+    group.show("a1", "x", shows=True)
+    resolution = lock.resolve({"a": START, "b": START})
+    assert group.members["a1"] == MemberState(1, START)
+    assert (resolution.cutovers["a"].shown, resolution.cutovers["b"].shown) == (True, False)
+
+
+def test_a_shard_shows_no_more_what_its_own_statement_may_have_changed() -> None:
+    lock = _lock()
+    group = lock.groups["a"]
+    group.show("a1", "x", shows=True)
+    group.ddl(_item("a1", "y", 3))
+    lock.groups["b"].ddl(_item("b1", "x", 5))
+    assert not lock.agreed

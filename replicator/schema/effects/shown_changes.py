@@ -1,0 +1,52 @@
+"""Changes of a table that concern none of its rows, and whether another table shows them. Pure.
+
+Defaults, comments, keys, CHECKs and foreign keys are no part of a row. A table that has the result
+of such a change already need not make it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+
+from replicator.ddl.model.table import ForeignKeyDefinition, TableDefinition
+from replicator.mysql.names import folded
+from replicator.schema.structure.structure import Table, differences
+
+_WHOLE = ("periods", "partitioning", "versioned", "temporary", "unknown")
+"""The parts of a definition that no such change concerns."""
+
+
+def shows_change(before: Table, after: Table, own: Table) -> bool:
+    """Whether a table shows what a change from ``before`` to ``after`` has made of another one.
+
+    False if the change concerns rows, or changes nothing.
+    """
+    old, new, shown = before.definition, after.definition, own.definition
+    if differences(before, after) or differences(before, own) or [*new.all_unknown]:
+        return False
+    if any(getattr(old, part) != getattr(new, part) for part in _WHOLE):
+        return False
+    gone, come = _parts(old) - _parts(new), _parts(new) - _parts(old)
+    there = _parts(shown)
+    return bool(gone or come) and come <= there and not gone & there
+
+
+def _parts(table: TableDefinition) -> Counter[Hashable]:
+    """What a definition consists of, without names that servers give."""
+    columns = (replace(column, name=folded(column.name)) for column in table.columns)
+    keys = ((key.kind, folded(key.name), key.parts, key.attributes) for key in table.keys)
+    checks = (check.text for check in table.checks)
+    parts: Iterable[Hashable] = [
+        *columns,
+        *keys,
+        *checks,
+        *map(_without_name, table.foreign_keys),
+        *table.options,
+    ]
+    return Counter(parts)
+
+
+def _without_name(key: ForeignKeyDefinition) -> Hashable:
+    return replace(key, name="", parent_schema="", parent="")
