@@ -106,7 +106,7 @@ class OptimisticGroup(GroupActor):
         # Another table may take the name of one that leaves.
         items = self._leave(going, statement) if going else []
         if renames:
-            if any(self._follows(effect, statement) for effect in going):
+            if any(self._is_followed(effect, statement) for effect in going):
                 raise self.several_changes(statement)
             # The answer to it says which members leave.
             items = [self._rename(renames, statement)]
@@ -118,11 +118,6 @@ class OptimisticGroup(GroupActor):
         item = items[-1]
         self._asked.append((Member(self.source, item.effect.table), statement.transaction))
         return item
-
-    def _follows(self, effect: Effect, statement: Statement) -> bool:
-        """Whether the target gets another name with a shard that leaves it."""
-        member = Member(self.source, effect.table)
-        return self._answers.moved.follows(member, statement.transaction)
 
     def _waits(self, effect: Effect) -> bool:
         """Whether a statement of a member waits for its open one: all but the DROP of a table
@@ -182,24 +177,19 @@ class OptimisticGroup(GroupActor):
         for effect in going:
             self.remove_member(effect.table, statement.transaction)
             self._held.discard(Member(self.source, effect.table))
-<<<<<<< HEAD
             if effect.kind is EffectKind.MOVE_OUT or not self._drops():
                 self.log_not_executed(effect, statement)
-        return [self._item(going[0], statement)]
+        # A shard stays a member of a target that follows it, until that has its new name.
+        left = [effect for effect in going if not self._is_followed(effect, statement)]
+        return [self._item(left[0], statement)] if left else []
 
     def _drops(self) -> bool:
         """Whether the target goes with a table that leaves it; for the log only."""
         return self._answers.drops_targets and len(self.registry.members_of(self.target)) < 2
-=======
-            self.log_not_executed(effect, statement)
-        # A shard stays a member of a target that follows it, until that has its new name.
-        left = [effect for effect in going if not self._is_followed(effect, statement)]
-        return [self._item(replace(left[0], instead=()), statement)] if left else []
 
     def _is_followed(self, effect: Effect, statement: Statement) -> bool:
         member = Member(self.source, effect.table)
         return self._answers.moved.follows(member, statement.transaction)
->>>>>>> main
 
     def _rename(self, renames: list[Effect], statement: Statement) -> DdlItem:
         self.rename_members(renames, statement.transaction)
