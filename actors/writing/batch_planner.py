@@ -46,12 +46,6 @@ from replicator.watermark import Reached, Watermark
 class WritableColumns(Protocol):
     """The rules of a shard-mode for the columns of a target that a member may write."""
 
-    async def load(self, target: int, name: TableName) -> None:
-        """Read again what is known of a target."""
-
-    def forget(self, target: int) -> None:
-        """Drop what is cached of a target that has changed."""
-
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         """The target's table as a member with this structure may write it. Raises FatalError."""
         ...
@@ -90,7 +84,6 @@ class BatchPlanner:
         """Drop what is cached of a target whose structure has changed."""
         self._cascades.forget()
         self._tables.pop(target, None)
-        self._rules.forget(target)
         registry = self._registry
         self._alike.forget()
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
@@ -167,7 +160,6 @@ class BatchPlanner:
                 _refuse_added_key(name, table)
                 # From now on, a statement of the shards waits until all buckets have their rows.
                 self._spread -= {name}
-            await self._rules.load(target, name)
             self._tables[target] = table
 
     def _events(

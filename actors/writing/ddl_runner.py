@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -74,10 +74,6 @@ class StatementRules(Protocol):
 
     async def executed(self, item: DdlItem) -> None:
         """Record that the decided statement is on the target."""
-
-    async def even(self, target: TableName, members: Set[Member]) -> bool:
-        """Whether these members of a target have made all of its schema changes."""
-        ...
 
 
 @define(eq=False)
@@ -420,14 +416,12 @@ def _execution(
     registry: SchemaRegistry, item: DdlItem, change: MemberChange | None
 ) -> DdlExecution:
     """An item as it is executed, as far as no shard-mode has something to say of it."""
-    moves = item.effect.kind is EffectKind.MOVE_IN
     return DdlExecution(
         target=registry.target_name(item.target),
         member=Member(item.source, item.effect.table),
         transaction=item.statement.transaction,
         sql=item.effect.sql,
-        change=None if moves else change,
-        marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
+        change=change,
         timestamp=item.statement.timestamp,
         context=item.statement.context,
         recorded=item.recorded,

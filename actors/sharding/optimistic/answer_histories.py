@@ -252,12 +252,6 @@ class AnswerHistories:
 
     # Rows.
 
-    async def load(self, target: int, name: TableName) -> None:
-        """Nothing: the histories are in memory."""
-
-    def forget(self, target: int) -> None:
-        """Nothing: the histories are as the last answer has left them."""
-
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:
         """The target's table with the fills of the columns that the member lacks.
 

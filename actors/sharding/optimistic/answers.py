@@ -7,7 +7,7 @@ write-ahead record, so it is the same each time the binlog is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import anyio
@@ -156,10 +156,6 @@ class OptimisticAnswers:
         self._refusals.pop(key, None)
         self._given.setdefault(key, anyio.Event()).set()
         self.histories.look_again()
-
-    async def even(self, target: TableName, members: Set[Member]) -> bool:
-        """Always: no shard with an open statement moves, and rows of others are joined."""
-        return True
 
     async def _look_for_keys(self, target: TableName) -> None:
         """Record for open statements which key the target now has."""

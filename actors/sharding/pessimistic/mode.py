@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 from actors.lock_state import first_groups, histories
 from actors.messages import DdlItem
@@ -58,15 +58,6 @@ class _Agreed:
         return False
 
     async def executed(self, item: DdlItem) -> None:
-        pass
-
-    async def even(self, target: TableName, members: Set[Member]) -> bool:
-        return True
-
-    async def load(self, target: int, name: TableName) -> None:
-        pass
-
-    def forget(self, target: int) -> None:
         pass
 
     def without(self, target: int, member: Member, structure: Table, table: Table) -> Table:

@@ -81,7 +81,7 @@ class TargetMover:
             if ready and all(unit.running and not unit.restarting for unit in self._units.values()):
                 await self._applied()
                 if await self._all_ready() == ready:
-                    await self._refuse_uneven(ready)
+                    await self._refuse_lost_columns(ready)
                     self._ready = ready
                     return
             await anyio.sleep(LOOK_SECONDS)
@@ -140,16 +140,9 @@ class TargetMover:
                 return shard
         return None
 
-    async def _refuse_uneven(self, ready: _Groups) -> None:
-        """Raise FatalError if some shards of a target lack changes of others."""
+    async def _refuse_lost_columns(self, ready: _Groups) -> None:
+        """Raise FatalError if a target has lost columns that a shard had."""
         for name, shards in ready.items():
-            members = {shard.move.member for shard in shards}
-            if not await self._writer.ddl.rules.even(name, members):
-                raise _occupied(
-                    shards,
-                    "some of them have not made all schema changes of the others yet. After the"
-                    " move, the task could not tell these changes from new ones",
-                )
             there = await self._renames.columns(name)
             for shard in shards:
                 if lacking := sorted(self._columns(shard) - there):

@@ -18,7 +18,7 @@ How long a schema change waits for the sessions that use its table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pymysql.err
 import structlog
@@ -160,7 +160,7 @@ class DdlExecution:
     clock (seconds), which gives defaults such as now() the value that they had there; ``context``
     is what else the statement ran with. ``instead``: what the operator wants to be run in place of
     ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
-    ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
+    ``entry``: what the event is in
     the history of the target, as text; its record keeps it. ``before``: the member before it, where
     that is known. ``lock_seconds``: how long it may wait
     for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
@@ -176,7 +176,6 @@ class DdlExecution:
     recorded: bool = True
     instead: tuple[str, ...] | None = None
     own: tuple[TableName, ...] = ()
-    marked: bool = False
     entry: str = ""
     lock_seconds: int | None = None
     before: Table | None = None
@@ -374,13 +373,6 @@ class DdlExecutor:
         return _Record(*rows[0]) if rows else None
 
     async def _open_record(self, ddl: DdlExecution) -> int:
-        if ddl.marked:
-            await self._meta.confirm()
-            marker, marked = self._markers(ddl)
-            await self._connection.execute(f"DROP TABLE IF EXISTS {marked}")
-            await self._connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {marker} (id INT PRIMARY KEY)"
-            )
         fingerprint = await self._fingerprint(ddl)
         async with self._meta.saving() as transaction:
             rows = await transaction.fetch(
@@ -424,21 +416,14 @@ class DdlExecutor:
                 f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
             )
 
-    def _markers(self, ddl: DdlExecution) -> tuple[str, str]:
-        """The marker's names before and behind the statement."""
-        marker = self._meta.marker(ddl.target)
-        return marker.quoted, replace(marker, table=f"{marker.table}_done").quoted
-
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._meta.write(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
             (*ddl.target, version),
         )
-        if ddl.marked:
-            await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers(ddl)[1]}")
 
     async def _fingerprint(self, ddl: DdlExecution) -> str:
-        target = self._meta.marker(ddl.target) if ddl.marked else ddl.target
+        target = ddl.target
         if not target.table:
             return await database_collation(self._connection, target.schema) or "absent"
         return await read_fingerprint(self._connection, target) or "absent"
@@ -480,8 +465,6 @@ class DdlExecutor:
         own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
         if own:
             raise NondeterministicDefaultError(own)
-        if ddl.marked and sql == ddl.sql:
-            sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
         await self._meta.lease.confirm(session)
         if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
             return await drop_database(session, ddl.target.schema, ddl.own)

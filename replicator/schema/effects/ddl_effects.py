@@ -74,18 +74,17 @@ class Effect:
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
     the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
     MOVE_IN, whatever names the statement uses on the way. ``other``: the target that a table moves
-    out to (None where it is not replicated any more), or comes from. ``moved_by_other``: the rows
-    of a MOVE_IN come with the statement of another one. ``instead``: what the operator wants
-    executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
+    out to (None where it is not replicated any more), or comes from. ``instead``: what the operator
+    wants executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
     file leaves the statement out, so that it is no change of the target's at all; ``undecided``:
     whether a rule does so depends on the structures of the table; ``answered``: the operator has
     said that it is right to leave it out. ``exchanged``: an online DDL tool has put a ghost table,
     which this has changed, in the place of ``table``; ``made`` is its CREATE TABLE, where that is
-    not the table's own. ``created``: the shard's
-    own CREATE TABLE, where the operator has given this in its place. ``own``: the targets in a
-    database that ``sql`` or ``clears`` drops; nothing else in it is the task's.
+    not the table's own. ``created``: the shard's own CREATE TABLE, where the operator has given
+    this in its place. ``own``: the targets in a database that ``sql`` or ``clears`` drops; nothing
+    else in it is the task's.
     """
 
     kind: EffectKind
@@ -95,7 +94,6 @@ class Effect:
     statement: ParsedStatement
     renamed_to: TableName | None = None
     other: TableName | None = None
-    moved_by_other: bool = False
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False

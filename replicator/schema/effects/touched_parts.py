@@ -231,19 +231,6 @@ def _compare(before: Table, after: Table, found: Touched) -> None:
     }
 
 
-def fitting_parts(touched: Touched, after: Table | None, present: Table) -> frozenset[str]:
-    """The columns changed in place that the target has of the type that the member has now."""
-    if after is None:
-        return frozenset()
-    return frozenset(
-        part
-        for column in after.columns
-        if (part := column_part(column.name)) in touched.converted
-        and (there := present.column(column.name)) is not None
-        and same_type(there, column)
-    )
-
-
 def former_values(
     change: MemberChange, made: Table | None, later: Table | None, touched: Touched
 ) -> str | None:
@@ -311,20 +298,3 @@ def converted_again(
                 " shard stand in it as they were"
             )
     return None
-
-
-def foreign_parts(before: Table | None, present: Table, others: Iterable[Table]) -> frozenset[str]:
-    """The columns that the target has as another member has them, and this one otherwise."""
-    if before is None:
-        return frozenset()
-    tables = tuple(others)
-    return frozenset(
-        column_part(column.name)
-        for column in before.columns
-        if (there := present.column(column.name)) is not None
-        and not same_type(there, column)
-        and any(
-            (theirs := table.column(column.name)) is not None and same_type(theirs, there)
-            for table in tables
-        )
-    )

@@ -165,61 +165,6 @@ async def test_what_was_passed_over_once_is_never_executed(
     assert await columns(connection, ddl) == before
 
 
-@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
-async def test_tables_alike_change_places_once(
-    executor: DdlExecutor,
-    connection: Connection,
-    ddl: DdlExecution,
-    target_server: DatabaseServer,
-    monkeypatch: pytest.MonkeyPatch,
-    point: Failpoint,
-) -> None:
-    """Their structures don't tell whether it ran."""
-    db = ddl.target.schema
-    swap = replace(
-        ddl,
-        sql=f"RENAME TABLE {db}.t TO {db}.x, {db}.u TO {db}.t, {db}.x TO {db}.u",
-        instead=None,
-        marked=True,
-    )
-    target_server.execute(
-        f"CREATE TABLE {db}.u LIKE {db}.t",
-        f"INSERT INTO {db}.t VALUES (1)",
-        f"INSERT INTO {db}.u VALUES (2)",
-    )
-    before = await connection.fetch(f"SHOW TABLES FROM {db}")
-
-    def die(here: Failpoint) -> None:
-        if here is point:
-            raise KeyError("died")
-
-    for number in (1, 2):
-        once = replace(swap, transaction=number)
-        with monkeypatch.context() as patched:
-            patched.setattr(ddl_execution, "reach", die)
-            with pytest.raises(KeyError, match="died"):
-                await executor.execute(once)
-        assert await executor.execute(once) is (point is Failpoint.DDL_RECORDED)
-        assert not await executor.execute(once)
-        assert await connection.fetch(f"SELECT id FROM {db}.t") == [(2 if number == 1 else 1,)]
-    left = {*await connection.fetch(f"SHOW TABLES FROM {db}")} - {*before}
-    assert not left, "no marker stays behind"
-
-
-async def test_a_refused_rename_leaves_all_names_as_they_are(
-    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
-) -> None:
-    db = ddl.target.schema
-    sql = f"RENAME TABLE {db}.t TO {db}.x, {db}.missing TO {db}.t"
-    rename = replace(ddl, sql=sql, instead=None, marked=True)
-    with pytest.raises(DdlRefusedError):
-        await executor.execute(rename)
-    assert await columns(connection, ddl) == ["id"]
-    await connection.execute(f"CREATE TABLE {db}.missing (other INT)")
-    assert await executor.execute(rename)
-    assert await columns(connection, ddl) == ["other"]
-
-
 async def test_an_error_is_no_proof_that_all_is_done(
     executor: DdlExecutor, connection: Connection, ddl: DdlExecution
 ) -> None:
