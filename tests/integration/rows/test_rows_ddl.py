@@ -238,7 +238,7 @@ async def test_tables_that_change_places(
     merging.more_schemas()
     db = merging.database
     swap = "RENAME TABLE {0} TO middle, {1} TO {0}, middle TO {1}"
-    async with merging.running() as generation:
+    async with merging.running():
         merging.do(
             "CREATE TABLE x (id INT PRIMARY KEY, v INT)",
             f"CREATE TABLE y {columns}",
