@@ -6,8 +6,8 @@ stop, the target is renamed, and everything starts from what is saved, before th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
@@ -50,12 +50,37 @@ class MovingUnit(Unit, Protocol):
     def up_to_date(self) -> bool:
         """Whether its reader has read all that the source has written."""
 
+    @property
+    def reports(self) -> int:
+        """How often the source has told the reader of this run that there is no more to read."""
+
+    def has_read(self, end: int, reports: int) -> bool:
+        """Whether the reader has come to a position, or has had more reports since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """How far all sources are to be read before targets get their new names.
+
+    Attributes:
+        ready: the shards of these targets.
+        epochs: the runs of the sources then.
+        ends: of the binlogs, by source.
+        reports: of the sources until then.
+    """
+
+    ready: _Groups
+    epochs: Mapping[str, int]
+    ends: Mapping[str, int]
+    reports: Mapping[str, int]
+
 
 @define(eq=False)
 class TargetMover:
     """Renames targets between two generations.
 
-    ``_stopped``: the sources that are not read. No target is renamed before they are.
+    ``_stopped``: the sources that are not read. No target is renamed before they are. ``_ends``
+    returns the present ends of all binlogs (keys), or None while a source can't tell its own.
     """
 
     _shards: MovedShards
@@ -65,7 +90,9 @@ class TargetMover:
     _coordination: Coordination
     _units: Mapping[str, MovingUnit]
     _stopped: Sequence[str]
+    _ends: Callable[[], Awaitable[Mapping[str, int] | None]]
     _ready: _Groups = field(factory=dict, init=False)
+    _aim: _Aim | None = field(default=None, init=False)
 
     async def due(self) -> None:
         """Wait until targets can be renamed. Raises FatalError if one can't get its new name."""
@@ -78,7 +105,7 @@ class TargetMover:
                     to = occupied.move.target
                     raise _occupied([occupied], f"there is a table {to} on the target")
             ready = await self._all_ready()
-            if ready and all(unit.running and not unit.restarting for unit in self._units.values()):
+            if ready and await self._is_read(ready):
                 await self._applied()
                 if await self._all_ready() == ready:
                     await self._refuse_lost_columns(ready)
@@ -127,6 +154,26 @@ class TargetMover:
         """Wait until everything that the readers have sent is applied."""
         await self._writer.passed(
             {source: (unit.epoch, unit.last_segment) for source, unit in self._units.items()}
+        )
+
+    async def _is_read(self, ready: _Groups) -> bool:
+        """Whether all is read that the sources had when the last of the shards was renamed.
+
+        A source that is read more slowly may have shards of the same target that are renamed
+        later, which are not known yet: because they are new, or because the task reads them again.
+        """
+        if not all(unit.running and not unit.restarting for unit in self._units.values()):
+            return False
+        epochs = {source: unit.epoch for source, unit in self._units.items()}
+        if self._aim is None or self._aim.ready != ready or self._aim.epochs != epochs:
+            reports = {source: unit.reports for source, unit in self._units.items()}
+            ends = await self._ends()
+            self._aim = None if ends is None else _Aim(ready, epochs, ends, reports)
+        aim = self._aim
+        return aim is not None and all(
+            unit.epoch == aim.epochs[source]
+            and unit.has_read(aim.ends[source], aim.reports[source])
+            for source, unit in self._units.items()
         )
 
     async def _occupied(self) -> WaitingShard | None:

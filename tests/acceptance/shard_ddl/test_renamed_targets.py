@@ -317,3 +317,30 @@ async def test_shards_are_created_while_others_wait_for_another_name(
             await estate.caught_up()
         estate.shards = [*SHARDS, "A3"]
         await estate.settled()
+
+
+@pytest.mark.parametrize(
+    "mode", ["optimistic", *(pytest.param(mode, marks=slow) for mode in ("pessimistic", ""))]
+)
+async def test_a_target_waits_until_all_sources_are_read(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """The source that is read more slowly has a shard of the target that nobody knows of yet."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1")
+    server, slow_table = estate.server("B1"), f"{estate.db}.slow"
+    server.execute(f"CREATE TABLE {slow_table} (id INT PRIMARY KEY)")
+    async with estate.merging():
+        estate.put("A1", "{}")
+        await estate.settled()
+    for number in range(25):
+        server.execute(f"ALTER TABLE {slow_table} ADD c{number} INT")
+    estate.run("B1", "CREATE TABLE {t} (id INT PRIMARY KEY)")
+    estate.put("B1", "{}")
+    estate.shards = [_new("A1"), _new("B1")]
+    for shard in ("A1", "B1"):
+        _rename(estate, shard)
+        estate.put(_new(shard), "{}")
+    async with estate.merging():
+        await estate.settled()
