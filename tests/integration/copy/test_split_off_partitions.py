@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from structlog.testing import capture_logs
 
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.copy.test_copy_ddl import copying, settled, slow
@@ -43,28 +42,12 @@ async def test_its_rows_leave_the_target_of_one_shard(
         await rows(merging, 20, 50)
 
 
-async def test_the_rows_of_other_shards_stay(
-    merging_from: Callable[..., Merging], mariadb11_source: DatabaseServer
-) -> None:
-    merging = started(merging_from(mariadb11_source), "", shards=2)
-    with capture_logs() as logs:
-        async with merging.running() as generation:
-            await merging.copied(generation)
-            merging.do(
-                "INSERT INTO x_1 VALUES (1, 1)",
-                "INSERT INTO x_2 VALUES (2, 2)",
-                "ALTER TABLE x_1 CONVERT PARTITION p TO TABLE elsewhere",
-                "INSERT INTO x_1 VALUES (50, 5)",
-            )
-            await rows(merging, 1, 2, 50)
-    assert [entry["event"] for entry in logs].count("ddl.not-executed") == 1
-
-
-async def test_with_coordination_it_waits_for_all_shards(
-    merging_from: Callable[..., Merging], mariadb11_source: DatabaseServer
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_it_waits_for_all_shards(
+    merging_from: Callable[..., Merging], mariadb11_source: DatabaseServer, mode: str
 ) -> None:
     """The new tables of the shards have different names, and yet it is one change."""
-    merging = started(merging_from(mariadb11_source), "pessimistic", shards=2)
+    merging = started(merging_from(mariadb11_source), mode, shards=2)
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.do(
