@@ -81,9 +81,9 @@ class AnswerHistories:
         if entry.kind is EntryKind.LEFT:
             self._left |= {(target, member): at for member in entry.gone}
 
-    def had_left(self, target: TableName, member: Member, at: int) -> bool:
-        """Whether a member has left the target by a statement after this place."""
-        return at < self._left.get((target, member), at)
+    def left_at(self, target: TableName, member: Member) -> int:
+        """The place of the statement by which a member has left the target last; -1 if none."""
+        return self._left.get((target, member), -1)
 
     # The start.
 

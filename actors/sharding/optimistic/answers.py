@@ -105,7 +105,7 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN:
                 await self._changed(item, change, execution)
                 await self._override(item, key)
-        elif self.histories.had_left(*key):
+        elif execution.transaction < self.histories.left_at(*key[:2]):
             # It waited for an open statement of its table, which has been dropped since.
             return replace(execution, recorded=False, instead=())
         else:
@@ -276,8 +276,11 @@ class OptimisticAnswers:
         if statement.schema is not None:
             schema = statement.schema.name
             named |= {m for m in known if (m.source, m.name.schema) == (item.source, schema)}
-        others = sorted(m for m in named if m in known and m not in present and m != own)
-        return (own, *others)
+        found = (m for m in named if m in known and m not in present and m != own)
+        # One that has left by this statement may have been created again since.
+        at = item.statement.transaction
+        left = self.histories.left_at
+        return (own, *sorted(m for m in found if left(target, m) < at))
 
     async def _changed(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution

@@ -181,7 +181,14 @@ class OptimisticGroup(GroupActor):
                 self.log_not_executed(effect, statement)
         # A shard stays a member of a target that follows it, until that has its new name.
         left = [effect for effect in going if not self._is_followed(effect, statement)]
-        return [self._item(left[0], statement)] if left else []
+        # Some may have left when it was read before, while the others waited.
+        later = [effect for effect in left if not self._has_left(effect, statement)]
+        return [self._item(effect, statement) for effect in (later or left)[:1]]
+
+    def _has_left(self, effect: Effect, statement: Statement) -> bool:
+        member = Member(self.source, effect.table)
+        target = self.registry.target_name(self.target)
+        return self._answers.histories.left_at(target, member) >= statement.transaction
 
     def _drops(self) -> bool:
         """Whether the target goes with a table that leaves it; for the log only."""

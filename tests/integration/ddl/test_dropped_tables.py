@@ -144,3 +144,29 @@ async def test_what_a_dropped_table_has_waited_for_is_not_executed_later(
         await settles(lambda: shown(merging, "t"), ((2, 2), (3, 3)))
         merging.do("DROP TABLE t_2, t_3")
         await settles(lambda: shown(merging, "t"), None)
+
+
+async def test_a_table_that_was_created_again_does_not_leave_with_one_that_waited(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=2)
+    database = merging.database
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (1, 1)",
+            "ALTER TABLE t_2 CHANGE v w INT",
+            "INSERT INTO t_2 VALUES (2, 2)",
+        )
+        await merging.caught_up(generation)
+        merging.source.execute(f"DROP DATABASE {database}", f"CREATE DATABASE {database}")
+        merging.do(f"CREATE TABLE t_1 {COLUMNS}", "INSERT INTO t_1 VALUES (8, 8)")
+        await settles(lambda: shown(merging, "t"), ((1, 1), (8, 8)))
+        # Now the statement of the dropped table fits, and what follows it is read again.
+        merging.do("ALTER TABLE t_1 CHANGE v w INT")
+        await settles(lambda: shown(merging, "t"), ((1, 1), (2, 2), (8, 8)))
+        merging.do("INSERT INTO t_1 VALUES (9, 9)")
+        await merging.caught_up(generation)
+        assert shown(merging, "t") == ((1, 1), (2, 2), (8, 8), (9, 9))
+        merging.do("DROP TABLE t_1")
+        await settles(lambda: shown(merging, "t"), None)
