@@ -107,6 +107,17 @@ class SourceUnit:
         """Whether the reader has read all that its source has written."""
         return self.running and not self.reader.progress.behind
 
+    @property
+    def reports(self) -> int:
+        """How often the source has told the reader of this run that there is no more to read."""
+        return self.reader.progress.reports
+
+    def has_read(self, end: int, reports: int) -> bool:
+        """Whether the reader has come to a position (key), or to the end of the binlog since it
+        had so many reports of that. The last events may belong to no segment."""
+        position = self.reader.progress.position
+        return self.reports > reports or (position is not None and position.binlog.key >= end)
+
     def group(self, target: int) -> GroupActor:
         """The group of a target, started when first asked for."""
         group = self.groups.get(target)

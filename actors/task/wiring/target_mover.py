@@ -6,8 +6,8 @@ stop, the target is renamed, and everything starts from what is saved, before th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
@@ -22,7 +22,7 @@ from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetR
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import AppliedUntil, MovedShard
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
-from replicator.mysql.names import TableName, folded
+from replicator.mysql.names import Member, TableName, folded
 from replicator.sharding.items import Item
 from replicator.sharding.open_locks import LockView
 from replicator.watermark import Place
@@ -50,12 +50,37 @@ class MovingUnit(Unit, Protocol):
     def up_to_date(self) -> bool:
         """Whether its reader has read all that the source has written."""
 
+    @property
+    def reports(self) -> int:
+        """How often the source has told the reader of this run that there is no more to read."""
+
+    def has_read(self, end: int, reports: int) -> bool:
+        """Whether the reader has come to a position, or has had more reports since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """How far all sources are to be read before targets get their new names.
+
+    Attributes:
+        ready: the shards of these targets.
+        epochs: the runs of the sources then.
+        ends: of the binlogs, by source.
+        reports: of the sources until then.
+    """
+
+    ready: _Groups
+    epochs: Mapping[str, int]
+    ends: Mapping[str, int]
+    reports: Mapping[str, int]
+
 
 @define(eq=False)
 class TargetMover:
     """Renames targets between two generations.
 
-    ``_stopped``: the sources that are not read. No target is renamed before they are.
+    ``_stopped``: the sources that are not read. No target is renamed before they are. ``_ends``
+    returns the present ends of all binlogs (keys), or None while a source can't tell its own.
     """
 
     _shards: MovedShards
@@ -65,7 +90,9 @@ class TargetMover:
     _coordination: Coordination
     _units: Mapping[str, MovingUnit]
     _stopped: Sequence[str]
+    _ends: Callable[[], Awaitable[Mapping[str, int] | None]]
     _ready: _Groups = field(factory=dict, init=False)
+    _aim: _Aim | None = field(default=None, init=False)
 
     async def due(self) -> None:
         """Wait until targets can be renamed. Raises FatalError if one can't get its new name."""
@@ -78,7 +105,7 @@ class TargetMover:
                     to = occupied.move.target
                     raise _occupied([occupied], f"there is a table {to} on the target")
             ready = await self._all_ready()
-            if ready and all(unit.running and not unit.restarting for unit in self._units.values()):
+            if ready and await self._is_read(ready):
                 await self._applied()
                 if await self._all_ready() == ready:
                     await self._refuse_lost_columns(ready)
@@ -107,7 +134,10 @@ class TargetMover:
 
     def open_locks(self) -> list[OpenLock]:
         """The targets that wait to be renamed."""
-        return [_lock(self._writer, found) for found in self._waiting().values()]
+        return [
+            _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)}))
+            for found in self._waiting().values()
+        ]
 
     @property
     def targets(self) -> Set[TableName]:
@@ -126,6 +156,26 @@ class TargetMover:
             {source: (unit.epoch, unit.last_segment) for source, unit in self._units.items()}
         )
 
+    async def _is_read(self, ready: _Groups) -> bool:
+        """Whether all is read that the sources had when the last of the shards was renamed.
+
+        A source that is read more slowly may have shards of the same target that are renamed
+        later, which are not known yet: because they are new, or because the task reads them again.
+        """
+        if not all(unit.running and not unit.restarting for unit in self._units.values()):
+            return False
+        epochs = {source: unit.epoch for source, unit in self._units.items()}
+        if self._aim is None or self._aim.ready != ready or self._aim.epochs != epochs:
+            reports = {source: unit.reports for source, unit in self._units.items()}
+            ends = await self._ends()
+            self._aim = None if ends is None else _Aim(ready, epochs, ends, reports)
+        aim = self._aim
+        return aim is not None and all(
+            unit.epoch == aim.epochs[source]
+            and unit.has_read(aim.ends[source], aim.reports[source])
+            for source, unit in self._units.items()
+        )
+
     async def _occupied(self) -> WaitingShard | None:
         """A shard that waits for a name that another target has and keeps, if there is one.
 
@@ -133,12 +183,22 @@ class TargetMover:
         """
         if not all(unit.up_to_date for unit in self._units.values()):
             return None
-        for to, shard in {shard.move.target: shard for shard in self._shards.waiting}.items():
-            if self._shards.is_left(to):
+        for shard in self._shards.waiting:
+            to = shard.move.target
+            if self._shards.is_left(to) or self._dropping(shard):
                 continue
             if self._members(to) or await self._renames.exists(to):
                 return shard
         return None
+
+    def _dropping(self, shard: WaitingShard) -> Sequence[int]:
+        """The shards of a target that goes with them, if a shard waits for its name.
+
+        That shard has dropped the table that had its new name before.
+        """
+        member = Member(shard.move.member.source, shard.name)
+        to = shard.move.target
+        return self._members(to) if self._coordination.gives_way(to, member) else ()
 
     async def _refuse_lost_columns(self, ready: _Groups) -> None:
         """Raise FatalError if a target has lost columns that a shard had."""
@@ -265,10 +325,17 @@ class TargetMover:
         return max((group.version for group in groups), default=0)
 
 
-def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
+def _lock(
+    writer: BatchedWriter, shards: Sequence[WaitingShard], dropping: Sequence[int]
+) -> OpenLock:
+    """The lock of a target whose shards wait.
+
+    Args:
+        dropping: the shards that have to be dropped first.
+    """
     registry, move = writer.registry, shards[0].move
     missing: dict[str, tuple[TableName, ...]] = {}
-    for number in registry.members_of(registry.target(move.former)):
+    for number in (*registry.members_of(registry.target(move.former)), *dropping):
         member = registry.member(number)
         missing[member.source] = (*missing.get(member.source, ()), member.name)
     text = f"rename table {move.former} to {move.target}"
@@ -291,6 +358,10 @@ def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
         f"{len(shards)} renamed shards wait: the target gets its new name when all of its shards"
         " have been renamed"
     )
+    first = "rename the shards that lack it like the others"
+    if dropping:
+        reason += f", and all shards of {move.target} dropped"
+        first = f"drop the shards of {move.target}, and {first}"
     position = shards[0].statement.position
     skip = f"`replicator binlog skip TASK --source {move.member.source} --binlog-pos {position}`"
     return OpenLock(
@@ -300,7 +371,7 @@ def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
         holding if since else {},
         reason,
         (
-            LockRemedy("rename the shards that lack it like the others"),
+            LockRemedy(first),
             LockRemedy(
                 "if they keep their names: `replicator pause TASK`. Move the rows of the renamed"
                 f" shards by hand to {move.target}, then {skip} (and the same for the other renamed"

@@ -30,6 +30,7 @@ from actors.sharding.modes import SHARD_MODES
 from actors.sharding.moved_shards import MovedShards
 from actors.task.resources.resources import Resources
 from actors.task.startup.source_start import SourceStart
+from actors.task.wiring.binlog_ends import binlog_ends
 from actors.task.wiring.source_unit import SourceUnit
 from actors.task.wiring.target_mover import TargetMover
 from actors.task_setup import (
@@ -206,7 +207,8 @@ async def wire(
     watch = PurgeWatch(
         addresses, need, UnreadShards(addresses, registry, resources.counts.unreadable)
     )
-    mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped))
+    ends = partial(binlog_ends, {source: addresses[source] for source in units})
+    mover = TargetMover(moved, renames, meta, writer, coordination, units, tuple(stopped), ends)
     return RunningTask(writer, coordination, mover, units, stopped, watch, overrides, validator)
 
 
