@@ -74,7 +74,7 @@ class MovingTables:
             assert effect.other is not None
             member = Member(self._source, _origin(effect))
             move = MovedShard(member, place, effect.other, effect.target)
-            self._shards.wait(WaitingShard(move, self._epoch, statement))
+            self._shards.wait(WaitingShard(move, effect.table, self._epoch, statement))
         return tuple(
             replace(effect, instead=())
             if effect.kind in _MOVES and _origin(effect) in numbers

@@ -144,6 +144,10 @@ class Coordination(ABC):
         """The targets (numbers) of the open items of a source."""
         return ()
 
+    def gives_way(self, target: TableName, member: Member) -> bool:
+        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        return False
+
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
         return ()

@@ -32,11 +32,13 @@ class WaitingShard:
     """A shard that has made a RENAME, while others of its target have not.
 
     Attributes:
+        name: that the statement gives the shard.
         epoch: the run of its source that has read the statement; a later run reads it again.
         statement: the event.
     """
 
     move: MovedShard
+    name: TableName
     epoch: int
     statement: Statement
 

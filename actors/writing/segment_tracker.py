@@ -293,10 +293,10 @@ class SegmentTracker:
         for segment in self._segments:
             if segment.state is not SegmentState.APPLIED:
                 return
-            for target in sorted(segment.barriers):
-                ddl = segment.parts[target].ddl
-                assert ddl is not None
-                yield ddl
+            items = [segment.parts[target].ddl for target in sorted(segment.barriers)]
+            found = [item for item in items if item is not None]
+            # Its tables leave before a database: then it is known whether others use it.
+            yield from [item for item in found if item.effect.target.table] or found
 
     def executed(self, item: DdlItem) -> Collection[int]:
         """Record that a barrier was executed; returns the targets that its statement concerns."""

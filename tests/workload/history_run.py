@@ -278,6 +278,11 @@ class HistoryRun:
             if detail and reason:
                 result, detail = reason
             found.append(TableOutcome(table, result, " ".join(detail.split())))
+        for (table,) in self._target.execute(TABLES.format(TARGET)):
+            # In the other modes a target stays when its last shard is dropped.
+            if not self._mode and str(table).lower() not in names:
+                reason = _reason(status, f"{TARGET}.{table}")
+                found.append(TableOutcome(str(table), *(reason or ("differs", "no shard has it"))))
         if status is None:
             found.append(TableOutcome("", "died", self._task.console()[-2000:]))
         return found

@@ -64,6 +64,7 @@ class AnswerHistories:
         self.by_target: dict[TableName, TargetHistory[Member]] = {}
         self.changed = anyio.Event()
         """Set, and replaced, when a statement is answered."""
+        self._left: dict[tuple[TableName, Member], int] = {}
         self._registry = tools.registry
         self._target = tools.target
         self._executor = tools.executor
@@ -73,6 +74,16 @@ class AnswerHistories:
     def of(self, target: TableName) -> TargetHistory[Member]:
         """The history of a target."""
         return self.by_target.setdefault(target, TargetHistory())
+
+    def take(self, target: TableName, entry: HistoryEntry[Member], at: int) -> None:
+        """Apply the entry of the statement at a place."""
+        self.of(target).take(entry)
+        if entry.kind is EntryKind.LEFT:
+            self._left |= {(target, member): at for member in entry.gone}
+
+    def had_left(self, target: TableName, member: Member, at: int) -> bool:
+        """Whether a member has left the target by a statement after this place."""
+        return at < self._left.get((target, member), at)
 
     # The start.
 
@@ -88,7 +99,7 @@ class AnswerHistories:
         for record in await self._store.load():
             entry = load_entry(record.entry)
             if record.done or record.target in left_out or await self._finished(record, entry):
-                self.of(record.target).take(entry)
+                self.take(record.target, entry, record.transaction)
                 names = (*entry.gone, *(old for old, _ in entry.renamed))
                 gone |= {(record.target, name): record.transaction for name in names}
         for renaming in renamings:

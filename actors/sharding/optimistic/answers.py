@@ -96,7 +96,7 @@ class OptimisticAnswers:
         """The execution with the answer as its entry: nothing, the statement itself, or a derived
         ALTER. Raises FatalError where a statement is open in strict mode."""
         if not execution.target.table:
-            return execution
+            return self._of_database(item, execution)
         key = execution.target, execution.member, execution.transaction
         saved = await self._executor.entry(execution)
         if saved:
@@ -105,6 +105,9 @@ class OptimisticAnswers:
             if entry.kind is EntryKind.OPEN:
                 await self._changed(item, change, execution)
                 await self._override(item, key)
+        elif self.histories.had_left(*key):
+            # It waited for an open statement of its table, which has been dropped since.
+            return replace(execution, recorded=False, instead=())
         else:
             entry = await self._answered(item, change, execution)
             self._ruled[key] = entry
@@ -116,6 +119,34 @@ class OptimisticAnswers:
         if len(entry.run) == 1 and item.effect.instead is None:
             return replace(execution, sql=entry.run[0], change=None, context=entry.context)
         return replace(execution, instead=entry.run)
+
+    def _of_database(self, item: DdlItem, execution: DdlExecution) -> DdlExecution:
+        """A statement about a database; one with targets that have shards is not dropped.
+
+        Such a shard may be on another source, with rows that are not applied yet, or wait for an
+        open statement. Each target is dropped when its last shard leaves.
+        """
+        effect = item.effect
+        drop = effect.clears or effect.sql
+        if not effect.discards_rows or drop not in execution.statements:
+            return execution
+        schema = execution.target.schema
+        histories = self.histories.by_target
+        used = sorted(n for n, h in histories.items() if n.schema == schema and h.state.members)
+        if not used:
+            return execution
+        self._log.warning(
+            "ddl.not-executed",
+            source=item.source,
+            kind=effect.kind.value,
+            table=str(effect.table),
+            target=schema,
+            position=str(item.statement.position),
+            statement=item.statement.sql[:500],
+            reason=f"the target {used[0]} still has shards; it is dropped with the last of them",
+        )
+        left = tuple(sql for sql in execution.statements if sql != drop)
+        return replace(execution, instead=left)
 
     async def _override(self, item: DdlItem, key: _Key) -> None:
         """Let an operator's override for an open statement take effect: it is answered anew."""
@@ -147,7 +178,7 @@ class OptimisticAnswers:
         entry = self._ruled.pop(key, None)
         if entry is not None:
             reach(Failpoint.ANSWER_EXECUTED)
-            self.histories.of(target).take(entry)
+            self.histories.take(target, entry, item.statement.transaction)
             self.histories.tell(target, entry)
             if entry.dropped:
                 self._registry.owners.emptied(target)

@@ -160,6 +160,11 @@ class OptimisticCoordinator(Coordination):
             if member.source == source
         }
 
+    def gives_way(self, target: TableName, member: Member) -> bool:
+        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        history = self._histories.by_target.get(target)
+        return self._drops_targets and history is not None and member in history.state.left
+
     def open_locks(self) -> Sequence[OpenLock]:
         """An entry for each open statement and each refused step; the id is that of its target."""
         sources = tuple(self._units)

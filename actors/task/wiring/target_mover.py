@@ -22,7 +22,7 @@ from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetR
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import AppliedUntil, MovedShard
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
-from replicator.mysql.names import TableName, folded
+from replicator.mysql.names import Member, TableName, folded
 from replicator.sharding.items import Item
 from replicator.sharding.open_locks import LockView
 from replicator.watermark import Place
@@ -134,7 +134,10 @@ class TargetMover:
 
     def open_locks(self) -> list[OpenLock]:
         """The targets that wait to be renamed."""
-        return [_lock(self._writer, found) for found in self._waiting().values()]
+        return [
+            _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)}))
+            for found in self._waiting().values()
+        ]
 
     @property
     def targets(self) -> Set[TableName]:
@@ -180,12 +183,22 @@ class TargetMover:
         """
         if not all(unit.up_to_date for unit in self._units.values()):
             return None
-        for to, shard in {shard.move.target: shard for shard in self._shards.waiting}.items():
-            if self._shards.is_left(to):
+        for shard in self._shards.waiting:
+            to = shard.move.target
+            if self._shards.is_left(to) or self._dropping(shard):
                 continue
             if self._members(to) or await self._renames.exists(to):
                 return shard
         return None
+
+    def _dropping(self, shard: WaitingShard) -> Sequence[int]:
+        """The shards of a target that goes with them, if a shard waits for its name.
+
+        That shard has dropped the table that had its new name before.
+        """
+        member = Member(shard.move.member.source, shard.name)
+        to = shard.move.target
+        return self._members(to) if self._coordination.gives_way(to, member) else ()
 
     async def _refuse_lost_columns(self, ready: _Groups) -> None:
         """Raise FatalError if a target has lost columns that a shard had."""
@@ -312,10 +325,17 @@ class TargetMover:
         return max((group.version for group in groups), default=0)
 
 
-def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
+def _lock(
+    writer: BatchedWriter, shards: Sequence[WaitingShard], dropping: Sequence[int]
+) -> OpenLock:
+    """The lock of a target whose shards wait.
+
+    Args:
+        dropping: the shards that have to be dropped first.
+    """
     registry, move = writer.registry, shards[0].move
     missing: dict[str, tuple[TableName, ...]] = {}
-    for number in registry.members_of(registry.target(move.former)):
+    for number in (*registry.members_of(registry.target(move.former)), *dropping):
         member = registry.member(number)
         missing[member.source] = (*missing.get(member.source, ()), member.name)
     text = f"rename table {move.former} to {move.target}"
@@ -338,6 +358,10 @@ def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
         f"{len(shards)} renamed shards wait: the target gets its new name when all of its shards"
         " have been renamed"
     )
+    first = "rename the shards that lack it like the others"
+    if dropping:
+        reason += f", and all shards of {move.target} dropped"
+        first = f"drop the shards of {move.target}, and {first}"
     position = shards[0].statement.position
     skip = f"`replicator binlog skip TASK --source {move.member.source} --binlog-pos {position}`"
     return OpenLock(
@@ -347,7 +371,7 @@ def _lock(writer: BatchedWriter, shards: Sequence[WaitingShard]) -> OpenLock:
         holding if since else {},
         reason,
         (
-            LockRemedy("rename the shards that lack it like the others"),
+            LockRemedy(first),
             LockRemedy(
                 "if they keep their names: `replicator pause TASK`. Move the rows of the renamed"
                 f" shards by hand to {move.target}, then {skip} (and the same for the other renamed"

@@ -107,6 +107,69 @@ async def test_a_target_takes_the_place_of_another(
         await estate.settled()
 
 
+REPLACED = (
+    "CREATE TABLE {u} LIKE {t}",
+    "ALTER TABLE {u} MODIFY id BIGINT, ADD w INT DEFAULT 5",
+    "INSERT INTO {u} (id, v) SELECT id, v FROM {t}",
+    "DROP TABLE {t}",
+    "RENAME TABLE {u} TO {t}",
+)
+
+
+async def _begins_anew(estate: ShardedEstate) -> None:
+    """A replaced target follows its shards."""
+    await estate.settled()
+    for shard in SHARDS:
+        estate.ddl(shard, "ADD c INT NULL")
+        estate.put(shard, "{}, 5, 6, 7")
+    await estate.settled()
+
+
+@slow
+async def test_a_target_is_replaced_in_step(mariadb_estate: ShardedEstate) -> None:
+    """The former target is dropped with its last shard, before the first new one has its name."""
+    estate = mariadb_estate
+    estate.mode = ""
+    estate.create(*SHARDS, table="(id INT PRIMARY KEY, v INT)")
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}, 1")
+        for sql in REPLACED:
+            for shard in SHARDS:
+                _rename(estate, shard, sql)
+            await estate.caught_up()
+        await _begins_anew(estate)
+
+
+async def test_a_target_is_replaced_by_one_shard_after_the_other(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """The first one waits until the others have dropped the former table, over a restart, too."""
+    estate = mariadb_estate
+    estate.mode = ""
+    estate.create(*SHARDS, table="(id INT PRIMARY KEY, v INT)")
+    async with estate.merging():
+        for shard in SHARDS:
+            estate.put(shard, "{}, 1")
+        await estate.caught_up()
+        for sql in REPLACED:
+            _rename(estate, "A1", sql)
+        estate.put("A1", "{}, 2, 3")
+        estate.put("B1", "{}, 4")
+        await estate.caught_up()
+    async with estate.merging():
+        estate.put("A'1", "{}, 5")
+        await estate.caught_up()
+        [lock] = estate.running.open_locks()
+        assert lock.view.missing["b"] == (TableName(*estate.name("B1").split(".")),)
+        for shard in ("B1", "A'1"):
+            for sql in REPLACED:
+                _rename(estate, shard, sql)
+            estate.put(shard, "{}, 2, 3")
+            await estate.caught_up()
+        await _begins_anew(estate)
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_one_shard_alone_waits_for_the_others(
     mariadb_estate: ShardedEstate, mode: str
@@ -142,13 +205,11 @@ async def test_a_change_together_with_the_rename(mariadb_estate: ShardedEstate, 
     estate = mariadb_estate
     estate.mode = mode
     estate.create(*SHARDS, table="(id INT PRIMARY KEY, c INT)")
-    # Without coordination, a column that a shard renames is gone for the others at once.
-    action, shape = ("CHANGE c e BIGINT NULL", "{}, 2") if mode else ("ADD e BIGINT", "{}, 2, 3")
     async with estate.merging():
         for shard in SHARDS:
             estate.put(shard, "{}, 1")
-            _rename(estate, shard, f"ALTER TABLE {{t}} {action}, RENAME TO {{u}}")
-            estate.put(_new(shard), shape)
+            _rename(estate, shard, "ALTER TABLE {t} CHANGE c e BIGINT NULL, RENAME TO {u}")
+            estate.put(_new(shard), "{}, 2")
             await estate.caught_up()
         await _moved(estate)
 

@@ -9,6 +9,7 @@ import pytest
 from replicator.sandbox.server import DatabaseServer
 from tests.support.servers.matrix import matrix
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import settles
 
 COLUMNS = "(id INT PRIMARY KEY, v INT)"
 
@@ -101,3 +102,45 @@ async def test_shards_of_another_source_keep_their_target(
         merging.on(two, "DROP TABLE IF EXISTS t_0, t_2, t_1, t_3")
         await merging.caught_up(generation)
         assert shown(merging, "t") is None
+
+
+async def test_a_database_stays_while_a_shard_in_it_waits(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_2 VALUES (2, 2)",
+            "ALTER TABLE t_1 CHANGE v w INT",
+            "INSERT INTO t_1 VALUES (3, 3)",
+        )
+        await merging.caught_up(generation)
+        database = merging.database
+        merging.source.execute(f"DROP DATABASE {database}", f"CREATE DATABASE {database}")
+        merging.do(f"CREATE TABLE t_1 {COLUMNS}", "INSERT INTO t_1 VALUES (9, 9)")
+        await settles(lambda: shown(merging, "t"), ((9, 9),))
+
+
+async def test_what_a_dropped_table_has_waited_for_is_not_executed_later(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=3)
+    async with merging.running() as generation:
+        merging.do(
+            "ALTER TABLE t_2 CHANGE v w INT",
+            "INSERT INTO t_2 VALUES (2, 2)",
+            "ALTER TABLE t_1 CHANGE v z INT",
+            "ALTER TABLE t_1 ADD x INT NOT NULL DEFAULT 7",
+            "DROP TABLE t_1",
+            "INSERT INTO t_3 VALUES (3, 3)",
+        )
+        await settles(lambda: shown(merging, "t"), ((3, 3),))
+        await merging.caught_up(generation)
+    # The statements are read again, since t_2 waits.
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE t_3 CHANGE v w INT")
+        await settles(lambda: shown(merging, "t"), ((2, 2), (3, 3)))
+        merging.do("DROP TABLE t_2, t_3")
+        await settles(lambda: shown(merging, "t"), None)
