@@ -140,12 +140,25 @@ class MovingTables:
 
         A move to the name of one depends on it, too: moves happen in the order of the statements.
         """
+        if effect.kind is EffectKind.CREATE and self._takes_name(effect.target):
+            return True
         referenced = effect.statement.named(TableRole.REFERENCED)
         names = {TableName(table.schema, table.table) for table in referenced}
         names |= {_origin(effect), *effect.origins}
         if effect.kind in _MOVES:
             names |= {name for name in (effect.table, effect.renamed_to) if name is not None}
         return bool(names & self._waiting)
+
+    def _takes_name(self, target: TableName) -> bool:
+        """Whether a created table would make a target whose name another target is about to get.
+
+        If there are shards by this name, it may be one more of these, and leave it with them.
+        """
+        return (
+            self._shards.is_awaited(self._source, target)
+            and not self._shards.is_left(target)
+            and not self._registry.members_of(self._registry.target(target))
+        )
 
     def without_applied_rows(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
         """The rows, by target, that targets did not have when they were renamed."""

@@ -141,6 +141,11 @@ class MovedShards:
         moves = (shard.move for shard in self._waiting.values())
         return [Place(move.place, 0) for move in moves if move.member.source == source]
 
+    def is_awaited(self, source: str, target: TableName) -> bool:
+        """Whether shards of a source wait to come to a target."""
+        moves = (shard.move for shard in self._waiting.values())
+        return any(move.target == target and move.member.source == source for move in moves)
+
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
         former = {shard.move.former for shard in self._waiting.values()}

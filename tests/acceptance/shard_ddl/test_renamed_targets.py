@@ -344,3 +344,29 @@ async def test_a_target_waits_until_all_sources_are_read(
         estate.put(_new(shard), "{}")
     async with estate.merging():
         await estate.settled()
+
+
+@pytest.mark.parametrize(
+    "mode", ["optimistic", *(pytest.param(mode, marks=slow) for mode in ("pessimistic", ""))]
+)
+async def test_a_created_shard_waits_for_the_target_that_gets_its_name(
+    mariadb_estate: ShardedEstate, mode: str
+) -> None:
+    """Its source has renamed the others of the target before, and other sources have not yet."""
+    estate = mariadb_estate
+    estate.mode = mode
+    estate.create("A1", "B1")
+    async with estate.merging():
+        _rename(estate, "A1")
+        estate.run("uA'1", "CREATE TABLE {t} (id INT PRIMARY KEY)")
+        estate.ddl("uA'1", "ADD c INT NULL")
+        estate.put("uA'1", "{}, 1")
+        estate.put("B1", "{}")
+        await estate.has_rows(1)
+        await estate.caught_up()
+        _rename(estate, "B1")
+        for shard in ("uA1", "uB1"):
+            estate.put(shard, "{}")
+            estate.ddl(shard, "ADD c INT NULL")
+        estate.shards = ["uA1", "uB1", "uA'1"]
+        await estate.settled()

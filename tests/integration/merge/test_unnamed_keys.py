@@ -43,6 +43,10 @@ async def test_keys_without_a_name_are_added_once(
         lines = [line.strip().rstrip(",") for line in str(text).splitlines()]
         return [one for one in lines if "KEY" in one or "CHECK" in one or one.startswith("CONS")]
 
+    def own(table: str) -> list[str]:
+        """Without foreign keys, which a shard that is created later need not have."""
+        return [one for one in shown(table) if "`p`" not in one and "`q`" not in one]
+
     def changed(*shards: str) -> None:
         for change in CHANGES:
             merging.do(*(change.format(shard, shard[-1]) for shard in shards))
@@ -53,15 +57,15 @@ async def test_keys_without_a_name_are_added_once(
         merging.do(f"CREATE TABLE new_1 {COLUMNS}")
         changed("new_1")
         await merging.caught_up(generation)
-        once = [shown("old"), shown("new")]
-        assert [len(lines) for lines in once] == [19, 19], once
+        assert len(shown("new")) == 19, shown("new")
+        own_once = own("new")
         merging.do(f"CREATE TABLE new_2 {COLUMNS}", f"CREATE TABLE old_3 {COLUMNS}")
         merging.shards("old", 3)
         changed("old_2", "new_2", "old_3")
         merging.do("CREATE TABLE new_3 LIKE new_2", "INSERT INTO new_3 (id, a) VALUES (1, 1)")
         merging.do("INSERT INTO old_3 (id, a, p) VALUES (1, 1, 3)")
         await merging.check(generation)
-        await settles(lambda: [shown("old"), shown("new")], once)
+        await settles(lambda: [len(own("old")), own("new")], [15, own_once])
 
 
 FOREIGN = "ADD FOREIGN KEY ({1}) REFERENCES parent_{0} (id)"

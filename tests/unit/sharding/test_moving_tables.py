@@ -98,6 +98,18 @@ def test_what_depends_on_a_shard_that_waits_waits_too() -> None:
     assert bench.waiting("z2", "w1", "v1", "z1") == {"z2", "w1", "v1"}
 
 
+def test_a_created_table_does_not_take_the_name_that_a_target_is_about_to_get() -> None:
+    bench = Bench()
+    assert bench.read("CREATE TABLE v2 (a INT)", 4) == [(EffectKind.CREATE, "v2", False)]
+    bench.read("RENAME TABLE x1 TO y1", 5)
+    assert bench.read("CREATE TABLE y2 (a INT)", 6) == []
+    assert bench.read("ALTER TABLE y2 ADD c INT", 7) == []
+    assert bench.read("CREATE TABLE v3 (a INT)", 8) == [(EffectKind.CREATE, "v3", False)]
+    bench.read("RENAME TABLE x2 TO z2", 9)
+    assert bench.read("CREATE TABLE z3 (a INT)", 10) == [(EffectKind.CREATE, "z3", False)]
+    assert bench.waiting("x1", "y1", "y2", "z2", "z3") == {"x1", "y1", "y2", "z2"}
+
+
 def test_another_shard_of_the_target_may_take_the_former_name() -> None:
     bench = Bench()
     bench.read("RENAME TABLE x1 TO y1", 5)

@@ -142,6 +142,27 @@ def test_the_fill_of_a_column_stays_when_the_shard_that_brought_it_leaves() -> N
     assert objection(other) is Objection.FILL
 
 
+def test_a_target_that_goes_with_its_last_shard_keeps_nothing() -> None:
+    found = history_of("A", "B")
+    bring(found, "A", (B, ("c", "int", " DEFAULT 0")), added="c")
+    found.take(HistoryEntry(EntryKind.LEFT, "A", gone=("A",)))
+    assert found.state.left.keys() == {"A"}
+    drop = HistoryEntry(EntryKind.LEFT, "B", gone=("B",), run=("DROP TABLE t",), dropped=True)
+    found.take(drop)
+    assert (found.state.members, found.state.left, found.state.fills) == ({}, {}, {})
+
+
+def test_a_shard_leaves_and_another_one_takes_its_name_by_one_statement() -> None:
+    found = history_of("A1", "A2", "B")
+    bring(found, "A2", (B, ("c", "int", "")), added="c")
+    taken = found.state.members["A2"].taken
+    names = (("A1", "away"), ("A2", "A1"))
+    found.take(HistoryEntry(EntryKind.RENAMED, "A1", renamed=names, gone=("away",)))
+    assert found.state.members.keys() == {"A1", "B"}
+    assert found.state.members["A1"].taken == taken
+    assert found.state.left.keys() == {"away"}
+
+
 def test_a_narrower_structure_that_the_target_refuses() -> None:
     """It is told until the operator leaves it so, it is made, or nobody wants it any more."""
     found = history_of("A", "B")
