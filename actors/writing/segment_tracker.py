@@ -385,8 +385,10 @@ class Resume(Generic[State]):
 
     def boundary(self, open_items: Collection[Place]) -> Boundary[State]:
         """The boundary to save: the last applied one that precedes every open item."""
-        last = len(self._boundaries) - 1
-        return self._boundaries[min([last, *(_before(self._boundaries, at) for at in open_items)])]
+        if not open_items:
+            return self._boundaries[-1]
+        # What precedes the earliest precedes all of them.
+        return self._boundaries[_before(self._boundaries, min(open_items))]
 
 
 def _before(boundaries: list[Boundary[State]], at: Place) -> int:

@@ -447,8 +447,10 @@ class Group(Generic[Name, Event]):
     def open_items(self) -> tuple[Place, ...]:
         """The places of all open items: the saved position must be before all of them."""
         known = {*self.items, *(t.version for t in self._cutovers if t.version > self.known)}
-        items = [at for version in known for at in self._open_at(version)]
-        return (*items, *self.ahead, *self.releasing.values())
+        items = [item.at for found in self.items.values() for item in found]
+        # A group without recent events must not pull the saved position back.
+        cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version in known]
+        return (*items, *cutovers, *self.ahead, *self.releasing.values())
 
     def _open_at(self, version: int) -> tuple[Place, ...]:
         """The places of the open items and the cutover of a version."""
