@@ -16,8 +16,8 @@ from replicator.schema.registry.registry import SchemaRegistry
 class DatabaseGroup(GroupActor):
     """Passes statements about a database on to the writer, each as a barrier.
 
-    They are executed in the order of the binlog, whatever the shard-mode. The version counts those
-    of this source. With ``drops``, a database is dropped with the last shard that is in it;
+    They are executed in the order of the binlog, in every shard-mode. The version counts the
+    statements of this source. With ``drops``, a database is dropped with the last shard that is in it;
     otherwise never.
     """
 
@@ -85,7 +85,7 @@ class DatabaseGroup(GroupActor):
 
 
 def _cleared(effect: Effect) -> tuple[str, ...]:
-    """What is executed where an effect may remove what was there."""
+    """The statements for CREATE OR REPLACE: the old database is dropped first."""
     run = (effect.sql,) if effect.instead is None else effect.instead
     place = run.index(effect.sql)
     return (*run[:place], effect.clears, *run[place:])

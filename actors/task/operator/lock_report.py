@@ -30,7 +30,7 @@ _SHOWN = 500
 
 
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
-    """All open locks; none where DDL is not coordinated."""
+    """All open locks."""
     return tuple(_lock(task, running, lock) for lock in running.open_locks())
 
 

@@ -155,7 +155,7 @@ class DdlExecution:
 
     ``member`` and ``transaction`` identify the DDL event. ``change`` is what the statement did to
     the member, and None where it is executed for all: several members may bring the same change
-    where it is not coordinated, so the errors of `ALREADY_DONE` are accepted where the target has
+    in optimistic mode, so the errors of `ALREADY_DONE` are accepted where the target has
     it. One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's
     clock (seconds), which gives defaults such as now() the value that they had there; ``context``
     is what else the statement ran with. ``instead``: what the operator wants to be run in place of
