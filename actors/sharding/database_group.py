@@ -17,8 +17,8 @@ class DatabaseGroup(GroupActor):
     """Passes statements about a database on to the writer, each as a barrier.
 
     They are executed in the order of the binlog, in every shard-mode. The version counts the
-    statements of this source. With ``drops``, a database is dropped with the last shard that is in it;
-    otherwise never.
+    statements of this source. With ``drops``, a database is dropped with the last shard that is in
+    it; otherwise never.
     """
 
     def __init__(
