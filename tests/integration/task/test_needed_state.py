@@ -96,7 +96,7 @@ async def test_keys_of_two_shards_are_not_forgotten(merging: Merging) -> None:
     await remove_task(merging.task)
 
 
-@pytest.mark.remedy("task.state-needed", "start later")
+@pytest.mark.remedy("task.state-needed", "run")
 async def test_no_task_starts_before_rows_that_are_on_the_targets(merging: Merging) -> None:
     """A table without a key would have them twice."""
     merging.create("bag", "(n INT)")
