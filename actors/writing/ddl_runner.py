@@ -63,8 +63,8 @@ class StatementRules(Protocol):
     async def ruled(
         self, item: DdlItem, change: MemberChange, execution: DdlExecution
     ) -> DdlExecution:
-        """The execution to run; without a statement where the target already has it. Raises
-        FatalError where this can't be decided.
+        """The execution to run, which comes with its record; without a statement where the target
+        already has it. Raises FatalError where this can't be decided.
         """
         ...
 
@@ -133,10 +133,10 @@ class DdlRunner:
         found = []
 
         async def look() -> None:
-            found.append(await self._executor.entry(_execution(self._registry, item, None)))
+            found.append(await self._executor.with_record(_execution(self._registry, item, None)))
 
         await self._until_there(self._registry.target_name(item.target), look)
-        return item.recorded and found == [None]
+        return item.recorded and found[0].record is None
 
     async def _until_there(self, target: TableName, attempt: Callable[[], Awaitable[None]]) -> None:
         """Try until all servers that it needs are available."""
@@ -198,8 +198,9 @@ class DdlRunner:
     async def _execute(self, item: DdlItem, change: MemberChange) -> None:
         execution = _execution(self._registry, item, change)
         if item.recorded:
+            execution = await self._executor.with_record(execution)
             execution = await self.rules.ruled(item, change, execution)
-            if await self._executor.entry(execution) is None:
+            if execution.record is None:
                 refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)
         await self._run(execution, item.version, item.statement)

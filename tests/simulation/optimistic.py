@@ -352,7 +352,9 @@ class OptimisticWorld:
         self.record(ddl, at, entry, verdict)
 
     def save_floors(self) -> None:
-        self.save()
+        """The positions stay as they are: only steps of their own move them."""
+        for name, source in self.followers.items():
+            self.save_low(name, source)
 
     def change_of(self, ddl: Ddl, at: Place) -> Change[str]:
         standing = self.history.state.members.get(ddl.member)

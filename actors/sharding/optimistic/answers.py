@@ -38,7 +38,7 @@ from replicator.schema.effects.ddl_effects import (
 from replicator.schema.effects.removed_rows import removed_rows
 from replicator.schema.effects.session_settings import compared_text, settings_of
 from replicator.schema.effects.touched_parts import Touched, touched_parts
-from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.inspection import read_again
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.alters import NoAlterError, stand_in_index
 from replicator.sharding.optimistic.answers import (
@@ -81,7 +81,6 @@ class OptimisticAnswers:
         self._strict = tools.strict
         self._registry = tools.registry
         self._target = tools.target
-        self._executor = tools.executor
         self._changes: dict[TableName, dict[Member, Change[Member]]] = {}
         self._ruled: dict[_Key, HistoryEntry[Member] | None] = {}
         self._refusals: dict[_Key, str] = {}
@@ -98,12 +97,13 @@ class OptimisticAnswers:
         if not execution.target.table:
             return self._of_database(item, execution)
         key = execution.target, execution.member, execution.transaction
-        saved = await self._executor.entry(execution)
+        saved = execution.record.entry if execution.record is not None else ""
         if saved:
             entry = self._ruled.get(key) or load_entry(saved)
             self._ruled.setdefault(key, None)
             if entry.kind is EntryKind.OPEN:
-                await self._changed(item, change, execution)
+                present = await read_again(self._target, execution.target)
+                self._changed(item, change, execution, present)
                 await self._override(item, key)
         elif execution.transaction < self.histories.left_at(*key[:2]):
             # It waited for an open statement of its table, which has been dropped since.
@@ -182,6 +182,8 @@ class OptimisticAnswers:
             self.histories.tell(target, entry)
             if entry.dropped:
                 self._registry.owners.emptied(target)
+            if entry.kind is not EntryKind.OPEN:
+                self._changes.get(target, {}).pop(entry.member, None)
             if entry.run and self._changes.get(target):
                 await self._look_for_keys(target)
         self._refusals.pop(key, None)
@@ -190,7 +192,7 @@ class OptimisticAnswers:
 
     async def _look_for_keys(self, target: TableName) -> None:
         """Record for open statements which key the target now has."""
-        present = await read_table(self._target, target)
+        present = await read_again(self._target, target)
         changes = self._changes[target]
         self._changes[target] = {
             member: replace(put, found_by=_found_by(present)) for member, put in changes.items()
@@ -250,16 +252,17 @@ class OptimisticAnswers:
                     (_member(item.source, old), _member(item.source, new))
                     for old, new in effect.statement.renames
                 )
-                present = {self._registry.member(n) for n in self._registry.members_of(item.target)}
+                members = {self._registry.member(n) for n in self._registry.members_of(item.target)}
                 named = {Member(item.source, new) for _, new in renamed_tables(effect.statement)}
-                gone = tuple(sorted(named - present))
+                gone = tuple(sorted(named - members))
                 return HistoryEntry(EntryKind.RENAMED, member, renamed=pairs, gone=gone)
             case EffectKind.CREATE if effect.statement.only_if_missing and change.before:
                 state = self.histories.of(target).state
                 standing = state.members.get(member, Standing(change.before))
                 return HistoryEntry(EntryKind.TAKEN, member, standing)
-        put = await self._changed(item, change, execution)
-        return await self._judged(item, put, execution)
+        present = await read_again(self._target, target)
+        put = self._changed(item, change, execution, present)
+        return await self._judged(item, put, execution, present)
 
     def _drops(self, effect: Effect, gone: Collection[Member]) -> bool:
         """Whether a target is dropped with these members of it."""
@@ -282,10 +285,13 @@ class OptimisticAnswers:
         left = self.histories.left_at
         return (own, *sorted(m for m in found if left(target, m) < at))
 
-    async def _changed(
-        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    def _changed(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution, present: Table | None
     ) -> Change[Member]:
-        """The statement as input of the rule; kept while it is open, to be decided again."""
+        """The statement as input of the rule; kept while it is open, to be decided again.
+
+        ``present``: the target's structure.
+        """
         effect, member, target = item.effect, execution.member, execution.target
         standing = self.histories.of(target).state.members.get(member)
         opened = standing.open if standing is not None else None
@@ -298,7 +304,6 @@ class OptimisticAnswers:
         change = MemberChange(None if creates else before, after or change.after)
         number = self._registry.number(member)
         doubt = "" if number is None else self._registry.held(number, at).doubt
-        present = await read_table(self._target, target)
         put = Change(
             member,
             Place(at, 0),
@@ -331,7 +336,11 @@ class OptimisticAnswers:
         return None if number is None else self._registry.held(number, at).certain
 
     async def _judged(
-        self, item: DdlItem, put: Change[Member], execution: DdlExecution
+        self,
+        item: DdlItem,
+        put: Change[Member],
+        execution: DdlExecution,
+        present: Table | None,
     ) -> HistoryEntry[Member]:
         effect, target = item.effect, execution.target
         state = self.histories.of(target).state
@@ -346,7 +355,7 @@ class OptimisticAnswers:
         run: tuple[str, ...] = ()
         refusal = self._refusals.get((target, put.member, execution.transaction), "")
         if verdict.answer is StatementAnswer.TAKEN:
-            verdict, run = await self._step(item, put, verdict, execution)
+            verdict, run = await self._step(item, put, verdict, execution, present)
         context = execution.context
         if not verdict.own:
             context = context.of_server_text(keeps_zone="time_zone" in put.settings)
@@ -401,10 +410,10 @@ class OptimisticAnswers:
         put: Change[Member],
         verdict: JoinVerdict[Member],
         execution: DdlExecution,
+        present: Table | None,
     ) -> tuple[JoinVerdict[Member], tuple[str, ...]]:
         """The step that changes the target; the statement is open if no step is possible."""
         target = execution.target
-        present = await read_table(self._target, target)
         if present is None:
             return verdict, (item.effect.sql,)
         if verdict.after is None or (verdict.own and put.before is None):

@@ -15,12 +15,10 @@ from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.default_collations import with_available
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlRefusedError
-from replicator.downstream.ddl.rehearsal import Rehearsal
-from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure.foreign_keys import parent_of
-from replicator.schema.structure.inspection import available_collations, read_table
+from replicator.schema.structure.inspection import available_collations, read_again
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import Part, described_part
 from replicator.sharding.optimistic.agreement_alters import agreement_actions, differing_parts
@@ -55,15 +53,15 @@ class DerivedSteps:
     """The ALTERs that give targets their new structures, tried on an empty copy."""
 
     def __init__(self, tools: WriterTools, histories: AnswerHistories) -> None:
-        target, meta = tools.target, tools.meta
-        self._target = target
+        self._target = tools.target
         self._histories = histories
         self._executor = tools.executor
         self._registry = tools.registry
         self._log = structlog.get_logger()
         self.behind: dict[TableName, frozenset[Part]] = {}
         """The parts that targets could not get when all members agreed on them."""
-        self._rehearsal = Rehearsal(target, scratch_table(meta.schema, meta.task))
+        self._rehearsal = tools.executor.rehearsal
+        self._collations: frozenset[str] = frozenset()
 
     async def between(
         self,
@@ -84,7 +82,7 @@ class DerivedSteps:
         if not actions:
             return ()
         # Texts of shards name the collations of their servers.
-        available = await available_collations(self._target)
+        available = await self._available()
         actions = [with_available(action, available) for action in actions]
         alter = alter_table(target, actions)
         tried = alter_table(target, tried_on_a_copy(actions))
@@ -94,6 +92,11 @@ class DerivedSteps:
         ):
             raise NoAlterError(f"the target refuses the change that would make it fit: {alter}")
         return (alter,)
+
+    async def _available(self) -> frozenset[str]:
+        """The collations of the target's server, which has hundreds."""
+        self._collations = self._collations or await available_collations(self._target)
+        return self._collations
 
     async def _takes_apart(self, target: TableName, whole: Sequence[ParsedStatement]) -> bool:
         """Whether the target takes the changes of a statement one by one, as `DdlExecutor` executes
@@ -182,7 +185,7 @@ class DerivedSteps:
         DatabaseUnavailableError.
         """
         history = self._histories.of(target)
-        present, shape = await read_table(self._target, target), history.state.joined()
+        present, shape = await read_again(self._target, target), history.state.joined()
         parts = history.lagging
         self.behind.pop(target, None)
         if present is None or shape is None or not parts:
@@ -244,7 +247,7 @@ class DerivedSteps:
         self, target: TableName, actions: Mapping[tuple[Part, ...], str]
     ) -> Mapping[tuple[Part, ...], str]:
         """Those of these actions that an empty copy of the target takes."""
-        available = await available_collations(self._target)
+        available = await self._available()
         found = {parts: with_available(action, available) for parts, action in actions.items()}
 
         async def takes(texts: Iterable[str]) -> bool:
@@ -272,7 +275,7 @@ class DerivedSteps:
         self, target: TableName, step: RefusedStep[Member], state: TargetState[Member]
     ) -> tuple[str, ...]:
         """The ALTER that a refused step takes by now. Raises NoAlterError."""
-        present, shape = await read_table(self._target, target), state.joined()
+        present, shape = await read_again(self._target, target), state.joined()
         if present is None or shape is None:
             return ()
         # Definitions are those of the member that wants it.

@@ -9,7 +9,7 @@ from actors.sharding.moved_shards import MovedShards
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry.registry import KnownStructure, dump_structure, load_structure
-from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.inspection import read_again
 from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.pessimistic.lock import TargetLock
 
@@ -61,7 +61,7 @@ class TargetVersions:
 
         Raises DatabaseUnavailableError.
         """
-        return await read_table(self._target, name)
+        return await read_again(self._target, name)
 
     def expect(self, name: TableName, version: int, structure: Table) -> None:
         """Note the structure of a target whose CREATE is read, and may not be executed yet."""
@@ -75,7 +75,7 @@ class TargetVersions:
 
         Call it before the item that ends the version is saved. Raises DatabaseUnavailableError.
         """
-        there = await read_table(self._target, name)
+        there = await read_again(self._target, name)
         text = dump_structure(there or shard or self._expected.get((name, version)))
         self._saved[name, version] = text
         return text
@@ -89,7 +89,7 @@ class TargetVersions:
         """
         saved = self._saved.get((name, version))
         if saved is None and version == lock.version:
-            present = await read_table(self._target, name)
+            present = await read_again(self._target, name)
             # Meanwhile an item may have been decided, and its execution begun.
             saved = self._saved.get((name, version))
             if saved is None:

@@ -18,7 +18,7 @@ How long a schema change waits for the sessions that use its table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql.err
 import structlog
@@ -68,6 +68,8 @@ PENDING = "pending"
 
 SINGLE = "single"
 """``single:0`` …: the same for the single changes of a statement that the target refuses as one."""
+
+DONE = "done"
 
 REFUSED = "refused"
 """``refused:1`` …: the target has refused this one of the single changes, and has those before."""
@@ -150,6 +152,16 @@ _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 
 
 @dataclass(frozen=True, slots=True)
+class DdlRecord:
+    """What the write-ahead record of an event says."""
+
+    version: int
+    state: str
+    fingerprint: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
 class DdlExecution:
     """One statement to execute on a target.
 
@@ -164,7 +176,8 @@ class DdlExecution:
     the history of the target, as text; its record keeps it. ``before``: the member before it, where
     that is known. ``lock_seconds``: how long it may wait
     for sessions that use the target; None: as long as the server lets it. ``unused``: the targets
-    without members."""
+    without members. ``record``: what its write-ahead record says, None if it has none, provided
+    that it was ``looked_up`` (`DdlExecutor.with_record`)."""
 
     target: TableName
     member: Member
@@ -180,6 +193,8 @@ class DdlExecution:
     lock_seconds: int | None = None
     before: Table | None = None
     unused: frozenset[TableName] = frozenset()
+    record: DdlRecord | None = None
+    looked_up: bool = False
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -187,24 +202,14 @@ class DdlExecution:
         return (self.sql,) if self.instead is None else self.instead
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """What the write-ahead record of an event says."""
-
-    version: int
-    state: str
-    fingerprint: str
-    entry: str
-
-
 class DdlExecutor:
     """Runs DDL on the target, each statement once."""
 
     def __init__(self, sessions: StatementSessions, meta: MetaStore) -> None:
         self._sessions = sessions
-        self._connection = connection = sessions.connection
+        self._connection = sessions.connection
         self._meta = meta
-        self._rehearsal = Rehearsal(connection, scratch_table(meta.schema, meta.task))
+        self.rehearsal = Rehearsal(sessions, scratch_table(meta.schema, meta.task))
         self._set: set[tuple[TableName, TableOption]] = set()
         self._log = structlog.get_logger()
 
@@ -236,7 +241,7 @@ class DdlExecutor:
         except DdlRefusedError as error:
             if not (await self._frees_key(ddl, error) or await self._frees_parent(ddl, error)):
                 raise
-        return await self._execute(ddl)
+        return await self._execute(replace(ddl, looked_up=False))
 
     async def _frees_parent(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
         """Whether a target has lost foreign keys of tables that no shard has any more."""
@@ -255,7 +260,7 @@ class DdlExecutor:
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
         attempts = [[whole], singles] if singles and ddl.instead is None else [[whole]]
         return await free_key(
-            self._connection, self._meta, self._rehearsal, ddl.target, attempts, ddl.context
+            self._connection, self._meta, self.rehearsal, ddl.target, attempts, ddl.context
         )
 
     async def _execute(self, ddl: DdlExecution) -> bool:
@@ -269,12 +274,16 @@ class DdlExecutor:
                 # Nothing but its number, so that its loss would be noticed.
                 pass
             return True
-        record = await self._record(ddl)
+        record = ddl.record if ddl.looked_up else await self._record(ddl)
+        if record is None and not ddl.statements:
+            await self._open_record(ddl, DONE, "")
+            reach(Failpoint.DDL_FINISHED)
+            return True
         if record is None:
-            version = await self._open_record(ddl)
+            version = await self._open_record(ddl, PENDING, await self._fingerprint(ddl))
             await self._carry_out(ddl, version, Progress(begun=True), former="")
             return True
-        if record.state == "done":
+        if record.state == DONE:
             return False
         progress = read_progress(record.state)
         if progress.single and ddl.instead is not None:
@@ -321,11 +330,11 @@ class DdlExecutor:
             return False
         whole = _recognised(ddl, ddl.sql)
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
-        if not singles or not await self._rehearsal.keeps_keys(ddl.target, whole):
+        if not singles or not await self.rehearsal.keeps_keys(ddl.target, whole):
             return False
-        if not await self._rehearsal.refused(ddl.target, [whole], ddl.context):
+        if not await self.rehearsal.refused(ddl.target, [whole], ddl.context):
             return False
-        if await self._rehearsal.refused(ddl.target, singles, ddl.context):
+        if await self.rehearsal.refused(ddl.target, singles, ddl.context):
             return False
         self._log.info(
             "ddl.single-changes",
@@ -358,22 +367,23 @@ class DdlExecutor:
             text = f"{error.message}, and the target is not as the shard is: {'; '.join(found)}"
             raise DdlRefusedError(error.code, text) from error
 
-    async def entry(self, ddl: DdlExecution) -> str | None:
-        """What the record of an event keeps of it; None where it has no record."""
-        record = await self._record(ddl)
-        return None if record is None else record.entry
+    async def with_record(self, ddl: DdlExecution) -> DdlExecution:
+        """Return an execution with the record of its event.
 
-    async def _record(self, ddl: DdlExecution) -> _Record | None:
+        Valid until the event is executed: only this task writes records.
+        """
+        return replace(ddl, record=await self._record(ddl), looked_up=True)
+
+    async def _record(self, ddl: DdlExecution) -> DdlRecord | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND owner = %s"
             " AND schema_name = %s AND table_name = %s AND transaction_key = %s",
             (*ddl.target, ddl.member.source, *ddl.member.name, ddl.transaction),
         )
-        return _Record(*rows[0]) if rows else None
+        return DdlRecord(*rows[0]) if rows else None
 
-    async def _open_record(self, ddl: DdlExecution) -> int:
-        fingerprint = await self._fingerprint(ddl)
+    async def _open_record(self, ddl: DdlExecution, state: str, fingerprint: str) -> int:
         async with self._meta.saving() as transaction:
             rows = await transaction.fetch(
                 f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
@@ -384,7 +394,7 @@ class DdlExecutor:
             await transaction.fetch(
                 f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
                 " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
+                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s)",
                 (
                     *ddl.target,
                     version,
@@ -392,6 +402,7 @@ class DdlExecutor:
                     ddl.member.source,
                     *ddl.member.name,
                     ddl.transaction,
+                    state,
                     fingerprint,
                     ddl.entry,
                 ),
@@ -418,7 +429,7 @@ class DdlExecutor:
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._meta.write(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = '{DONE}' WHERE {_RECORD}",
             (*ddl.target, version),
         )
 

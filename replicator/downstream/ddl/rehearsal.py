@@ -11,10 +11,9 @@ import pymysql.err
 from replicator.ddl.parser.statement import ParsedStatement
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
-from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import UnknownModeError
 from replicator.mysql.context.statement_context import StatementContext
-from replicator.mysql.context.statement_session import set_up_session
+from replicator.mysql.context.statement_session import StatementSessions, set_up_session
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.scratch.scratch_statements import renamed
 from replicator.schema.structure.inspection import read_table
@@ -29,10 +28,13 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 class Rehearsal:
     """Tries statements that alter a target, one attempt at a time."""
 
-    def __init__(self, connection: Connection, copy: TableName) -> None:
-        self._connection = connection
+    def __init__(self, sessions: StatementSessions, copy: TableName) -> None:
+        self._sessions = sessions
+        self._connection = sessions.connection
         self._copy = copy
         self._lock = anyio.Lock()
+        # A former process may have left it.
+        self._may_exist = True
 
     async def refused(
         self,
@@ -64,12 +66,17 @@ class Rehearsal:
     @asynccontextmanager
     async def _copied(self) -> AsyncIterator[None]:
         async with self._lock:
-            drop = f"DROP TABLE IF EXISTS {self._copy.quoted}"
-            await self._connection.execute(drop)
+            if self._may_exist:
+                await self._drop()
+            self._may_exist = True
             try:
                 yield
             finally:
-                await self._connection.execute(drop)
+                await self._drop()
+
+    async def _drop(self) -> None:
+        await self._connection.execute(f"DROP TABLE IF EXISTS {self._copy.quoted}")
+        self._may_exist = False
 
     async def keeps_keys(self, target: TableName, statement: ParsedStatement) -> bool:
         """Whether no key of the target goes with a column that a statement drops and adds anew,
@@ -99,21 +106,22 @@ class Rehearsal:
         def on_copy(schema: str, table: str) -> tuple[str, str]:
             return copied if TableName(schema, table) == target else (schema, table)
 
-        session = Connection(self._connection.address)
         try:
-            like = f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}"
-            if not create:
-                shown = str((await session.fetch(f"SHOW CREATE TABLE {target.quoted}"))[0][1])
-                # TiDB's LIKE also renames the CHECK constraints of the original.
-                create = shown if " CHECK (" in shown else ""
-            await session.execute(renamed(create, self._copy) if create else like)
-            await set_up_session(session, context, "; ".join(one.sql for one in statements))
-            # A foreign key may name its parent without a schema.
-            await session.execute(f"USE {quote(target.schema)}")
-            for statement in statements:
-                await session.execute(retarget(statement, on_copy))
+            await self._copy_of(target, create)
+            with self._sessions.session() as session:
+                await set_up_session(session, context, "; ".join(one.sql for one in statements))
+                # A foreign key may name its parent without a schema.
+                await session.execute(f"USE {quote(target.schema)}")
+                for statement in statements:
+                    await session.execute(retarget(statement, on_copy))
         except (pymysql.err.MySQLError, UnknownModeError):
             return False
-        finally:
-            session.close()
         return True
+
+    async def _copy_of(self, target: TableName, create: str) -> None:
+        like = f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}"
+        if not create:
+            shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")
+            # TiDB's LIKE also renames the CHECK constraints of the original.
+            create = str(shown[0][1]) if " CHECK (" in str(shown[0][1]) else ""
+        await self._connection.execute(renamed(create, self._copy) if create else like)

@@ -111,6 +111,8 @@ class Connection:
         self._used_at = 0.0
         self.notes: set[str] = set()
         """What callers have found out about this session, or set in it: a new one has none."""
+        self.kept: dict[tuple[str, ...], tuple[str, object]] = {}
+        """What callers keep during the session, with the text that says whether it is valid."""
 
     async def fetch(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
@@ -171,6 +173,7 @@ class Connection:
             self._connection.close()
             self._connection = None
         self.notes.clear()
+        self.kept.clear()
         self._short_lived = False
         self._thread = None
 
@@ -253,6 +256,7 @@ class Connection:
         }
         connection = await log_in(self.address)
         self.notes.clear()
+        self.kept.clear()
         try:
             async with connection.cursor(_Cursor) as cursor:
                 await cursor.execute(SNAPSHOTS)

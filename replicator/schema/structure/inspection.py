@@ -54,6 +54,9 @@ _SHOWN = "shows generated keys"
 """Noted of a session that has been asked, and told, about primary keys that its MySQL gave tables
 itself."""
 
+_READ = "read"
+"""The kind of what `read_again` keeps with a session."""
+
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
@@ -106,9 +109,31 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
     return await _completed(connection, name, place, await connection.fetch(_COLUMNS, place))
 
 
-async def read_fingerprint(connection: Connection, name: TableName) -> str | None:
-    """`Table.fingerprint` of a table; None when it does not exist."""
+async def read_again(connection: Connection, name: TableName) -> Table | None:
+    """`read_table` of a table that is read often: by one short query if it has not changed.
+
+    A session keeps what it has read by the text of SHOW CREATE TABLE.
+    """
     await show_generated_keys(connection)
+    try:
+        shown = await _shown(connection, name)
+    except pymysql.err.MySQLError:
+        # A missing table may be shown to nobody who has no rights at it.
+        shown = None
+    kept = connection.kept.get((_READ, *name))
+    if shown is not None and kept is not None and kept[0] == shown:
+        table = kept[1]
+        assert isinstance(table, Table)
+        return table
+    table = await read_table(connection, name)
+    # Another text would mean that columns and text may be of different moments.
+    if table is not None and table.create_sql == shown and _SHOWN in connection.notes:
+        connection.kept[_READ, *name] = shown, table
+    return table
+
+
+async def _shown(connection: Connection, name: TableName) -> str | None:
+    """The text of a table's SHOW CREATE TABLE; None if it does not exist, or is a view."""
     try:
         shown = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     except pymysql.err.MySQLError as error:
@@ -116,7 +141,14 @@ async def read_fingerprint(connection: Connection, name: TableName) -> str | Non
             return None
         raise
     # A view is shown with its charset and collation.
-    return None if len(shown[0]) != len(("Table", "Create Table")) else fingerprint_of(shown[0][1])
+    return None if len(shown[0]) != len(("Table", "Create Table")) else str(shown[0][1])
+
+
+async def read_fingerprint(connection: Connection, name: TableName) -> str | None:
+    """`Table.fingerprint` of a table; None when it does not exist."""
+    await show_generated_keys(connection)
+    shown = await _shown(connection, name)
+    return None if shown is None else fingerprint_of(shown)
 
 
 async def _completed(
@@ -243,6 +275,10 @@ async def read_targets(
     connection: Connection, names: Sequence[TableName]
 ) -> dict[TableName, Table]:
     """What `read_target` gives for each of many tables, by fewer queries; those that exist."""
+    if len(names) == 1:
+        table = await read_again(connection, names[0])
+        if _SHOWN in connection.notes:
+            return await _as_written(connection, {} if table is None else {names[0]: table})
     return await _as_written(connection, await _read_tables(connection, names))
 
 
