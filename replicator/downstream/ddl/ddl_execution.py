@@ -147,6 +147,9 @@ ALREADY_DONE = frozenset(
 or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE), which is what ``CREATE TABLE
 … LIKE`` another shard comes to. Whether it is so is looked at."""
 
+_NO_DATABASE = frozenset({ER.BAD_DB_ERROR, ER.DBACCESS_DENIED_ERROR})
+"""Errors that say that there is no such database, or none that the account may know of."""
+
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
 
@@ -517,12 +520,16 @@ class DdlExecutor:
         binlog that the task has read.
         """
         schema = quote(ddl.target.schema)
-        if await database_collation(self._connection, ddl.target.schema) is None:
+        try:
+            await session.execute(f"USE {schema}")
+        except pymysql.err.MySQLError as error:
+            if error_code(error) not in _NO_DATABASE:
+                raise
             if _recognised(ddl, sql).kind is not StatementKind.CREATE_TABLE:
                 return
             # The statement names its collation, so the database's default does not matter.
             await session.execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
-        await session.execute(f"USE {schema}")
+            await session.execute(f"USE {schema}")
 
     async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
         """What the target lacks of a change that an error says to be done."""
