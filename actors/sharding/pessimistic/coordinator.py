@@ -586,8 +586,10 @@ def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
     """The sources that hold rows of a lock, and when they got the first of its statements."""
     found = {}
     for source, group in lock.groups.items():
-        items = (item for of_version in group.items.values() for item in of_version)
-        times = [item.event.statement.timestamp for item in items]
-        if group.rows_held and any(times):
+        if not (group.rows_held and group.items):
+            continue
+        # There may be thousands of later ones.
+        times = [item.event.statement.timestamp for item in group.items[min(group.items)]]
+        if any(times):
             found[source] = min(filter(None, times))
     return found

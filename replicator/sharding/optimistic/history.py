@@ -17,6 +17,7 @@ from replicator.sharding.items import Name
 from replicator.sharding.optimistic.agreement import Part, agreed, changed_parts
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.foreign_keys import agreed_keys
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
 from replicator.sharding.optimistic.standings import (
@@ -252,7 +253,8 @@ class TargetHistory(Generic[Name]):
         self.entries += 1
         if entry.kind is EntryKind.AGREED:
             return
-        before, self.agreed = self.agreed, agreed(self.state.members.values())
+        before, standings = self.agreed, [*self.state.members.values()]
+        self.agreed = {**agreed(standings), **agreed_keys(standings, before)}
         if entry.kind is EntryKind.FOLLOWED:
             before, self.changed = self.agreed, frozenset(entry.parts)
         # A target differs from the shards of its beginning as somebody has made it.

@@ -65,6 +65,8 @@ class Group(Generic[Name, Event]):
         self.members = dict(state.members)
         self.dropped = dict(state.dropped)
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
+        self.added: set[int] = set()
+        """The versions of items that the lock has not compared yet."""
         self.held: Counter[int] = Counter()
         self.buffer: HoldBuffer[Any] = HoldBuffer(HoldBudget())
         self.releasing: dict[int, Place] = {}
@@ -137,6 +139,7 @@ class Group(Generic[Name, Event]):
                 raise HistoryError(self.source, self.target, version, item, resolved)
         else:
             self.items[version] = (*self.items.get(version, ()), item)
+            self.added.add(version)
         self.members[item.member] = replace(
             state, version=version, since=item.at, awaited=(), optional=(), idle=()
         )
