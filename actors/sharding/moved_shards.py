@@ -75,6 +75,7 @@ class MovedShards:
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
+    _awaited: set[TableName] = field(factory=set, init=False)
     _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
@@ -137,6 +138,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
+        self._awaited.add(move.target)
         self._changed.set()
 
     @property
@@ -182,10 +184,9 @@ class MovedShards:
         moves = (shard.move for shard in self._waiting.values())
         return [Place(move.place, 0) for move in moves if move.member.source == source]
 
-    def is_awaited(self, source: str, target: TableName) -> bool:
-        """Whether shards of a source wait to come to a target."""
-        moves = (shard.move for shard in self._waiting.values())
-        return any(move.target == target and move.member.source == source for move in moves)
+    def is_awaited(self, target: TableName) -> bool:
+        """Whether shards wait to come to a target, or have waited before their source restarted."""
+        return target in self._awaited
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
