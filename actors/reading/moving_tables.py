@@ -75,6 +75,9 @@ class MovingTables:
             member = Member(self._source, _origin(effect))
             move = MovedShard(member, place, effect.other, effect.target)
             self._shards.wait(WaitingShard(move, effect.table, self._epoch, statement))
+        for effect in effects:
+            if effect.kind is EffectKind.MOVE_IN and effect not in coming:
+                self._shards.settle(Member(self._source, _origin(effect)), place)
         return tuple(
             replace(effect, instead=())
             if effect.kind in _MOVES and _origin(effect) in numbers

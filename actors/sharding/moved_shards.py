@@ -65,17 +65,18 @@ class WaitingShard:
 class MovedShards:
     """All shards of a task that a RENAME gives another target.
 
-    ``_renamings``: of the task so far, in their order.
+    ``_renamings``: of the task so far, in their order. ``_awaited``: the new targets of shards that
+    wait, or have waited in earlier generations and are read again, by shard and place.
     """
 
     _renamings: Sequence[Renaming] = ()
+    _awaited: dict[tuple[Member, int], TableName] = field(factory=dict)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
     _versions: dict[tuple[str, TableName, int], int] = field(factory=dict, init=False)
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
-    _awaited: set[TableName] = field(factory=set, init=False)
     _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
@@ -84,6 +85,7 @@ class MovedShards:
         for renaming in self._renamings:
             for shard in renaming.moved:
                 self._numbers[shard.member, shard.place] = renaming.number
+                self.settle(shard.member, shard.place)
             for until in renaming.until:
                 found = self._until.setdefault((until.source, until.target), [])
                 found.append((renaming.number, until.place))
@@ -138,7 +140,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
-        self._awaited.add(move.target)
+        self._awaited[move.member, move.place] = move.target
         self._changed.set()
 
     @property
@@ -186,7 +188,11 @@ class MovedShards:
 
     def is_awaited(self, target: TableName) -> bool:
         """Whether shards wait to come to a target, or have waited before their source restarted."""
-        return target in self._awaited
+        return target in self._awaited.values()
+
+    def settle(self, member: Member, place: int) -> None:
+        """Note that a shard does not wait with its RENAME at a place."""
+        self._awaited.pop((member, place), None)
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
