@@ -357,7 +357,7 @@ class OptimisticAnswers:
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)
-            if wider and not put.removes:
+            if wider and not put.removes and not verdict.given:
                 return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
