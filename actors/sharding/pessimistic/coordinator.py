@@ -123,11 +123,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self._lock(target)
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
+        moved, name = self._tools.versions.moved, lock.target
+        # That last event is read again.
+        applied = Place(moved.applied_until(unit.source, name, -1, lock.version) - 1, 0)
+        if mark is not None and mark.version == lock.version:
+            applied = max(applied, mark.place)
         group = lock.start(
             unit.source,
             self._state(unit, target),
             boundary(position.binlog.key if position else 0),
-            mark.place if mark is not None and mark.version == lock.version else None,
+            applied,
         )
         group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
         if new:

@@ -99,6 +99,7 @@ class PessimisticGroup(GroupActor):
         parents: WaitingParents,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
+        self.moved = tools.versions.moved
         self.group = group
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
