@@ -11,17 +11,37 @@ life or a later one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 
 import anyio
+import numpy as np
 import structlog
 from attrs import define, field
 
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.moved_shards import MovedShard, Renaming, TableLife
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Place
+
+
+@dataclass(frozen=True, slots=True)
+class VersionBounds:
+    """The versions of a target that a table may have joined at.
+
+    Attributes:
+        floor: before it, the target was another table.
+        end: the version at which the target got another name after the table had joined, if it did.
+        entered: the version that the target had when the rows of the table came to it by a RENAME,
+            if they did.
+    """
+
+    floor: int
+    end: int | None
+    entered: int | None
+
 
 WAITING = 1 << 62
 """The life of a table whose rows wait: its renaming has no number yet."""
@@ -47,12 +67,16 @@ class WaitingShard:
 class MovedShards:
     """All shards of a task that a RENAME gives another target.
 
-    ``_renamings``: of the task so far, in their order.
+    ``_renamings``: of the task so far, in their order. ``_awaited``: the new targets of shards that
+    wait, or have waited in earlier generations and are read again, by shard and place.
     """
 
     _renamings: Sequence[Renaming] = ()
+    _awaited: dict[tuple[Member, int], TableName] = field(factory=dict)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
+    _versions: dict[tuple[str, TableName, int], int] = field(factory=dict, init=False)
+    _entered: dict[tuple[TableName, int], int] = field(factory=dict, init=False)
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
@@ -62,17 +86,43 @@ class MovedShards:
 
     def __attrs_post_init__(self) -> None:
         for renaming in self._renamings:
-            for shard in renaming.shards:
+            for shard in renaming.moved:
                 self._numbers[shard.member, shard.place] = renaming.number
+                self.settle(shard.member, shard.place)
             for until in renaming.until:
+                if not until.source:
+                    self._entered[until.target, renaming.number] = until.version
+                    continue
                 found = self._until.setdefault((until.source, until.target), [])
                 found.append((renaming.number, until.place))
+                self._versions[until.source, until.target, renaming.number] = until.version
             for life in renaming.lives:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
     def number(self, member: Member, place: int) -> int:
         """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
         return self._numbers.get((member, place), 0)
+
+    def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
+        """The versions of a target that the table of an effect may have joined at."""
+        member, entered = Member(source, effect.table), None
+        if effect.kind is EffectKind.MOVE_IN and effect.renamed_to is not None:
+            entered = self.entered(effect.target, Member(source, effect.renamed_to), place)
+        floor = self.floor(effect.target, member, place)
+        return VersionBounds(floor, self.end(effect.target, member, place), entered)
+
+    def entered(self, target: TableName, member: Member, place: int) -> int | None:
+        """The version that a target had when a shard came to it by its RENAME at a place.
+
+        ``member``: by its name before. None if it has not come in this way.
+        """
+        number = self.number(member, place)
+        return self._entered.get((target, number)) if number else None
+
+    def last_end(self, target: TableName) -> int:
+        """The version at which the last target that had this name has lost it; 0 if none has."""
+        shards = (shard for renaming in self._renamings for shard in renaming.shards)
+        return max((shard.version for shard in shards if shard.former == target), default=0)
 
     @property
     def renamings(self) -> Sequence[Renaming]:
@@ -96,6 +146,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
+        self._awaited[move.member, move.place] = move.target
         self._changed.set()
 
     @property
@@ -141,10 +192,13 @@ class MovedShards:
         moves = (shard.move for shard in self._waiting.values())
         return [Place(move.place, 0) for move in moves if move.member.source == source]
 
-    def is_awaited(self, source: str, target: TableName) -> bool:
-        """Whether shards of a source wait to come to a target."""
-        moves = (shard.move for shard in self._waiting.values())
-        return any(move.target == target and move.member.source == source for move in moves)
+    def is_awaited(self, target: TableName) -> bool:
+        """Whether shards wait to come to a target, or have waited before their source restarted."""
+        return target in self._awaited.values()
+
+    def settle(self, member: Member, place: int) -> None:
+        """Note that a shard does not wait with its RENAME at a place."""
+        self._awaited.pop((member, place), None)
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
@@ -171,10 +225,43 @@ class MovedShards:
         lives = self._lives.get(member, ())
         return max(((p, life) for p, life in lives if p <= place), default=(0, 0))[1]
 
-    def applied_until(self, source: str, target: TableName, life: int) -> int:
-        """The place before which rows of a table in this life are on a target that was renamed."""
+    def applied_until(self, source: str, target: TableName, life: int, version: int) -> int:
+        """The place before which a target that was renamed has the rows of a table in this life.
+
+        ``version``: of the rows. Rows of a later version were held then, or not read.
+        """
         found = self._until.get((source, target), ())
-        return max((place for number, place in found if number > life), default=0)
+        return max(
+            (
+                place
+                for number, place in found
+                if number > life and self._versions[source, target, number] >= version
+            ),
+            default=0,
+        )
+
+    def left(
+        self,
+        rows: RowEvents,
+        target: TableName,
+        version: int,
+        members: Callable[[int], Member],
+    ) -> RowEvents | None:
+        """The rows, all of one version, that a target did not have when it was renamed.
+
+        Args:
+            members: returns the member of a number.
+        """
+        if not self.is_renamed(target):
+            return rows
+        first, until = rows.first.transaction, []
+        for kind in rows.kinds:
+            member = members(kind.member)
+            life = self.life(member, first)
+            until.append(self.applied_until(member.source, target, life, version))
+        if max(until) <= first:
+            return rows
+        return rows.where(rows.transaction >= np.array(until, np.int64)[rows.kind])
 
     def floor(self, target: TableName, member: Member, place: int) -> int:
         """The version from which on a target is the one that a table created at a place joins.

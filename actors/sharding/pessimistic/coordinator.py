@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import anyio.abc
@@ -15,12 +15,8 @@ from actors.sharding.coordination import Coordination, CoordinationTools, OpenLo
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
-from actors.sharding.pessimistic.lock_messages import (
-    GroupChanged,
-    LockMessage,
-    TableAhead,
-    Unlock,
-)
+from actors.sharding.pessimistic.item_numbers import later_items
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead, Unlock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
@@ -33,6 +29,7 @@ from replicator.downstream.meta.decisions import DecisionStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
@@ -122,11 +119,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self._lock(target)
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
+        moved, name = self._tools.versions.moved, lock.target
+        # That last event is read again.
+        applied = Place(moved.applied_until(unit.source, name, -1, lock.version) - 1, 0)
+        if mark is not None and mark.version == lock.version:
+            applied = max(applied, mark.place)
         group = lock.start(
             unit.source,
             self._state(unit, target),
             boundary(position.binlog.key if position else 0),
-            mark.place if mark is not None and mark.version == lock.version else None,
+            applied,
         )
         group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
         if new:
@@ -201,6 +203,17 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
         return [target for target, group in groups.items() if group and group.open_items]
 
+    def gives_way(self, target: TableName, member: Member) -> bool:
+        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        lock = self.locks.get(self._registry.target(target))
+        group = lock.groups.get(member.source) if lock is not None else None
+        return group is not None and member.name in group.dropped
+
+    async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
+        """Return the paths by which columns of a table come to a target."""
+        lock = self._lock(self._registry.target(target))
+        return await self._tools.versions.paths(lock, target, own)
+
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that run now, by source."""
         return {source: group for (source, t), group in self._groups.items() if t == target}
@@ -264,7 +277,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         for unit in self._units.values():
             self._update(unit, target)
-        if sources := lock.leave_out_truncations():
+        if sources := lock.leave_out_truncations() or later_items(self._registry, lock):
             for source in sorted(sources):
                 self._units[source].restart()
             return

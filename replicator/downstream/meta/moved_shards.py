@@ -37,7 +37,8 @@ class MovedShard:
 
     Attributes:
         member: the shard, by its name before the statement.
-        place: of the statement in the binlog of the shard's source.
+        place: of the statement in the binlog of the shard's source; 0 for shards of a target that
+            gave way to another one: they had been dropped.
         former: its target before the statement.
         target: its target after the statement.
         version: of the former target, when it was renamed.
@@ -52,11 +53,17 @@ class MovedShard:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUntil:
-    """The place before which a target had all rows of a source when it got or lost its name."""
+    """The place before which a target had all rows of a source when it got or lost its name.
+
+    Attributes:
+        source: empty if only the version counts, which the target had when shards came to it.
+        version: the highest one of these rows. Rows of later versions were not applied.
+    """
 
     source: str
     target: TableName
     place: int
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,17 @@ class Renaming:
         return tuple(dict.fromkeys((shard.former, shard.target) for shard in self.shards))
 
     @property
+    def moved(self) -> tuple[MovedShard, ...]:
+        """The shards that have moved."""
+        return tuple(shard for shard in self.shards if shard.place)
+
+    @property
+    def replaced(self) -> tuple[tuple[TableName, TableName], ...]:
+        """The targets that gave way, each with the name under which it is dropped."""
+        gone = ((shard.former, shard.target) for shard in self.shards if not shard.place)
+        return tuple(dict.fromkeys(gone))
+
+    @property
     def names(self) -> tuple[TableName, ...]:
         """The targets that have lost or got rows."""
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
@@ -124,7 +142,7 @@ class MovedShardStore:
                 shard = MovedShard(member, int(place), former, target, int(version))
                 found[number] = replace(so_far, shards=(*so_far.shards, shard))
             else:
-                until = AppliedUntil(source, former, int(place))
+                until = AppliedUntil(source, former, int(place), int(version))
                 found[number] = replace(so_far, until=(*so_far.until, until))
         return list(found.values())
 
@@ -148,7 +166,9 @@ class MovedShardStore:
                 (s.member.source, *s.member.name, s.place, *s.former, *s.target, s.version)
                 for s in found.shards
             ]
-            values += [(u.source, "", "", u.place, *u.target, *u.target, 0) for u in found.until]
+            values += [
+                (u.source, "", "", u.place, *u.target, *u.target, u.version) for u in found.until
+            ]
             values += [
                 (life.member.source, *life.member.name, life.place, "", "", "", "", life.number)
                 for life in found.lives
@@ -184,6 +204,7 @@ class MovedShardStore:
         table = self._meta.table(ROW_OWNER_TABLE)
         of_target = f"FROM {table} WHERE target_schema = %s AND target_table = %s"
         moved = {(shard.member.source, *shard.member.name) for shard in renaming.shards}
+        replaced = dict(renaming.replaced)
         ended = {
             target: await transaction.fetch(
                 f"SELECT source, schema_name, table_name, ended, marks {of_target}"
@@ -191,6 +212,7 @@ class MovedShardStore:
                 tuple(former),
             )
             for former, target in renaming.pairs
+            if replaced.get(former) != target
         }
         for former, _ in renaming.pairs:
             await transaction.fetch(f"DELETE {of_target}", tuple(former))

@@ -6,6 +6,7 @@ statements, so rows do not depend on the keys of the target.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from replicator.sharding.optimistic.standings import Standing
 _THERE = "there"
 _GONE = ""
 _BY_DEFAULT = ("", "RESTRICT", "NO ACTION")
+_MADE = re.compile(r"_ibfk_\d+$", re.IGNORECASE)
+"""The end of a name that a server has made."""
 DROPS_KEY = "DROP FOREIGN KEY"
 
 
@@ -84,9 +87,10 @@ def key_actions(
             forms = {replace(key, name="", index="") for key in keys if key is not None}
             names = {key.name for key in keys if key is not None}
             if len(forms) == 1 and None not in keys:
-                key = forms.pop()
                 name = names.pop() if len(names) == 1 else ""
-                found[part,] = f"ADD {foreign_key_sql(replace(key, name=name))}"
+                # Servers name the index of a key by a name that was given.
+                given = "" if _MADE.search(name) else name
+                found[part,] = f"ADD {foreign_key_sql(replace(forms.pop(), name=given))}"
         else:
             found[part,] = f"{DROPS_KEY} {quote(_keys(target)[part].name)}"
     return found

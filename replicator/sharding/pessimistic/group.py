@@ -112,9 +112,10 @@ class Group(Generic[Name, Event]):
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
-    def ddl(self, item: Item[Name, Event]) -> Recorded:
+    def ddl(self, item: Item[Name, Event], least: int = 0) -> Recorded:
         """Record a member's next item, or match it to one that an unlock gave the member.
 
+        ``least``: the item's number at least. The member shows the earlier items already.
         Raises HistoryError for an item up to `known` that differs from the target's history.
         Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
         """
@@ -132,7 +133,7 @@ class Group(Generic[Name, Event]):
             )
             self._reach(item.at)
             return Recorded(matched, awaited=True)
-        version = state.version + 1
+        version = max(state.version + 1, least)
         if version <= self.known:
             resolved = self._history[version - 1]
             if item.text != resolved.text and not resolved.unlocked:
@@ -230,12 +231,14 @@ class Group(Generic[Name, Event]):
         at: Place,
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
+        least: int = 0,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one.
+        with the text of one of them is taken for that one. ``least``: the version that its rows
+        have at least. They were not read before the target had it.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -251,6 +254,10 @@ class Group(Generic[Name, Event]):
         possible = range(self._lowest(own, template, equals) + 1, own + 1)
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        if state.version < least:
+            later = range(state.version + 1, least + 1)
+            granted = tuple(v for v in later if not self._truncates(v))
+            state = replace(state, version=least, awaited=(*state.awaited, *granted))
         self.members[member] = state
         self.dropped.pop(member, None)
         if state.version > self.known:

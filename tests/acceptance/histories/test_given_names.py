@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from tests.support.tasks.shard_ddl import LOOK_SECONDS, PATIENCE, ShardedEstate
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
+from tests.support.tasks.shard_ddl import ShardedEstate
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
 
@@ -69,6 +70,25 @@ async def test_the_target_has_the_foreign_keys_of_all_shards(
         estate.ddl("B1", "DROP COLUMN more")
         await estate.settled()
     assert "ON DELETE CASCADE" in _shown(estate)
+
+
+async def test_the_target_has_the_index_of_a_foreign_key_that_a_later_shard_gets(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("uA1", "uB1", "B1", table=PARENT)
+    async with estate.merging():
+        estate.ddl("B1", f"ADD FOREIGN KEY (v) REFERENCES {estate.name('uB1')} (id)")
+        await estate.caught_up()
+        estate.run("A1", f"CREATE TABLE {{t}} {PARENT}")
+        estate.shards.append("A1")
+        await estate.caught_up()
+        assert "KEY `v` (`v`)" not in _shown(estate)
+        estate.ddl("A1", f"ADD FOREIGN KEY (v) REFERENCES {estate.name('uA1')} (id)")
+        estate.insert("A1", f"{estate.key()}, NULL")
+        await estate.settled()
+    assert "KEY `v` (`v`)" in _shown(estate)
 
 
 def _shown(estate: ShardedEstate) -> str:
