@@ -11,8 +11,6 @@ What a target refuses as one statement whatever its rows, and takes as single ch
 in the record. Where one of them is refused, because of the rows, the record keeps what was
 executed.
 
-How far the execution of a write-ahead record is, as its ``state`` says it.
-
 How long a schema change waits for the sessions that use its table.
 """
 
@@ -32,6 +30,13 @@ from replicator.ddl.rewrite.constraint_names import present_keys
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
 from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.ddl_records import (
+    DONE,
+    PENDING,
+    DdlRecord,
+    Progress,
+    read_progress,
+)
 from replicator.downstream.ddl.rebuilding import changed_table, rebuild
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
@@ -69,52 +74,6 @@ from replicator.schema.effects.removed_rows import NO_ROWS, removed_rows
 from replicator.schema.scratch.scratch_table import with_stored_times
 from replicator.schema.structure.inspection import database_collation, read_fingerprint, read_table
 from replicator.schema.structure.structure import Table
-
-PENDING = "pending"
-"""A statement is about to run, or runs: the first; ``pending:1`` … for further ones."""
-
-SINGLE = "single"
-"""``single:0`` …: the same for the single changes of a statement that the target refuses as one."""
-
-DONE = "done"
-
-REFUSED = "refused"
-"""``refused:1`` …: the target has refused this one of the single changes, and has those before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Which statement of a record is the next one, and whether it may run already (``begun``).
-
-    ``single``: what is counted are the single changes of the statement.
-    """
-
-    number: int = 0
-    single: bool = False
-    begun: bool = False
-
-    @property
-    def state(self) -> str:
-        """What the record says. Raises ValueError for what no record says."""
-        if self.single:
-            return f"{SINGLE if self.begun else REFUSED}:{self.number}"
-        if not self.begun:
-            raise ValueError("a record is opened when its statement begins")
-        return f"{PENDING}:{self.number}" if self.number else PENDING
-
-    @property
-    def next(self) -> Progress:
-        """Where this statement has run."""
-        return Progress(self.number + 1, self.single)
-
-
-def read_progress(state: str) -> Progress:
-    """What a record's state says, of one that is not done."""
-    if state == DECIDED:
-        return Progress()
-    word, _, number = state.partition(":")
-    return Progress(int(number or 0), word in (SINGLE, REFUSED), word != REFUSED)
-
 
 WITHOUT_LIMIT = 7 * 24 * 3600
 
@@ -159,16 +118,6 @@ _NO_DATABASE = frozenset({ER.BAD_DB_ERROR, ER.DBACCESS_DENIED_ERROR})
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
-
-
-@dataclass(frozen=True, slots=True)
-class DdlRecord:
-    """What the write-ahead record of an event says."""
-
-    version: int
-    state: str
-    fingerprint: str
-    entry: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,15 +42,13 @@ class Rehearsal:
         target: TableName,
         statements: Sequence[ParsedStatement],
         context: StatementContext,
-        create: str = "",
     ) -> bool:
         """Whether the server refuses one of these statements, run in their order on a copy.
 
-        The copy is made by ``create``, another table's CREATE, where that is given. Raises
-        DatabaseUnavailableError.
+        Raises DatabaseUnavailableError.
         """
         async with self._copied():
-            return not await self._tried(target, statements, context, create)
+            return not await self._tried(target, statements, context)
 
     async def outcome(
         self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
@@ -60,7 +58,7 @@ class Rehearsal:
         Raises DatabaseUnavailableError.
         """
         async with self._copied():
-            if not await self._tried(target, statements, context, ""):
+            if not await self._tried(target, statements, context):
                 return None
             return await read_table(self._connection, self._copy)
 
@@ -99,7 +97,6 @@ class Rehearsal:
         target: TableName,
         statements: Sequence[ParsedStatement],
         context: StatementContext,
-        create: str,
     ) -> bool:
         """Whether a copy takes these statements."""
         copied = (self._copy.schema, self._copy.table)
@@ -108,7 +105,7 @@ class Rehearsal:
             return copied if TableName(schema, table) == target else (schema, table)
 
         try:
-            await self._copy_of(target, create)
+            await self._copy_of(target)
             with self._sessions.session() as session:
                 await set_up_session(session, context, "; ".join(one.sql for one in statements))
                 # A foreign key may name its parent without a schema.
@@ -121,10 +118,11 @@ class Rehearsal:
             return False
         return True
 
-    async def _copy_of(self, target: TableName, create: str) -> None:
-        like = f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}"
-        if not create:
-            shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")
+    async def _copy_of(self, target: TableName) -> None:
+        shown = await self._connection.fetch(f"SHOW CREATE TABLE {target.quoted}")
+        create = str(shown[0][1])
+        if " CHECK (" in create:
             # TiDB's LIKE also renames the CHECK constraints of the original.
-            create = str(shown[0][1]) if " CHECK (" in str(shown[0][1]) else ""
-        await self._connection.execute(renamed(create, self._copy) if create else like)
+            await self._connection.execute(renamed(create, self._copy))
+        else:
+            await self._connection.execute(f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}")
