@@ -116,6 +116,7 @@ class OptimisticCoordinator(Coordination):
             unit.low_watermarks.get(target),
             self._answers,
         )
+        group.moved = self._answers.moved
         return group
 
     async def ended(self, unit: Unit) -> None:

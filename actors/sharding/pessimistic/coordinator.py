@@ -15,12 +15,8 @@ from actors.sharding.coordination import Coordination, CoordinationTools, OpenLo
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
-from actors.sharding.pessimistic.lock_messages import (
-    GroupChanged,
-    LockMessage,
-    TableAhead,
-    Unlock,
-)
+from actors.sharding.pessimistic.item_numbers import later_items
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead, Unlock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
@@ -123,11 +119,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self._lock(target)
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
+        moved, name = self._tools.versions.moved, lock.target
+        # That last event is read again.
+        applied = Place(moved.applied_until(unit.source, name, -1, lock.version) - 1, 0)
+        if mark is not None and mark.version == lock.version:
+            applied = max(applied, mark.place)
         group = lock.start(
             unit.source,
             self._state(unit, target),
             boundary(position.binlog.key if position else 0),
-            mark.place if mark is not None and mark.version == lock.version else None,
+            applied,
         )
         group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
         if new:
@@ -276,7 +277,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         for unit in self._units.values():
             self._update(unit, target)
-        if sources := lock.leave_out_truncations():
+        if sources := lock.leave_out_truncations() or later_items(self._registry, lock):
             for source in sorted(sources):
                 self._units[source].restart()
             return

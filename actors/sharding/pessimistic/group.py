@@ -13,6 +13,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
+from actors.sharding.pessimistic.item_numbers import least_number
 from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
@@ -99,6 +100,7 @@ class PessimisticGroup(GroupActor):
         parents: WaitingParents,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
+        self.moved = tools.versions.moved
         self.group = group
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
@@ -228,7 +230,8 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
-        recorded = self._add_item(effect, statement, item)
+        least = await least_number(self.group, self._lock, item, before, self._target_at)
+        recorded = self._add_item(effect, statement, item, least)
         self._reshaped |= recorded.awaited
         after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.kind is EffectKind.ALTER and effect.instead is None:
@@ -243,11 +246,15 @@ class PessimisticGroup(GroupActor):
         return compared_text(plain, before, statement.context)
 
     def _add_item(
-        self, effect: Effect, statement: Statement, item: Item[TableName, ShardStatement]
+        self,
+        effect: Effect,
+        statement: Statement,
+        item: Item[TableName, ShardStatement],
+        least: int = 0,
     ) -> Recorded:
         """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            return self.group.ddl(item)
+            return self.group.ddl(item, least)
         except HistoryError as error:
             if not effect.skipped:
                 where, ways = self._details(statement)

@@ -289,8 +289,6 @@ class TargetMover:
             for name, shards in self._waiting().items()
             if not self._stopped and self._all_left(name, shards)
         }
-        if any(map(self._is_open, self._shards.touched)):
-            return {}
         if found:
             # A key that is to be looked up would be looked up in the shards of the former target.
             tracked = await tracked_targets(
@@ -380,30 +378,37 @@ class TargetMover:
     def _until(self, moves: Sequence[MovedShard]) -> list[AppliedUntil]:
         """Up to where targets have the rows of each source."""
         registry = self._writer.registry
-        found: dict[tuple[str, TableName], int] = {}
+        found: dict[tuple[str, TableName], tuple[int, int]] = {}
+        former = {move.former for move in moves}
         for move in moves:
             key = move.member.source, move.former
-            found[key] = max(move.place, found.get(key, 0))
+            before = found.get(key, (0, 0))[0]
+            found[key] = max(move.place, before), self._version(move.former, move.member.source)
         names = {name for move in moves for name in (move.former, move.target)}
         names |= self._shards.touched
-        versions = {move.target: self._version(move.target) for move in moves}
-        for move in moves:
-            found.setdefault((move.member.source, move.target), 0)
         for source in self._units:
             low_watermarks = self._writer.tracker(source).low_watermarks
             for name in names:
                 low = low_watermarks.get(registry.target(name))
                 if low is not None:
-                    place = max(low.transaction + 1, found.get((source, name), 0))
-                    found[source, name] = place
+                    # The other targets may have held rows of later versions.
+                    version = self._version(name, source) if name in former else low.version
+                    place = max(low.transaction + 1, found.get((source, name), (0, 0))[0])
+                    found[source, name] = place, version
+        entered = {move.target: self._version(move.target) for move in moves}
         return [
-            AppliedUntil(source, name, place, versions.get(name, 0))
-            for (source, name), place in sorted(found.items())
+            *(
+                AppliedUntil(*key, place, version)
+                for key, (place, version) in sorted(found.items())
+            ),
+            *(AppliedUntil("", name, 0, version) for name, version in sorted(entered.items())),
         ]
 
-    def _version(self, target: TableName) -> int:
+    def _version(self, target: TableName, source: str = "") -> int:
+        """The version of a target, if given as the group of a source knows it."""
         number = self._writer.registry.target(target)
-        groups = [unit.groups[number] for unit in self._units.values() if number in unit.groups]
+        units = (unit for name, unit in self._units.items() if source in ("", name))
+        groups = [unit.groups[number] for unit in units if number in unit.groups]
         return max((group.version for group in groups), default=0)
 
 
