@@ -35,12 +35,14 @@ class WaitingShard:
         name: that the statement gives the shard.
         epoch: the run of its source that has read the statement; a later run reads it again.
         statement: the event.
+        joins: whether the operator has moved its rows, so that it does not wait for other shards.
     """
 
     move: MovedShard
     name: TableName
     epoch: int
     statement: Statement
+    joins: bool = False
 
 
 @define(eq=False)
@@ -62,7 +64,7 @@ class MovedShards:
 
     def __attrs_post_init__(self) -> None:
         for renaming in self._renamings:
-            for shard in renaming.shards:
+            for shard in (*renaming.shards, *renaming.joined):
                 self._numbers[shard.member, shard.place] = renaming.number
             for until in renaming.until:
                 found = self._until.setdefault((until.source, until.target), [])
@@ -71,7 +73,10 @@ class MovedShards:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
     def number(self, member: Member, place: int) -> int:
-        """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
+        """The number of the renaming with which a shard has moved by its RENAME at a place, or 0.
+
+        This includes shards that have joined their new target without one.
+        """
         return self._numbers.get((member, place), 0)
 
     @property
@@ -81,12 +86,19 @@ class MovedShards:
 
     def follows(self, member: Member, place: int) -> bool:
         """Whether the target of a shard follows its RENAME at a place, now or later."""
-        return (member, place) in self._numbers.keys() | self._waiting.keys()
+        key = member, place
+        if key in self._waiting:
+            return not self._waiting[key].joins
+        return any(
+            key == (shard.member, shard.place)
+            for renaming in self._renamings
+            for shard in renaming.shards
+        )
 
     def wait(self, shard: WaitingShard) -> None:
-        """Note that a shard waits for the others of its target."""
+        """Note that a shard waits for the others of its target, or for joining its new one."""
         move = shard.move
-        if (move.member, move.place) not in self._waiting:
+        if not shard.joins and (move.member, move.place) not in self._waiting:
             structlog.get_logger().info(
                 "target.waits-for-name",
                 source=move.member.source,
@@ -101,7 +113,12 @@ class MovedShards:
     @property
     def waiting(self) -> Sequence[WaitingShard]:
         """The shards that wait for others."""
-        return list(self._waiting.values())
+        return [shard for shard in self._waiting.values() if not shard.joins]
+
+    @property
+    def joining(self) -> Sequence[WaitingShard]:
+        """The shards whose rows the operator has moved, and which have not joined yet."""
+        return [shard for shard in self._waiting.values() if shard.joins]
 
     def touch(self, source: str, target: TableName, *, leaves: bool) -> None:
         """Note that a table of a target waits for the renaming of another.
@@ -148,7 +165,7 @@ class MovedShards:
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
-        former = {shard.move.former for shard in self._waiting.values()}
+        former = {shard.move.former for shard in self.waiting}
         return target in former | {left for _, left in self._leaving}
 
     def begin(self, member: Member, place: int, life: int) -> None:

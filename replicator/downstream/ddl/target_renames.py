@@ -96,6 +96,21 @@ class TargetRenames:
         await self._finish(renaming)
         reach(Failpoint.DDL_FINISHED)
 
+    async def join(
+        self,
+        shards: Sequence[MovedShard],
+        until: Sequence[AppliedUntil],
+        lives: Sequence[TableLife],
+    ) -> None:
+        """Let shards join other targets, whose rows the operator has moved.
+
+        ``until``, ``lives``: which rows these targets have (`Renaming`).
+
+        Raises DatabaseUnavailableError.
+        """
+        await self._meta.confirm()
+        await self._store.finish(await self._store.begin(shards, until, lives))
+
     @property
     def _markers(self) -> tuple[TableName, TableName]:
         """The marker's names before and after the statement."""

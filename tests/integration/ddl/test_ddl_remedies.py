@@ -248,6 +248,8 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
     merging.on(second, f"CREATE TABLE y_2 {X}")
     merging.shards("y", 2)
     async with merging.running() as generation:
+        # The shard joins at the next start of the actors.
+        await settles(merging.differences, {})
         merging.do("UPDATE y_2 SET a = 9 WHERE id = 202")
         await merging.check(generation)
 
