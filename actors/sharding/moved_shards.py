@@ -19,7 +19,7 @@ import structlog
 from attrs import define, field
 
 from replicator.binlog.segments.segment import Statement
-from replicator.downstream.meta.moved_shards import MovedShard, Renaming, TableLife
+from replicator.downstream.meta.moved_shards import AHEAD, MovedShard, Renaming, TableLife
 from replicator.mysql.names import Member, TableName
 from replicator.watermark import Place
 
@@ -54,6 +54,7 @@ class MovedShards:
 
     _renamings: Sequence[Renaming] = ()
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
+    _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
@@ -66,6 +67,8 @@ class MovedShards:
         for renaming in self._renamings:
             for shard in (*renaming.shards, *renaming.joined):
                 self._numbers[shard.member, shard.place] = renaming.number
+            for shard in renaming.ahead:
+                self._ahead[shard.member, shard.place] = AHEAD - shard.version
             for until in renaming.until:
                 found = self._until.setdefault((until.source, until.target), [])
                 found.append((renaming.number, until.place))
@@ -83,6 +86,27 @@ class MovedShards:
     def renamings(self) -> Sequence[Renaming]:
         """The renamings of the task so far, in their order."""
         return self._renamings
+
+    def ahead(self, member: Member, place: int) -> int | None:
+        """The version of its target while the rows of a created shard were held, if they were."""
+        return self._ahead.get((member, place))
+
+    def lacks_record(self, member: Member, place: int, version: int, *, fits: bool) -> bool:
+        """Whether a created shard must not join its target at a version before that is recorded.
+
+        Its rows were held, so rows of other shards have moved the watermarks of this version past
+        them.
+
+        Args:
+            member: the shard.
+            place: of its CREATE TABLE.
+            version: of the target.
+            fits: whether it fits the target at this version.
+        """
+        if self.number(member, place):
+            return False
+        held = self.ahead(member, place)
+        return version <= held if held is not None else not fits
 
     def follows(self, member: Member, place: int) -> bool:
         """Whether the target of a shard follows its RENAME at a place, now or later."""
@@ -109,6 +133,31 @@ class MovedShards:
             )
         self._waiting[move.member, move.place] = shard
         self._changed.set()
+
+    def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
+        """Note that a created shard waits for joining its target as the operator wants.
+
+        Its rows were held, so those of other shards have moved the watermarks past them.
+        """
+        place = statement.transaction
+        move = MovedShard(member, place, target, target)
+        self.wait(WaitingShard(move, member.name, epoch, statement, joins=True))
+        self.begin(member, place, WAITING)
+
+    def settle(self, member: Member, place: int) -> None:
+        """Note that a table does not wait from a place on, if its name was that of one that did."""
+        begun = [life for life in self._begun if life.member == member and life.place < place]
+        if begun and begun[-1].number == WAITING:
+            self.begin(member, place, self.life(member, place))
+
+    def rename(self, source: str, old: TableName, new: TableName, place: int) -> None:
+        """Note the new name of a table that may wait for joining its target."""
+        former, renamed = Member(source, old), Member(source, new)
+        begun = [life.number for life in self._begun if life.member == former]
+        self.settle(renamed, place)
+        if begun and begun[-1] == WAITING:
+            self.begin(renamed, place, WAITING)
+            self.settle(former, place)
 
     @property
     def waiting(self) -> Sequence[WaitingShard]:

@@ -152,12 +152,12 @@ class OptimisticCoordinator(Coordination):
         them."""
         return [opened.at for _, member, opened in self._open() if member.source == source]
 
-    def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) of the open statements of a source."""
+    def open_targets(self, source: str, but: Collection[Place] = ()) -> Collection[int]:
+        """The targets (numbers) of the open statements of a source, except those at ``but``."""
         return {
             self._registry.target(name)
-            for name, member, _ in self._open()
-            if member.source == source
+            for name, member, opened in self._open()
+            if member.source == source and opened.at not in but
         }
 
     def gives_way(self, target: TableName, member: Member) -> bool:

@@ -30,6 +30,7 @@ from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
@@ -98,6 +99,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._writer = tools.writer
         self._runner = tools.writer.ddl
         self._store = store
+        self._meta = tools.meta
         self._histories = histories
         self._units = tools.units
         self._sources = tuple(tools.setups)
@@ -196,10 +198,14 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
-    def open_targets(self, source: str) -> Collection[int]:
-        """The targets (numbers) of the open items of a source."""
+    def open_targets(self, source: str, but: Collection[Place] = ()) -> Collection[int]:
+        """The targets (numbers) of the open items of a source, except those at ``but``."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
-        return [target for target, group in groups.items() if group and group.open_items]
+        return [
+            target
+            for target, group in groups.items()
+            if group and any(at not in but for at in group.open_items)
+        ]
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that run now, by source."""
@@ -245,8 +251,14 @@ class LockCoordinator(Actor[LockMessage], Coordination):
     async def _wait_for_others(self, ahead: TableAhead) -> None:
         """Wait while a created table is ahead of its target; raises the fault if the schema changes
         of the task have come to an end, and no other shard leads the target there."""
-        lock = self.locks[ahead.target]
-        while ahead.group in lock.groups.values() and ahead.table in ahead.group.members:
+        lock, name, moved = self.locks[ahead.target], ahead.member.name, self._tools.versions.moved
+        if (state := ahead.group.members.get(name)) is not None:
+            place = state.since.transaction
+            if moved.ahead(ahead.member, place) is None:
+                await MovedShardStore(self._meta).note_ahead(
+                    ahead.member, place, lock.target, ahead.group.known
+                )
+        while ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()
             if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:

@@ -103,6 +103,7 @@ class PessimisticGroup(GroupActor):
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
         self._reshaped = False
+        self._epoch = 0
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -134,7 +135,7 @@ class PessimisticGroup(GroupActor):
             self.tell_changed()
             return replace(message, rows=released, version=self.version, release=False)
         group, effects = self.group, message.effects
-        self.segment = message.segment
+        self.segment, self._epoch = message.segment, message.epoch
         base, version = group.base, group.known
         if message.rows:
             self.add_unknown(message.rows)
@@ -402,11 +403,12 @@ class PessimisticGroup(GroupActor):
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
             self.log_not_executed(effect, statement)
-        member = Member(self.source, effect.table)
+        member, moved = Member(self.source, effect.table), self._tools.versions.moved
+        moved.settle(member, at.transaction)
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         fitting, found = await self._fitting(effect, number, held, at)
-        if self._tools.versions.moved.is_another(effect.target, member, at.transaction):
+        if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
         before = load_structure(former.structure) if former is not None else None
@@ -414,6 +416,12 @@ class PessimisticGroup(GroupActor):
         if otherwise and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
+            chosen = [*fitting, *self.group.templates(at, self._floor(effect, at))][0]
+            fits = bool(fitting)
+            if moved.lacks_record(member, at.transaction, chosen.version, fits=fits):
+                self._join_ahead(name, number, at, "; ".join(found))
+                moved.join(member, effect.target, self._epoch, statement)
+                return None
             # One that has been renamed since is not made a second time.
             gone = self._end(effect, at) is not None
             needed = self._parents.lacking(self.source, effect)
@@ -423,8 +431,6 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            floor = self._floor(effect, at)
-            chosen = fitting[0] if fitting else self.group.templates(at, floor)[0]
             state = self.group.join(name, at, chosen, fitting)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
@@ -432,7 +438,7 @@ class PessimisticGroup(GroupActor):
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))
         fault = create_differs(self.source, effect, statement, found)
-        self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
+        self._tools.coordinator.tell(TableAhead(self.target, self.group, member, fault))
         return None
 
     async def _is_missing(self, effect: Effect) -> bool:
@@ -568,6 +574,7 @@ class PessimisticGroup(GroupActor):
         self.registry.learn(self.numbers[old], place, GONE)
         self.registry.rename_parent(self.source, place, ParentChange(old, new, {}))
         self.group.rename(old, new, at)
+        self._tools.versions.moved.rename(self.source, old, new, place)
         former = self.numbers.pop(old)
         self.registry.leave(former)
         self.registry.owners.renamed(self.registry.member(former), effect.target)

@@ -297,7 +297,11 @@ class TargetMover:
     def _is_open(self, target: TableName) -> bool:
         """Whether a schema change of a target is open."""
         number = self._writer.registry.target(target)
-        opened = any(number in self._coordination.open_targets(source) for source in self._units)
+        # A table that is created, and joins as the operator wants, is an open item itself.
+        joining = [Place(shard.move.place, 0) for shard in self._shards.joining]
+        opened = any(
+            number in self._coordination.open_targets(source, joining) for source in self._units
+        )
         locks = self._coordination.open_locks()
         return opened or any(target == lock.view.target for lock in locks)
 

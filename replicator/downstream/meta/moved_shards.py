@@ -28,6 +28,9 @@ MOVED_SHARD_TABLE = MetaTable(
 JOINS = -1
 """The ``version`` of a shard that joins its new target, while the former one keeps its name."""
 
+AHEAD = -2
+"""The ``version`` of a created shard that fits its target at no version, less that at its time."""
+
 _FIELDS = (
     "number, source, schema_name, table_name, place, former_schema, former_table,"
     " target_schema, target_table, version"
@@ -43,7 +46,8 @@ class MovedShard:
         place: of the statement in the binlog of the shard's source.
         former: its target before the statement.
         target: its target after the statement.
-        version: of the former target, when it was renamed; `JOINS` if it was not.
+        version: of the former target, when it was renamed; `JOINS` if it was not; `AHEAD` or less
+            for a created shard whose rows are held, since it fits no version.
     """
 
     member: Member
@@ -82,7 +86,8 @@ class Renaming:
     Attributes:
         number: counts the renamings of a task from 1.
         shards: those that have moved with their target.
-        joined: those whose rows the operator has moved.
+        joined: those whose rows the operator has moved, or that join as the operator wants.
+        ahead: those that were created, and fit their target at no version.
         until: of each source and target with such rows; also of targets of which tables waited.
         lives: of the tables that waited, each from its statements on.
     """
@@ -92,6 +97,7 @@ class Renaming:
     until: tuple[AppliedUntil, ...] = ()
     lives: tuple[TableLife, ...] = ()
     joined: tuple[MovedShard, ...] = ()
+    ahead: tuple[MovedShard, ...] = ()
 
     @property
     def pairs(self) -> tuple[tuple[TableName, TableName], ...]:
@@ -107,6 +113,8 @@ class Renaming:
 def _with(renaming: Renaming, shard: MovedShard) -> Renaming:
     if shard.version == JOINS:
         return replace(renaming, joined=(*renaming.joined, shard))
+    if shard.version <= AHEAD:
+        return replace(renaming, ahead=(*renaming.ahead, shard))
     return replace(renaming, shards=(*renaming.shards, shard))
 
 
@@ -173,6 +181,11 @@ class MovedShardStore:
                     (item, found.number, *row),
                 )
         return found
+
+    async def note_ahead(self, member: Member, place: int, target: TableName, known: int) -> None:
+        """Record that the rows of a created shard are held while its target has a version."""
+        shard = MovedShard(member, place, target, target, AHEAD - known)
+        await self.finish(await self.begin([shard], (), ()))
 
     async def finish(self, renaming: Renaming) -> None:
         """Record that targets were renamed, or that shards join others.

@@ -183,3 +183,33 @@ async def test_an_answer_while_the_shard_waits_for_others(merging: Merging, mode
         await merging.caught_up(generation)
     assert merging.on(merging.target, "SELECT * FROM y") == ((201, 2),)
     assert merging.on(merging.target, "SELECT id FROM x") == ((1,), (2,), (3,))
+
+
+@pytest.mark.remedy("ddl.create-differs", "skip")
+@pytest.mark.parametrize("answer", ["skip", pytest.param("resume", marks=pytest.mark.slow)])
+async def test_a_created_shard_joins_with_the_rows_that_were_held(
+    merging: Merging, answer: str
+) -> None:
+    """Rows of another shard were applied while those of the new one were held."""
+    await begin(merging, "pessimistic")
+    second = list(merging.sources.values())[1]
+    merging.shards("x", 3)
+    merging.on(second, f"CREATE TABLE x_3 {X}")
+    merging.do(
+        "CREATE TABLE x_3 (id INT PRIMARY KEY, a BIGINT)",
+        "INSERT INTO x_3 VALUES (300, 5000000000), (301, 1)",
+        "INSERT INTO x_1 VALUES (2, 2)",
+        "UPDATE x_3 SET a = a + 1 WHERE id = 300",
+        "INSERT INTO x_1 VALUES (3, 3)",
+    )
+    found = await refused(merging)
+    assert found.event == "ddl.create-differs"
+    assert merging.on(merging.target, "SELECT id FROM x WHERE id IN (3, 300)") == ((3,),)
+    merging.on(merging.target, "ALTER TABLE x MODIFY a BIGINT")
+    if answer == "skip":
+        await override(merging, found, OverrideAction.SKIP)
+    for _ in range(2):
+        async with merging.running() as generation:
+            await settles(merging.differences, {})
+            merging.do("UPDATE x_3 SET a = a + 1", "UPDATE x_1 SET a = a + 1")
+            await merging.check(generation)
