@@ -59,8 +59,8 @@ def start_after(meta: str) -> str:
         f" incremental`, {meta}, and `meta:` of every other source to its saved position"
         " (`replicator status TASK.yaml --json` shows it after the stop); then `replicator run"
         " --remove-meta TASK.yaml`. It is refused (`task.state-needed`) while a schema change waits"
-        " for shards, a target is blocked, a copy has not finished, or two shards have a row with"
-        " the same key"
+        " for shards, a target is blocked, a copy has not finished, two shards have a row with the"
+        " same key, or a start is before rows that are on the targets"
     )
 
 

@@ -7,7 +7,7 @@ counted as rows of the child, whatever becomes of the parent's rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +16,9 @@ from replicator.binlog.events.event_header import row_event_types
 from replicator.binlog.segments.row_events import RowEvents, RowKind
 from replicator.kernels.compiled import Truths
 from replicator.mysql.names import Member, TableName
-from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.schema.registry.registry import SchemaRegistry
-from replicator.schema.structure.foreign_keys import declared_keys, parent_of
+from replicator.schema.structure.foreign_keys import Keys, declared_keys, keys_after, parent_of
 
 TYPE_AT = 4
 """Offset of the type of an event in its header."""
@@ -38,15 +38,22 @@ class CascadeRoutes:
 
     A key that a table does not have at an event does no harm: the plans of the events decide
     (`actors.writing.cascade_plans`). `members`: the source's tables, kept up to date by its owner.
+    `start`: the position that is read from; None if only its GTIDs are known.
     """
 
     def __init__(
-        self, source: str, registry: SchemaRegistry, members: Collection[TableName]
+        self,
+        source: str,
+        registry: SchemaRegistry,
+        members: Collection[TableName],
+        start: int | None = None,
     ) -> None:
         self._source = source
         self._registry = registry
         self._members = members
         self._children: dict[TableName, set[TableName]] = {}
+        self._keys: dict[TableName, Keys] = {}
+        """The present keys of the tables of which they are known."""
         # Also those with other names since: the binlog is read again from an earlier position.
         for number in registry.known_in(source):
             name = registry.member(number).name
@@ -54,6 +61,9 @@ class CascadeRoutes:
                 if (table := registry.held(number, at).structure) is not None:
                     keys = (key for key in table.definition.foreign_keys if key.acts)
                     self._add(name, (parent_of(key, table.schema) for key in keys))
+            now = registry.held(number, start).certain if start is not None else None
+            if now is not None and name in members:
+                self._keys[name] = now.definition.foreign_keys
 
     def _add(self, child: TableName, parents: Iterable[TableName]) -> None:
         for parent in parents:
@@ -68,6 +78,41 @@ class CascadeRoutes:
             if effect.renamed_to is not None:
                 self._rename(effect.table, effect.renamed_to)
                 self._rename(effect.renamed_to, effect.table)
+        self._change_keys([*effects])
+
+    def _change_keys(self, effects: Sequence[Effect]) -> None:
+        """Follow the present keys of tables through the effects of one statement."""
+        names: dict[TableName, TableName] = {}
+        for effect in effects:
+            table = effect.table
+            match effect.kind:
+                case EffectKind.MOVE_IN if effect.renamed_to is not None:
+                    names[effect.renamed_to] = table
+                case EffectKind.RENAME if effect.renamed_to is not None:
+                    names[table] = effect.renamed_to
+                case EffectKind.DROP:
+                    self._keys[table] = ()
+                case EffectKind.CREATE if not effect.statement.only_if_missing:
+                    self._keys[table] = keys_after((), effect.statement)
+                case EffectKind.CREATE if table in self._keys:
+                    # The table may have been there.
+                    self._keys[table] += keys_after((), effect.statement)
+                case EffectKind.ALTER if table in self._keys:
+                    self._keys[table] = keys_after(self._keys[table], effect.statement)
+        moved = {new: self._keys.pop(old) for old, new in names.items() if old in self._keys}
+        unknown = set(names.values()) - moved.keys()
+        self._keys |= dict.fromkeys(names, ()) | moved
+        for name in unknown:
+            self._keys.pop(name, None)
+        for table, keys in self._keys.items():
+            parents = ((key, names.get(parent_of(key, table.schema))) for key in keys)
+            renamed = (
+                replace(key, parent_schema=now.schema, parent=now.table)
+                for key, now in parents
+                if now is not None
+            )
+            # A server may leave the former name in the key.
+            self._keys[table] = (*keys, *renamed)
 
     def _rename(self, old: TableName, new: TableName) -> None:
         """Let a name have the keys of another one, too."""
@@ -78,8 +123,18 @@ class CascadeRoutes:
                 children.add(new)
 
     def concerns(self, name: TableName) -> bool:
-        """Whether a table is, was or may become a parent or a child by such a key."""
-        return name in self._children or any(name in of for of in self._children.values())
+        """Whether a table may be a parent or a child by such a key now."""
+        children = self._children.get(name, set()) & set(self._members)
+        return any(self._acts(child, name) for child in children) or any(
+            self._acts(name, parent) for parent, of in self._children.items() if name in of
+        )
+
+    def _acts(self, child: TableName, parent: TableName) -> bool:
+        """Whether a table that had such a key to a parent may have one now."""
+        keys = self._keys.get(child)
+        return keys is None or any(
+            key.acts and parent_of(key, child.schema) == parent for key in keys
+        )
 
     def added(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
         """The rows of a segment by target, with the changes of parents for their children."""

@@ -159,7 +159,7 @@ class MovingTables:
         If there are shards by this name, it may be one more of these, and leave it with them.
         """
         return (
-            self._shards.is_awaited(self._source, target)
+            self._shards.is_awaited(target)
             and not self._shards.is_left(target)
             and not self._registry.members_of(self._registry.target(target))
         )

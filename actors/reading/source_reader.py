@@ -139,7 +139,8 @@ class SourceReader(Actor[Never]):
         self._start = start
         self._statements = statements
         self._registry = tools.registry
-        self._cascades = CascadeRoutes(settings.source, tools.registry, statements.members)
+        at = start.binlog.key if isinstance(start, SourcePosition) else None
+        self._cascades = CascadeRoutes(settings.source, tools.registry, statements.members, at)
         self._moving = statements.moving = MovingTables(
             settings.source, epoch, tools.registry, tools.moved, held.holds, self._has_cascades
         )

@@ -22,7 +22,9 @@ from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.downstream.meta.held_shards import WaitingChange, lock_reason
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 from replicator.sharding.items import GroupState
 from replicator.sharding.open_locks import LockView
 from replicator.sharding.optimistic.differences import Differences
@@ -152,6 +154,14 @@ class Coordination(ABC):
     def gives_way(self, target: TableName, member: Member) -> bool:
         """Whether a shard of a target was dropped, and the target goes when the others are."""
         return False
+
+    async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
+        """Return the paths by which columns of a table with this structure come to a target.
+
+        Empty if its rows can't; several if it is not known which one is right. Raises
+        DatabaseUnavailableError.
+        """
+        return ((),)
 
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""

@@ -21,7 +21,25 @@ from attrs import define, field
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.moved_shards import AHEAD, MovedShard, Renaming, TableLife
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Place
+
+
+@dataclass(frozen=True, slots=True)
+class VersionBounds:
+    """The versions of a target that a table may have joined at.
+
+    Attributes:
+        floor: before it, the target was another table.
+        end: the version at which the target got another name after the table had joined, if it did.
+        entered: the version that the target had when the rows of the table came to it by a RENAME,
+            if they did.
+    """
+
+    floor: int
+    end: int | None
+    entered: int | None
+
 
 WAITING = 1 << 62
 """The life of a table whose rows wait: its renaming has no number yet."""
@@ -56,22 +74,25 @@ class MovedShards:
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
+    _versions: dict[tuple[str, TableName, int], int] = field(factory=dict, init=False)
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
+    _awaited: set[TableName] = field(factory=set, init=False)
     _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         for renaming in self._renamings:
-            for shard in (*renaming.shards, *renaming.joined):
+            for shard in (*renaming.moved, *renaming.joined):
                 self._numbers[shard.member, shard.place] = renaming.number
             for shard in renaming.ahead:
                 self._ahead[shard.member, shard.place] = AHEAD - shard.version
             for until in renaming.until:
                 found = self._until.setdefault((until.source, until.target), [])
                 found.append((renaming.number, until.place))
+                self._versions[until.source, until.target, renaming.number] = until.version
             for life in renaming.lives:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
@@ -81,6 +102,27 @@ class MovedShards:
         This includes shards that have joined their new target without one.
         """
         return self._numbers.get((member, place), 0)
+
+    def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
+        """The versions of a target that the table of an effect may have joined at."""
+        member, entered = Member(source, effect.table), None
+        if effect.kind is EffectKind.MOVE_IN and effect.renamed_to is not None:
+            entered = self.entered(effect.target, Member(source, effect.renamed_to), place)
+        floor = self.floor(effect.target, member, place)
+        return VersionBounds(floor, self.end(effect.target, member, place), entered)
+
+    def entered(self, target: TableName, member: Member, place: int) -> int | None:
+        """The version that a target had when a shard came to it by its RENAME at a place.
+
+        ``member``: by its name before. None if it has not come in this way.
+        """
+        number = self.number(member, place)
+        return self._versions.get((member.source, target, number)) if number else None
+
+    def last_end(self, target: TableName) -> int:
+        """The version at which the last target that had this name has lost it; 0 if none has."""
+        shards = (shard for renaming in self._renamings for shard in renaming.shards)
+        return max((shard.version for shard in shards if shard.former == target), default=0)
 
     @property
     def renamings(self) -> Sequence[Renaming]:
@@ -132,6 +174,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
+        self._awaited.add(move.target)
         self._changed.set()
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
@@ -207,10 +250,9 @@ class MovedShards:
         moves = (shard.move for shard in self._waiting.values())
         return [Place(move.place, 0) for move in moves if move.member.source == source]
 
-    def is_awaited(self, source: str, target: TableName) -> bool:
-        """Whether shards of a source wait to come to a target."""
-        moves = (shard.move for shard in self._waiting.values())
-        return any(move.target == target and move.member.source == source for move in moves)
+    def is_awaited(self, target: TableName) -> bool:
+        """Whether shards wait to come to a target, or have waited before their source restarted."""
+        return target in self._awaited
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""

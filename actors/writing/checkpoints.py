@@ -94,8 +94,8 @@ class CheckpointSaver:
         They are what a schema change needs: a source may be read again from before it, and its
         older rows have no plan then.
         """
-        states = {source: tracker.resume for source, tracker in self._trackers.items()}
-        if {source for source, state in states.items() if state.position} - self._newest.keys():
+        unsaved = [t for source, t in self._trackers.items() if source not in self._newest]
+        if any(tracker.resume.position for tracker in unsaved):
             return await self.save()
         moved = self.watermarks.moved
         low_watermarks = {s: dict(self._trackers[s].low_watermarks) for s in self._newest}

@@ -333,7 +333,7 @@ class SegmentTracker:
         if end.complete:
             self.reached = SourceState(end.end, groups)
             self._catch_up(segment)
-            self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items())
+            self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items)
 
     def _catch_up(self, segment: PendingSegment) -> None:
         """Raise the low watermarks to what buckets have, as far as everything was read again.
@@ -349,6 +349,9 @@ class SegmentTracker:
 
 
 State = TypeVar("State")
+
+_FEW_BOUNDARIES = 8
+"""Up to so many boundaries are kept, whether they are needed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,21 +370,31 @@ class Resume(Generic[State]):
 
     def __init__(self, start: Boundary[State]) -> None:
         self._boundaries = [start]
+        self._room = _FEW_BOUNDARIES
 
-    def applied(self, reached: Boundary[State], open_items: Collection[Place]) -> None:
+    def applied(
+        self, reached: Boundary[State], open_items: Callable[[], Collection[Place]]
+    ) -> None:
         """Record that everything before this boundary is applied.
 
         The state must be the one at the boundary itself: the end of a segment that was cut inside
-        a transaction is none. ``open_items`` are those of all groups (`Group.open_items`):
-        boundaries that none of them needs are forgotten.
+        a transaction is none. ``open_items`` returns those of all groups (`Group.open_items`):
+        boundaries that none of them needs are forgotten, now and then.
         """
         last = self._boundaries[-1]
         assert reached.key >= last.key, f"{reached.key} is applied after {last.key}"
         if reached.key == last.key:
             return
-        known = [*self._boundaries, reached]
+        self._boundaries.append(reached)
+        if len(self._boundaries) > self._room:
+            self._forget(open_items())
+
+    def _forget(self, open_items: Collection[Place]) -> None:
+        known = self._boundaries
         needed = {len(known) - 1, *(_before(known, at) for at in open_items)}
         self._boundaries = [known[index] for index in sorted(needed)]
+        # The next time when there are twice as many: there may be thousands of open items.
+        self._room = max(_FEW_BOUNDARIES, 2 * len(self._boundaries))
 
     def boundary(self, open_items: Collection[Place]) -> Boundary[State]:
         """The boundary to save: the last applied one that precedes every open item."""

@@ -53,6 +53,7 @@ class ErrorCode(IntEnum):
     ER_FK_COLUMN_CANNOT_DROP_CHILD = 1829
     ER_FK_COLUMN_CANNOT_CHANGE = 1832
     ER_FK_COLUMN_CANNOT_CHANGE_CHILD = 1833
+    ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN = 3106
     ER_FK_NO_COLUMN_PARENT = 3734
     ER_FK_INCOMPATIBLE_COLUMNS = 3780
     ER_FK_NO_UNIQUE_INDEX_PARENT = 6125
@@ -183,6 +184,11 @@ CONTENTION = frozenset(
     }
 )
 """The transaction was broken off for another one's sake, or by somebody."""
+
+REFUSED_BY_TIDB = frozenset(
+    {ErrorCode.TIDB_UNSUPPORTED_DDL, ErrorCode.ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN}
+)
+"""A schema change that TiDB can't make in place, although it may store the changed table."""
 
 NOT_UNDERSTOOD = frozenset(
     {

@@ -59,7 +59,6 @@ class Source:
     cutover_segments: dict[str, tuple[int, int]] = field(default_factory=dict)
     stopping: bool = False
 
-    @property
     def open_items(self) -> list[Place]:
         for (target, version), segment in tuple(self.released.items()):
             if segment.applied:

@@ -70,6 +70,7 @@ class SmallSource:
         vars(group).update(vars(self.group))
         group.members = dict(group.members)
         group.items = dict(group.items)
+        group.added = set(group.added)
         group.held = group.held.copy()
         group.releasing = dict(group.releasing)
         group.buffer = _copied(group.buffer)

@@ -345,7 +345,7 @@ class World:
 
     def save(self, names: dict[str, Source]) -> None:
         for name, source in names.items():
-            found = source.resume.boundary(source.open_items)
+            found = source.resume.boundary(source.open_items())
             self.store.saved[name] = Saved(found.key, found.state, dict(source.low_watermarks))
 
     def do_resolve(self, target: str) -> None:
@@ -354,7 +354,7 @@ class World:
 
     def resumes(self) -> dict[str, Place]:
         return {
-            name: boundary(source.resume.boundary(source.open_items).key)
+            name: boundary(source.resume.boundary(source.open_items()).key)
             for name, source in self.sources.items()
         }
 
@@ -439,5 +439,5 @@ class World:
                 raise BrokenError(f"{row} is lost")
         for source in self.sources.values():
             held = [group.rows_held for group in source.groups.values() if group.rows_held]
-            if held or source.open_items:
+            if held or source.open_items():
                 raise BrokenError(f"{source.name} still holds rows")

@@ -27,6 +27,19 @@ KEYS = (
     " FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s"
     " ORDER BY index_name, seq_in_index"
 )
+FOREIGN_KEYS = (
+    "SELECT DISTINCT GROUP_CONCAT(k.column_name ORDER BY k.ordinal_position),"
+    " LOWER(k.referenced_table_name),"
+    " GROUP_CONCAT(k.referenced_column_name ORDER BY k.ordinal_position),"
+    " REPLACE(r.update_rule, 'RESTRICT', 'NO ACTION'),"
+    " REPLACE(r.delete_rule, 'RESTRICT', 'NO ACTION')"
+    " FROM information_schema.key_column_usage k"
+    " JOIN information_schema.referential_constraints r ON r.table_name = k.table_name"
+    " AND r.constraint_schema = k.table_schema AND r.constraint_name = k.constraint_name"
+    " WHERE k.table_schema = %s AND k.table_name = %s AND k.referenced_table_name IS NOT NULL"
+    " GROUP BY k.constraint_name, k.referenced_table_name, r.update_rule, r.delete_rule"
+)
+"""The foreign keys without their names."""
 TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables"
     " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"

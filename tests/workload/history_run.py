@@ -22,7 +22,7 @@ from tests.support.servers.binlog_ends import end_of
 from tests.support.tasks.processes import TaskProcess, place_of, task_process
 from tests.support.tasks.tables import rows_of, union_of
 from tests.support.tasks.task_files import endpoint, start_of, write_task
-from tests.workload.comparison import COLUMNS, KEYS, sense_of, sense_of_key
+from tests.workload.comparison import COLUMNS, FOREIGN_KEYS, KEYS, sense_of, sense_of_key
 from tests.workload.generated_rows import RowMaker
 from tests.workload.scripts import Script, adds_rows
 
@@ -299,7 +299,7 @@ class HistoryRun:
         shape = _shape(self._target, TARGET, table)
         if any(type(shard.server) is not type(self._target) for shard in here):
             shape, *shapes = map(_sense, (shape, *shapes))
-        for place, what in enumerate(("columns", "keys")):
+        for place, what in enumerate(("columns", "keys", "foreign keys")):
             if any(other[place] != shape[place] for other in shapes):
                 ours, theirs = shapes[0][place], shape[place]
                 left, right = ours - theirs, theirs - ours
@@ -322,15 +322,18 @@ def _named(statement: ParsedStatement) -> set[str]:
     return {table.table for table in statement.tables if table.role in wanted}
 
 
-def _shape(server: DatabaseServer, schema: str, table: str) -> tuple[Counter[Any], Counter[Any]]:
+def _shape(server: DatabaseServer, schema: str, table: str) -> tuple[Counter[Any], ...]:
     pair = f"'{schema}'", f"'{table}'"
-    columns, keys = (server.execute(sql % pair) for sql in (COLUMNS, KEYS))
-    return Counter(columns), Counter(keys)
+    return tuple(Counter(server.execute(sql % pair)) for sql in (COLUMNS, KEYS, FOREIGN_KEYS))
 
 
-def _sense(shape: tuple[Counter[Any], Counter[Any]]) -> tuple[Counter[Any], Counter[Any]]:
-    columns, keys = shape
-    return Counter(map(sense_of, columns.elements())), Counter(map(sense_of_key, keys.elements()))
+def _sense(shape: tuple[Counter[Any], ...]) -> tuple[Counter[Any], ...]:
+    columns, keys, foreign = shape
+    return (
+        Counter(map(sense_of, columns.elements())),
+        Counter(map(sense_of_key, keys.elements())),
+        Counter(map(sense_of_key, foreign.elements())),
+    )
 
 
 def _reason(status: TaskStatus | None, target: str) -> tuple[str, str] | None:

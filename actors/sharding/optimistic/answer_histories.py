@@ -103,7 +103,7 @@ class AnswerHistories:
                 names = (*entry.gone, *(old for old, _ in entry.renamed))
                 gone |= {(record.target, name): record.transaction for name in names}
         for renaming in renamings:
-            for shard in renaming.shards:
+            for shard in renaming.moved:
                 key = shard.former, shard.member
                 gone[key] = max(gone.get(key, -1), shard.place)
             await self._follow(renaming)
@@ -113,14 +113,32 @@ class AnswerHistories:
 
     async def _follow(self, renaming: Renaming) -> None:
         """Take the members and the fills of renamed targets along, unless this is done."""
-        if all(self.of(name).followed >= renaming.number for name in renaming.names):
+        moves = [
+            (shard.member, shard.former, shard.target, Place(shard.place, 0))
+            for shard in renaming.moved
+        ]
+        names = {name for _, former, target, _ in moves for name in (former, target)}
+        if all(self.of(name).followed >= renaming.number for name in names):
             return
-        moves = [(shard.member, shard.former, shard.target) for shard in renaming.shards]
-        entries = followed_entries(renaming.number, moves, self.by_target)
+        entries = {
+            name: await self._with_fills(name, entry)
+            for name, entry in followed_entries(renaming.number, moves, self.by_target).items()
+        }
         texts = {name: (entry.member, dump_entry(entry)) for name, entry in entries.items()}
         await self._store.add_all(texts)
         for name, entry in entries.items():
             self.of(name).take(entry)
+
+    async def _with_fills(
+        self, target: TableName, entry: HistoryEntry[Member]
+    ) -> HistoryEntry[Member]:
+        """An entry with what rows of moved shards got in columns that only the others have."""
+        if not {name for name, _ in entry.standings} - {name for name, _ in entry.begins}:
+            return entry
+        present = await read_table(self._target, target)
+        _, first = entry.standings[0]
+        state = TargetState(dict(entry.standings), entry.fills or {}, {})
+        return replace(entry, fills=_present_fills(state, present, first))
 
     async def _finished(self, record: AnswerRecord, entry: HistoryEntry[Member]) -> bool:
         """Finish an unfinished step; False where the target refuses it. Then the answer is revoked,

@@ -357,7 +357,7 @@ class OptimisticAnswers:
         if run and refusal and verdict.answer is StatementAnswer.TAKEN:
             known = put.after if put.before is not None else None
             wider = known and verdict.before and fits(shape_of(known), verdict.before)
-            if wider and not put.removes:
+            if wider and not put.removes and not verdict.given:
                 return refused_entry(state, put, verdict, refusal, context.of_server_text())
             reason = f"the target has refused the change: {refusal}"
             verdict, run = left_open(state, put, Objection.REFUSED, reason), ()
@@ -414,10 +414,10 @@ class OptimisticAnswers:
         index = stand_in_index(verdict.before, verdict.after, present, [put.after, *others])
         own = (item.effect.sql,)
         statement = target_statement(item.effect, execution.context)
-        if verdict.own and put.after and has_all_added(statement, put.after, present):
-            # A shard that was created later makes it for itself alone.
-            return replace(verdict, own=False), ()
-        if verdict.own:
+        # A shard that was created later makes it for itself alone. For that shard, the target may
+        # have dropped the index that belongs to a foreign key.
+        there = put.after is not None and has_all_added(statement, put.after, present)
+        if makes := verdict.own and not there:
             found = await self.steps.own(target, *own, verdict, present, index, execution.context)
             if found is not None or put.touched.renamed or put.touched.dropped & put.touched.added:
                 return verdict, found or own
@@ -429,7 +429,7 @@ class OptimisticAnswers:
                 target, verdict.before, verdict.after, present, members, verdict.converted, index
             )
         except NoAlterError as error:
-            if verdict.own:
+            if makes:
                 # The target may take it in another way than its copy.
                 return verdict, own
             return left_open(state, put, Objection.REFUSED, str(error)), ()

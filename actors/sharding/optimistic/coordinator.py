@@ -14,9 +14,13 @@ from actors.sharding.optimistic.answers import OptimisticAnswers
 from actors.sharding.optimistic.group import OptimisticGroup
 from actors.sharding.optimistic.open_locks import helpful, refused_lock, statement_lock
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.column_path import ColumnPath
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from replicator.sharding.open_locks import DisputedError, UnlockError
 from replicator.sharding.optimistic.differences import Differences, against, differences_of
 from replicator.sharding.optimistic.objections import SETTLED
+from replicator.sharding.optimistic.shapes import fits, shape_of
 from replicator.sharding.optimistic.standings import (
     Action,
     OpenStatement,
@@ -49,6 +53,7 @@ class OptimisticCoordinator(Coordination):
         self._stepping: list[RefusedStep[Member]] = []
         self._agreeing: dict[TableName, int] = {}
         self._drops_targets = drops_targets
+        self._target = tools.meta.connection
 
     async def run(self) -> None:
         """Restart sources whose held rows may be applied."""
@@ -163,7 +168,13 @@ class OptimisticCoordinator(Coordination):
     def gives_way(self, target: TableName, member: Member) -> bool:
         """Whether a shard of a target was dropped, and the target goes when the others are."""
         history = self._histories.by_target.get(target)
-        return self._drops_targets and history is not None and member in history.state.left
+        return history is not None and member in history.state.left
+
+    async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
+        """Return the path of columns by their names, if rows of a table fit a target."""
+        there = await read_table(self._target, target)
+        fit = there is not None and fits(shape_of(own), shape_of(there))
+        return ((),) if fit else ()
 
     def open_locks(self) -> Sequence[OpenLock]:
         """An entry for each open statement and each refused step; the id is that of its target."""

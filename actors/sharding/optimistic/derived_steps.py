@@ -9,6 +9,7 @@ import structlog
 
 from actors.sharding.coordination import WriterTools
 from actors.sharding.optimistic.answer_histories import AnswerHistories, dump_entry
+from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.default_collations import with_available
@@ -18,6 +19,7 @@ from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.inspection import available_collations, read_table
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import Part, described_part
@@ -31,6 +33,7 @@ from replicator.sharding.optimistic.alters import (
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
 from replicator.sharding.optimistic.column_order import narrowed
+from replicator.sharding.optimistic.foreign_keys import DROPS_KEY, differing_keys, key_actions
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entry_of
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
@@ -56,6 +59,7 @@ class DerivedSteps:
         self._target = target
         self._histories = histories
         self._executor = tools.executor
+        self._registry = tools.registry
         self._log = structlog.get_logger()
         self.behind: dict[TableName, frozenset[Part]] = {}
         """The parts that targets could not get when all members agreed on them."""
@@ -184,11 +188,16 @@ class DerivedSteps:
         if present is None or shape is None or not parts:
             return
         compared = {name for name, column in shape.columns.items() if column.way}
-        open_parts = parts & differing_parts(present, history.agreed, compared)
+        wanted = history.agreed
+        differing = differing_parts(present, wanted, compared) | differing_keys(present, wanted)
         members = [s.taken for s in history.state.members.values() if s.taken is not None]
-        actions = agreement_actions(present, open_parts, history.agreed, members)
-        accepted = await self._accepted(target, actions)
-        left = open_parts - {part for parts in accepted for part in parts}
+        actions = agreement_actions(present, parts & differing, wanted, members)
+        keys = [self._keys_between_targets(*each) for each in history.state.members.items()]
+        key_parts = key_actions(present, parts & differing, wanted, keys)
+        # A parent that is no target of the task leaves nothing to do.
+        open_parts = (parts & differing) - (differing_keys(present, wanted) - _all(key_parts))
+        accepted = await self._accepted(target, {**actions, **key_parts})
+        left = open_parts - _all(accepted)
         first = min(history.state.members)
         made = HistoryEntry(EntryKind.AGREED, first, parts=tuple(sorted(parts - left)))
         if accepted:
@@ -216,6 +225,21 @@ class DerivedSteps:
         if left:
             self._tell_behind(target, left, "the target refuses the change")
 
+    def _keys_between_targets(
+        self, member: Member, standing: Standing
+    ) -> list[ForeignKeyDefinition]:
+        """The foreign keys of a member whose parents are shards, with the parents' targets."""
+        found = []
+        for key in standing.taken.definition.foreign_keys if standing.taken else ():
+            parent = parent_of(key, member.name.schema)
+            number = self._registry.number(Member(member.source, parent))
+            if number is None:
+                continue
+            name = self._registry.target_name(self._registry.target_of(number))
+            if name in self._registry.targets_in_use:
+                found.append(replace(key, parent_schema=name.schema, parent=name.table))
+        return found
+
     async def _accepted(
         self, target: TableName, actions: Mapping[tuple[Part, ...], str]
     ) -> Mapping[tuple[Part, ...], str]:
@@ -224,7 +248,9 @@ class DerivedSteps:
         found = {parts: with_available(action, available) for parts, action in actions.items()}
 
         async def takes(texts: Iterable[str]) -> bool:
-            whole = [classify(alter_table(target, texts), default_schema=target.schema)]
+            # A copy has no foreign keys.
+            tried = alter_table(target, (t for t in texts if not t.startswith(DROPS_KEY)))
+            whole = [classify(tried, default_schema=target.schema)] if tried else []
             return not await self._rehearsal.refused(target, whole, NO_CONTEXT) or (
                 await self._takes_apart(target, whole)
             )
@@ -256,6 +282,10 @@ class DerivedSteps:
         if why := state.unfit_fill(before, shape):
             raise NoAlterError(why)
         return await self.between(target, before, shape, present, members)
+
+
+def _all(actions: Iterable[tuple[Part, ...]]) -> frozenset[Part]:
+    return frozenset(part for parts in actions for part in parts)
 
 
 def refused_entry(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import anyio.abc
@@ -34,6 +34,7 @@ from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.column_path import ColumnPath
 from replicator.schema.structure.structure import Table
 from replicator.sharding.hold import HoldBudget, HoldBuffer
 from replicator.sharding.items import Conflict, GroupState, Item, MemberState
@@ -206,6 +207,17 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             for target, group in groups.items()
             if group and any(at not in but for at in group.open_items)
         ]
+
+    def gives_way(self, target: TableName, member: Member) -> bool:
+        """Whether a shard of a target was dropped, and the target goes when the others are."""
+        lock = self.locks.get(self._registry.target(target))
+        group = lock.groups.get(member.source) if lock is not None else None
+        return group is not None and member.name in group.dropped
+
+    async def paths(self, own: Table, target: TableName) -> Sequence[ColumnPath]:
+        """Return the paths by which columns of a table come to a target."""
+        lock = self._lock(self._registry.target(target))
+        return await self._tools.versions.paths(lock, target, own)
 
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that run now, by source."""
@@ -586,8 +598,10 @@ def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
     """The sources that hold rows of a lock, and when they got the first of its statements."""
     found = {}
     for source, group in lock.groups.items():
-        items = (item for of_version in group.items.values() for item in of_version)
-        times = [item.event.statement.timestamp for item in items]
-        if group.rows_held and any(times):
+        if not (group.rows_held and group.items):
+            continue
+        # There may be thousands of later ones.
+        times = [item.event.statement.timestamp for item in group.items[min(group.items)]]
+        if any(times):
             found[source] = min(filter(None, times))
     return found

@@ -12,6 +12,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
+from actors.sharding.moved_shards import VersionBounds
 from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
@@ -407,7 +408,8 @@ class PessimisticGroup(GroupActor):
         moved.settle(member, at.transaction)
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
-        fitting, found = await self._fitting(effect, number, held, at)
+        bounds = moved.bounds(self.source, effect, at.transaction)
+        fitting, found = await self._fitting(bounds, number, held, at)
         if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
@@ -416,14 +418,14 @@ class PessimisticGroup(GroupActor):
         if otherwise and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
-            chosen = [*fitting, *self.group.templates(at, self._floor(effect, at))][0]
+            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
             fits = bool(fitting)
             if moved.lacks_record(member, at.transaction, chosen.version, fits=fits):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
                 return None
             # One that has been renamed since is not made a second time.
-            gone = self._end(effect, at) is not None
+            gone = bounds.end is not None
             needed = self._parents.lacking(self.source, effect)
             if needed and not (gone or effect.skipped) and await self._is_missing(effect):
                 self._parents.wait(self.source, needed)
@@ -431,7 +433,7 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            state = self.group.join(name, at, chosen, fitting)
+            state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
             missing = not gone and await self._is_missing(effect)
@@ -489,14 +491,14 @@ class PessimisticGroup(GroupActor):
         self.log.warning("member.ahead", member=str(name), differences=differences)
 
     async def _fitting(
-        self, effect: Effect, number: int, held: KnownStructure, at: Place
+        self, bounds: VersionBounds, number: int, held: KnownStructure, at: Place
     ) -> tuple[list[Template[TableName]], list[str]]:
         """All states that a created table fits, and its differences from the target there."""
         fitting: list[Template[TableName]] = []
         found: list[str] = []
         # The members of one state are equal, and there may be thousands.
         states: set[tuple[int, tuple[int, ...]]] = set()
-        floor = self._floor(effect, at)
+        floor = bounds.floor
         for template in self.group.templates(at, floor):
             if template.member is not None:
                 like = self.group.members[template.member]
@@ -512,19 +514,15 @@ class PessimisticGroup(GroupActor):
                     found = unlike
             if not unlike:
                 fitting.append(template)
-        end = self._end(effect, at)
-        if end is not None:
+        if bounds.end is not None:
             # What the target was when it was renamed is not saved, and it has taken this table.
-            fitting = [one for one in fitting if one.version <= end] or [Template(end)]
+            fitting = [one for one in fitting if one.version <= bounds.end] or [
+                Template(bounds.end)
+            ]
+        if bounds.entered is not None:
+            # It has come to the target before the later versions.
+            fitting = [one for one in fitting if one.version <= bounds.entered]
         return fitting, found
-
-    def _end(self, effect: Effect, at: Place) -> int | None:
-        member = Member(self.source, effect.table)
-        return self._tools.versions.moved.end(effect.target, member, at.transaction)
-
-    def _floor(self, effect: Effect, at: Place) -> int:
-        member = Member(self.source, effect.table)
-        return self._tools.versions.moved.floor(effect.target, member, at.transaction)
 
     async def _unlike_target(
         self, number: int, version: int, held: KnownStructure, floor: int = 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from actors.lock_state import LockHistory, ShardStatement
 from actors.sharding.moved_shards import MovedShards
+from actors.sharding.pessimistic.late_members import statement_of
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
+from replicator.schema.effects.column_path import ColumnPath, column_path
 from replicator.schema.registry.registry import KnownStructure, dump_structure, load_structure
 from replicator.schema.structure.inspection import read_table
 from replicator.schema.structure.structure import Table, differences
@@ -99,6 +101,25 @@ class TargetVersions:
         if (name, version) not in self._known:
             self._known[name, version] = load_structure(saved)
         return self._known[name, version]
+
+    async def paths(
+        self, lock: TargetLock[TableName, ShardStatement], name: TableName, own: Table
+    ) -> Sequence[ColumnPath]:
+        """Return the paths of a table's columns from each version of a target with its structure.
+
+        Raises DatabaseUnavailableError.
+        """
+        found = []
+        for version in range(self.moved.last_end(name), lock.version + 1):
+            try:
+                then = await self.at(lock, name, version)
+            except UnknownVersionError:
+                continue
+            if then is not None and not differences(then, own):
+                later = lock.history[version : lock.version]
+                statements = [statement_of(item) for item in later if not item.skipped]
+                found.append(column_path([column.name for column in own.columns], statements))
+        return found
 
 
 def other_than(template: Table | None, held: KnownStructure) -> list[str]:

@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import START_OVER, FatalError, Recovery
 from actors.refusals import refusal
-from actors.task.resources.needed_state import refuse_needed
+from actors.task.resources.needed_state import refuse_needed, refuse_repeats
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta.all_tables import (
@@ -81,10 +81,12 @@ async def refuse_leftovers(connection: Connection, task: Task) -> None:
 async def forget_saved(task: Task) -> None:
     """Drop what is saved of a task, of which this process has the lease, and start with nothing.
 
-    Raises FatalError (also if what is saved is still needed), DatabaseUnavailableError.
+    Raises FatalError (also if what is saved is still needed, or rows would be written again),
+    DatabaseUnavailableError.
     """
     async with _target_of(task) as target:
         await refuse_needed(target, task)
+        await refuse_repeats(target, task)
         await drop_tables(target, task.meta_schema, task.name)
         await create_tables(target, task.meta_schema, task.name)
 

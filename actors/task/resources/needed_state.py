@@ -1,6 +1,7 @@
-"""Saved state that a removal must not forget: without it, rows would be lost or deleted later.
+"""Saved state that a removal must not forget: without it, rows would be lost, deleted or doubled.
 
-It says which rows wait, and which keys two shards have. A copy into an empty target replaces it.
+It says which rows wait, which keys two shards have, and up to where rows are on the targets. A copy
+into an empty target replaces it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from collections.abc import Iterator
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from config.models import Task
+from config.models import Meta, Task
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.checkpoint import SavedWatermarks, saved_watermarks
 from replicator.downstream.meta.held_shards import HeldShards
 from replicator.downstream.meta.saved_state import SavedState, read_saved
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import TableName
+from replicator.watermark import NOTHING_APPLIED, boundary
 
 _SHOWN = 5
 """How many shards or targets a sentence names."""
@@ -39,6 +44,19 @@ async def refuse_needed(connection: Connection, task: Task) -> None:
         found += _task_states(saved)
     if found:
         raise _needed(task, found, sorted(states))
+
+
+async def refuse_repeats(connection: Connection, task: Task) -> None:
+    """Raise FatalError if the task file's starts are before rows that the targets have.
+
+    Raises DatabaseUnavailableError and the server's error, too.
+    """
+    saved = await read_saved(connection, task.meta_schema, task.name)
+    if saved is None or task.task_mode != "incremental":
+        return
+    found = await _repeated_rows(connection, task, saved)
+    if found:
+        raise _needed(task, found, [])
 
 
 async def _target_states(
@@ -83,6 +101,44 @@ def _task_states(saved: SavedState) -> Iterator[str]:
         yield f"{saved.copy.deferred} shards are not copied yet"
 
 
+async def _repeated_rows(connection: Connection, task: Task, saved: SavedState) -> list[str]:
+    """By source, that the task file's start is before rows that are on a target."""
+    table = WATERMARK_TABLE.qualified(task.meta_schema, task.name)
+    positions = {source.source: source.position for source in saved.sources}
+    found = []
+    for instance in task.mysql_instances:
+        source = instance.source_id
+        if instance.meta is None or source not in positions:
+            continue
+        applied = await saved_watermarks(connection, table, source)
+        repeated = repeated_targets(instance.meta, applied)
+        repeated = [target for target in repeated if await _has_rows(connection, target)]
+        if repeated:
+            last = max(applied.high[target].transaction for target in repeated)
+            position = BinlogPosition.parse(positions[source]).with_key(last)
+            found.append(
+                f"the rows of source {source} up to the transaction at {position} are on target"
+                f" {_listed([str(target) for target in repeated])}, and its `meta:` in the task"
+                " file begins before the end of that: they would be written again"
+            )
+    return found
+
+
+def repeated_targets(start: Meta, applied: SavedWatermarks) -> list[TableName]:
+    """The targets with rows that come again from this start of a source.
+
+    A GTID set or a time is not compared: these are all targets then that are ahead of what is saved
+    of the source, as after a kill.
+    """
+    if not start.binlog_name:
+        low = applied.low
+        ahead = {t for t, high in applied.high.items() if high > low.get(t, NOTHING_APPLIED)}
+    else:
+        begin = boundary(BinlogPosition(start.binlog_name, start.binlog_pos).key)
+        ahead = {target for target, high in applied.high.items() if high.place > begin}
+    return sorted(ahead)
+
+
 async def _has_rows(connection: Connection, target: TableName) -> bool:
     try:
         return bool(await connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"))
@@ -97,12 +153,16 @@ def _needed(task: Task, found: list[str], targets: list[TableName]) -> FatalErro
     return FatalError(
         "task.state-needed",
         f"what is saved of task {task.name} is needed, and was not removed: {'; '.join(found)}."
-        " A task that starts without it would lose or delete rows",
+        " A task that starts without it would lose, delete or repeat rows",
         "finish first what waits: `replicator run TASK.yaml` without --remove-meta (nor"
         " `remove-meta: true`), until `replicator show-ddl-locks` shows nothing open and"
         " `replicator status` nothing blocked, and until no two shards have a row with the same key"
         " (delete or renumber one of the two in its shard). Then `replicator stop`, and remove"
         " again",
+        "if rows would be written again: run the task as above until `replicator status` shows that"
+        " every source that is not blocked has caught up, `replicator stop`, and set their `meta:`"
+        " to the saved positions that `replicator status --json` shows then. For a blocked source,"
+        " set it to the end of the transaction (`binlog-name` and `binlog-pos`)",
         "or copy everything again: `replicator stop`, set `task-mode: all` in the task file, empty"
         f" all targets of the task{f' ({statements})' if statements else ''}, and remove again",
         where=f"the meta-schema {task.meta_schema} of the target",

@@ -1,7 +1,8 @@
 """Renames a target when all of its shards have been renamed (`actors.sharding.moved_shards`).
 
 It waits until all of them have been read, and what was read before is applied. Then the sources
-stop, the target is renamed, and everything starts from what is saved, before the statements.
+stop, the target is renamed, and everything starts from what is saved, before the statements. If
+there is a target of the new name, with other shards, the rows move to it instead.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import JOINS, AppliedUntil, MovedShard
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
 from replicator.mysql.names import Member, TableName, folded
+from replicator.schema.effects.moved_columns import (
+    ColumnPairs,
+    ColumnsDifferError,
+    moved_columns,
+)
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.items import Item
 from replicator.sharding.open_locks import LockView
 from replicator.watermark import Place
@@ -118,6 +125,7 @@ class TargetMover:
                 await self._applied()
                 if await self._all_ready() == ready:
                     await self._refuse_lost_columns(ready)
+                    await self._matched_columns(ready)
                     self._ready = ready
                     return
             await anyio.sleep(LOOK_SECONDS)
@@ -132,7 +140,7 @@ class TargetMover:
         if self._joining:
             if self._may_join() == self._joining and self._is_level(_new_targets(self._joining)):
                 joined = [replace(shard.move, version=JOINS) for shard in self._joining]
-                await self._renames.join(joined, self._until(joined), self._shards.lives())
+                await self._renames.admit(joined, self._until(joined), self._shards.lives())
             return
         ready = await self._all_ready()
         names = _new_targets(shards[0] for shards in ready.values()) | ready.keys()
@@ -143,8 +151,20 @@ class TargetMover:
             for name, shards in sorted(ready.items())
             for shard in shards
         ]
+        gone = [
+            MovedShard(shards[0].move.member, 0, to, self._renames.aside(to), self._version(to))
+            for shards in ready.values()
+            if (to := shards[0].move.target) not in ready
+            and self._has_dropped(shards)
+            and await self._renames.exists(to)
+        ]
+        until, lives = self._until(moves), self._shards.lives()
         try:
-            await self._renames.execute(moves, self._until(moves), self._shards.lives())
+            if self._joins(ready):
+                columns = await self._matched_columns(ready)
+                await self._renames.join(moves, until, lives, columns)
+            else:
+                await self._renames.execute([*moves, *gone], until, lives)
         except RenameRefusedError as error:
             shards = next(iter(ready.values()))
             raise _occupied(shards, f"the target refused the statement: {error}") from error
@@ -197,53 +217,90 @@ class TargetMover:
         return all(unit.running and not unit.restarting for unit in self._units.values())
 
     async def _occupied(self) -> WaitingShard | None:
-        """A shard that waits for a name that another target has and keeps, if there is one.
+        """A shard that waits for a name that a table without shards has and keeps, if there is one.
 
-        The shards of that target may be about to leave it, on a source that is read more slowly.
+        The shards of that table may be about to leave it, on a source that is read more slowly.
         """
         if not all(unit.up_to_date for unit in self._units.values()):
             return None
         for shard in self._shards.waiting:
             to = shard.move.target
-            if self._shards.is_left(to) or self._dropping(shard):
+            if self._shards.is_left(to) or self._members(to) or self._has_dropped([shard]):
                 continue
-            if self._members(to) or await self._renames.exists(to):
+            if await self._renames.exists(to):
                 return shard
         return None
+
+    def _has_dropped(self, shards: Sequence[WaitingShard]) -> bool:
+        """Whether shards have dropped the table that had their new name before."""
+        return any(
+            self._coordination.gives_way(
+                shard.move.target, Member(shard.move.member.source, shard.name)
+            )
+            for shard in shards
+        )
 
     def _dropping(self, shard: WaitingShard) -> Sequence[int]:
         """The shards of a target that goes with them, if a shard waits for its name.
 
         That shard has dropped the table that had its new name before.
         """
-        member = Member(shard.move.member.source, shard.name)
-        to = shard.move.target
-        return self._members(to) if self._coordination.gives_way(to, member) else ()
+        return self._members(shard.move.target) if self._has_dropped([shard]) else ()
+
+    def _joins(self, ready: _Groups) -> bool:
+        """Whether the rows of the only target that is ready move to another one."""
+        to = next(iter(ready.values()))[0].move.target
+        return to not in ready and bool(self._members(to))
+
+    async def _matched_columns(self, ready: _Groups) -> ColumnPairs:
+        """Return by which columns rows come to another target; raises FatalError if they can't."""
+        if not self._joins(ready):
+            return ()
+        [(former, shards)] = ready.items()
+        own, there = (
+            await self._renames.table(former),
+            await self._renames.table(to := shards[0].move.target),
+        )
+        if own is None or there is None:
+            raise _occupied(shards, f"there is no table {former if own is None else to}")
+        if children := await self._renames.children(former):
+            raise _occupied(shards, f"foreign keys of {children[0]} refer to {former}")
+        for shard in shards:
+            held = self._last_structure(shard)
+            if held is None or differences(own, held):
+                raise _occupied([shard], f"the shard has not the same columns as {former}")
+        try:
+            return moved_columns(own, there, await self._coordination.paths(own, to))
+        except ColumnsDifferError as error:
+            raise _occupied(shards, str(error)) from error
 
     async def _refuse_lost_columns(self, ready: _Groups) -> None:
         """Raise FatalError if a target has lost columns that a shard had."""
+        if self._joins(ready):
+            return
         for name, shards in ready.items():
             there = await self._renames.columns(name)
             for shard in shards:
-                if lacking := sorted(self._columns(shard) - there):
+                table = self._last_structure(shard)
+                columns = table.columns if table is not None else ()
+                if lacking := sorted({folded(column.name) for column in columns} - there):
                     raise _occupied(
                         [shard],
                         "other shards have dropped or renamed columns since, which this shard had:"
                         f" {', '.join(lacking)}",
                     )
 
-    def _columns(self, shard: WaitingShard) -> frozenset[str]:
-        """The columns that a shard had when it was renamed, as far as they are known."""
+    def _last_structure(self, shard: WaitingShard) -> Table | None:
+        """The structure that a shard had when it was renamed; None if it is not certain."""
         registry = self._writer.registry
         number = registry.number(shard.move.member)
         if number is None:
-            return frozenset()
+            return None
         # The statement may have changed it, too, before it was gone.
         end = shard.move.place + STEPS
         places = [place for place in registry.places(number) if place < end]
         held = (registry.held(number, place) for place in reversed(places))
-        table = next((known.certain for known in held if known.structure is not None), None)
-        return frozenset(folded(column.name) for column in table.columns) if table else frozenset()
+        return next((known.certain for known in held if known.structure is not None), None)
 
     async def _all_ready(self) -> _Groups:
         """The targets that can be renamed now, together."""
@@ -264,19 +321,38 @@ class TargetMover:
                 for name, shards in found.items()
                 if not {name, shards[0].move.target} & tracked.keys()
             }
+        joining = found
         while True:
-            kept = {}
-            for name, shards in found.items():
+            kept: _Groups = {}
+            for name, shards in sorted(found.items()):
                 to = shards[0].move.target
-                if to in found or not (self._members(to) or await self._renames.exists(to)):
+                if any(others[0].move.target == to for others in kept.values()):
+                    # Its rows move to that target when it has the name.
+                    continue
+                if to in found or await self._gets_free(to, shards):
                     kept[name] = shards
-            destinations = [shards[0].move.target for shards in kept.values()]
-            for shards in kept.values():
-                if destinations.count(to := shards[0].move.target) > 1:
-                    raise _occupied(shards, f"shards of several targets come to {to}")
             if len(kept) == len(found):
-                return kept
+                break
             found = kept
+        return kept or self._one_that_joins(joining)
+
+    async def _gets_free(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
+        """Whether there is no target of a name, or one that gives way to the target of shards."""
+        if self._members(target):
+            return False
+        if self._has_dropped(shards):
+            children = set(await self._renames.children(target)) - {target}
+            return not children and not self._is_open(target)
+        return not await self._renames.exists(target)
+
+    def _one_that_joins(self, found: _Groups) -> _Groups:
+        """A target whose rows can move now to the one that has the new name of its shards."""
+        for name, shards in sorted(found.items()):
+            to = shards[0].move.target
+            stays = self._members(to) and not self._shards.is_left(to)
+            if stays and not self._has_dropped(shards) and not self._is_open(to):
+                return {name: shards}
+        return {}
 
     def _all_left(self, target: TableName, shards: Sequence[WaitingShard]) -> bool:
         """Whether no shard is left, and no schema change of the target is open."""
@@ -351,6 +427,9 @@ class TargetMover:
                 key = move.member.source, move.former
                 found[key] = max(move.place, found.get(key, 0))
         names |= self._shards.touched
+        versions = {move.target: self._version(move.target) for move in moves}
+        for move in moves:
+            found.setdefault((move.member.source, move.target), 0)
         for source in self._units:
             low_watermarks = self._writer.tracker(source).low_watermarks
             for name in names:
@@ -358,7 +437,10 @@ class TargetMover:
                 if low is not None:
                     place = max(low.transaction + 1, found.get((source, name), 0))
                     found[source, name] = place
-        return [AppliedUntil(*key, place) for key, place in sorted(found.items())]
+        return [
+            AppliedUntil(source, name, place, versions.get(name, 0))
+            for (source, name), place in sorted(found.items())
+        ]
 
     def _version(self, target: TableName) -> int:
         number = self._writer.registry.target(target)

@@ -18,7 +18,8 @@ from replicator.ddl.model.table import (
 from replicator.ddl.rewrite.table_sql import check_sql, column_sql, foreign_key_sql, key_sql
 from replicator.mysql.names import folded, quote
 
-_TEXT = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
+TEXT_TYPES = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
+"""The types whose values have a charset."""
 _DOES_NOTHING = {"", "RESTRICT", "NO ACTION"}
 
 
@@ -86,7 +87,7 @@ def _columns(old: Sequence[ColumnDefinition], new: Sequence[ColumnDefinition]) -
 def _in_full(column: ColumnDefinition, table: TableDefinition) -> ColumnDefinition:
     """A column with its charset and collation, which a server leaves out if the table has them."""
     word = column.type.lower().replace("(", " ").split()[0]
-    if word not in _TEXT:
+    if word not in TEXT_TYPES:
         return column
     charset = column.charset or table.option("CHARSET")
     own = charset == table.option("CHARSET")

@@ -25,13 +25,14 @@ import structlog
 from pymysql.constants import ER
 
 from replicator.ddl.model.table import TableOption
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.ddl.rewrite.constraint_names import present_keys
 from replicator.ddl.rewrite.single_changes import single_changes
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
-from replicator.downstream.ddl.clustered_keys import free_key
 from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.rebuilding import changed_table, rebuild
 from replicator.downstream.ddl.rehearsal import Rehearsal
 from replicator.downstream.ddl.table_options import set_options
 from replicator.downstream.ddl.unused_children import drop_unused_keys
@@ -54,7 +55,13 @@ from replicator.mysql.context.statement_session import (
     StatementSessions,
     set_up_session,
 )
-from replicator.mysql.errors import FOREIGN_KEY, LOGIN_REFUSED, ErrorCode, error_code
+from replicator.mysql.errors import (
+    FOREIGN_KEY,
+    LOGIN_REFUSED,
+    REFUSED_BY_TIDB,
+    ErrorCode,
+    error_code,
+)
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.effects.carried_change import MemberChange, lacking
 from replicator.schema.effects.ddl_effects import Effect
@@ -234,7 +241,7 @@ class DdlExecutor:
         try:
             return await self._execute(ddl)
         except DdlRefusedError as error:
-            if not (await self._frees_key(ddl, error) or await self._frees_parent(ddl, error)):
+            if not await self._frees_parent(ddl, error):
                 raise
         return await self._execute(ddl)
 
@@ -243,20 +250,6 @@ class DdlExecutor:
         if error.code not in FOREIGN_KEY or isinstance(error, HalfExecutedError):
             return False
         return await drop_unused_keys(self._connection, self._meta, ddl.target, ddl.unused)
-
-    async def _frees_key(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
-        """Whether the target takes a statement now that it has an ordinary key in place of a
-        clustered one."""
-        if error.code != ErrorCode.TIDB_UNSUPPORTED_DDL or len(ddl.statements) != 1:
-            return False
-        if isinstance(error, HalfExecutedError):
-            return False
-        whole = _recognised(ddl, ddl.statements[0])
-        singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
-        attempts = [[whole], singles] if singles and ddl.instead is None else [[whole]]
-        return await free_key(
-            self._connection, self._meta, self._rehearsal, ddl.target, attempts, ddl.context
-        )
 
     async def _execute(self, ddl: DdlExecution) -> bool:
         if not ddl.recorded:
@@ -308,7 +301,8 @@ class DdlExecutor:
                 if not progress.single and await self._stands_apart(ddl, error):
                     single = Progress(single=True)
                     return await self._carry_out(ddl, version, single, former="")
-                await self._settle(ddl, version, step, error)
+                if refusal := await self._not_rebuilt(ddl, statements[number], error):
+                    await self._settle(ddl, version, step, refusal)
             reach(Failpoint.DDL_EXECUTED)
         await self._finish(ddl, version)
         reach(Failpoint.DDL_FINISHED)
@@ -334,6 +328,27 @@ class DdlExecutor:
             reason=str(error),
         )
         return True
+
+    async def _not_rebuilt(
+        self, ddl: DdlExecution, sql: str, error: DdlRefusedError
+    ) -> DdlRefusedError | None:
+        """Create a target anew as a statement makes it that its server refuses; None if that is
+        done, otherwise what refuses the statement."""
+        if error.code not in REFUSED_BY_TIDB:
+            return error
+        actions = typed_actions(_recognised(ddl, sql))
+        wanted = await changed_table(self._connection, ddl.target, actions)
+        if wanted is None:
+            return error
+        session = Connection(self._connection.address)
+        try:
+            await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            done = await rebuild(session, self._meta, ddl.target, wanted)
+        except pymysql.err.MySQLError as refusal:
+            return DdlRefusedError(error_code(refusal), str(refusal.args[-1]))
+        finally:
+            session.close()
+        return None if done else error
 
     async def _settle(
         self, ddl: DdlExecution, version: int, step: Progress, error: DdlRefusedError

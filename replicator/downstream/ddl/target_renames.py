@@ -13,6 +13,7 @@ import pymysql.err
 import structlog
 
 from replicator.downstream.ddl.cluster_wide import reach_all_nodes
+from replicator.downstream.ddl.row_moves import RowMoves
 from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.downstream.meta.moved_shards import (
     AppliedUntil,
@@ -25,14 +26,23 @@ from replicator.failpoints import Failpoint, reach
 from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
 from replicator.mysql.errors import error_code
 from replicator.mysql.names import TableName, folded, quote
+from replicator.mysql.row_values import without_values
 from replicator.schema.effects.ddl_effects import target_renames
+from replicator.schema.effects.moved_columns import ColumnPairs
 from replicator.schema.structure.inspection import database_collation, listed, read_table
+from replicator.schema.structure.structure import Table
 
 PATIENCE = 7 * 24 * 3600.0
 """Seconds that a RENAME may wait for sessions that use the table."""
 
 _MARKED = TableName("", "renamed targets")
 """What the marker is named after."""
+
+
+_CHILDREN = """
+SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s
+"""
 
 
 class RenameRefusedError(Exception):
@@ -46,6 +56,7 @@ class TargetRenames:
         self._connection = connection
         self._meta = meta
         self._store = MovedShardStore(meta)
+        self._rows = RowMoves(connection.address, meta)
         self._log = structlog.get_logger()
 
     async def recover(self) -> None:
@@ -58,6 +69,10 @@ class TargetRenames:
             await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers[0].quoted}")
             if await self._has_run():
                 await self._finish(pending)
+            elif await self._rows.has_run(self._connection, pending.number):
+                await self._drop_emptied(pending)
+        for last in (await self._store.load(done=True))[-1:]:
+            await self._drop_replaced(last)
 
     async def load(self) -> list[Renaming]:
         """The renamings of the task, in their order. Raises DatabaseUnavailableError."""
@@ -69,8 +84,20 @@ class TargetRenames:
 
     async def columns(self, target: TableName) -> frozenset[str]:
         """The names of a target's columns, in lower case. Raises DatabaseUnavailableError."""
-        table = await read_table(self._connection, target)
+        table = await self.table(target)
         return frozenset(folded(column.name) for column in table.columns) if table else frozenset()
+
+    async def table(self, target: TableName) -> Table | None:
+        """The structure of a target; None if there is no table. Raises DatabaseUnavailableError."""
+        return await read_table(self._connection, target)
+
+    async def children(self, target: TableName) -> list[TableName]:
+        """The tables whose foreign keys refer to a target. Raises DatabaseUnavailableError."""
+        return [TableName(*row) for row in await self._connection.fetch(_CHILDREN, tuple(target))]
+
+    def aside(self, target: TableName) -> TableName:
+        """The name under which a target is dropped that gives way to another one."""
+        return self._meta.marker(replace(target, schema=f"replaced {target.schema}"))
 
     async def execute(
         self,
@@ -81,6 +108,8 @@ class TargetRenames:
         """Rename the targets that these shards leave.
 
         ``until``, ``lives``: which rows the targets have (`Renaming`).
+
+        Those that give way to them are dropped.
 
         Raises DatabaseUnavailableError, RenameRefusedError.
         """
@@ -101,8 +130,43 @@ class TargetRenames:
         shards: Sequence[MovedShard],
         until: Sequence[AppliedUntil],
         lives: Sequence[TableLife],
+        columns: ColumnPairs,
     ) -> None:
-        """Let shards join other targets, whose rows the operator has moved.
+        """Move the rows of the target that these shards leave to the one that they come to.
+
+        Then the former target is dropped. ``columns``: which column of the one gets which of the
+        other. ``until``, ``lives`` as for `execute`.
+
+        Raises DatabaseUnavailableError, RenameRefusedError.
+        """
+        await self._meta.confirm()
+        await self._rows.prepare(self._connection)
+        renaming = await self._store.begin(shards, until, lives)
+        reach(Failpoint.DDL_RECORDED)
+        [(former, target)] = renaming.pairs
+        there = await self.table(target)
+        assert there is not None
+        self._log.info("target.joining", target=str(former), to=str(target))
+        try:
+            await self._rows.run(renaming.number, former, there, columns)
+        except pymysql.err.MySQLError as error:
+            if is_unavailable(error):
+                raise
+            code = error_code(error)
+            raise RenameRefusedError(
+                f"{without_values(str(error.args[-1]), code)} ({code})"
+            ) from error
+        reach(Failpoint.DDL_EXECUTED)
+        await self._drop_emptied(renaming)
+        reach(Failpoint.DDL_FINISHED)
+
+    async def admit(
+        self,
+        shards: Sequence[MovedShard],
+        until: Sequence[AppliedUntil],
+        lives: Sequence[TableLife],
+    ) -> None:
+        """Let shards join targets by the operator's answer; no row moves.
 
         ``until``, ``lives``: which rows these targets have (`Renaming`).
 
@@ -110,6 +174,22 @@ class TargetRenames:
         """
         await self._meta.confirm()
         await self._store.finish(await self._store.begin(shards, until, lives))
+
+    async def _drop_emptied(self, renaming: Renaming) -> None:
+        """Finish a move of rows that is committed."""
+        [(former, target)] = renaming.pairs
+        await reach_all_nodes(self._connection)
+        await self._connection.execute(f"DROP TABLE IF EXISTS {former.quoted}", patience=PATIENCE)
+        await self._store.finish(renaming)
+        await self._rows.forget(self._connection)
+        self._log.info("target.joined", target=str(former), to=str(target))
+
+    async def _drop_replaced(self, renaming: Renaming) -> None:
+        for _, aside in renaming.replaced:
+            await reach_all_nodes(self._connection)
+            await self._connection.execute(
+                f"DROP TABLE IF EXISTS {aside.quoted}", patience=PATIENCE
+            )
 
     @property
     def _markers(self) -> tuple[TableName, TableName]:
@@ -131,8 +211,12 @@ class TargetRenames:
     async def _finish(self, renaming: Renaming) -> None:
         await self._store.finish(renaming)
         await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers[1].quoted}")
+        await self._drop_replaced(renaming)
         for former, target in renaming.pairs:
-            self._log.info("target.renamed", target=str(former), to=str(target))
+            if (former, target) in renaming.replaced:
+                self._log.warning("target.replaced", target=str(former))
+            else:
+                self._log.info("target.renamed", target=str(former), to=str(target))
 
     async def _run(self, sql: str, schemas: set[str]) -> None:
         session = Connection(self._connection.address)

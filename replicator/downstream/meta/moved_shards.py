@@ -43,7 +43,8 @@ class MovedShard:
 
     Attributes:
         member: the shard, by its name before the statement.
-        place: of the statement in the binlog of the shard's source.
+        place: of the statement in the binlog of the shard's source; 0 for shards of a target that
+            gave way to another one: they had been dropped.
         former: its target before the statement.
         target: its target after the statement.
         version: of the former target, when it was renamed; `JOINS` if it was not; `AHEAD` or less
@@ -59,11 +60,16 @@ class MovedShard:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUntil:
-    """The place before which a target had all rows of a source when it got or lost its name."""
+    """The place before which a target had all rows of a source when it got or lost its name.
+
+    Attributes:
+        version: of the target then, if it got shards.
+    """
 
     source: str
     target: TableName
     place: int
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,17 @@ class Renaming:
         return tuple(dict.fromkeys((shard.former, shard.target) for shard in self.shards))
 
     @property
+    def moved(self) -> tuple[MovedShard, ...]:
+        """The shards that have moved."""
+        return tuple(shard for shard in self.shards if shard.place)
+
+    @property
+    def replaced(self) -> tuple[tuple[TableName, TableName], ...]:
+        """The targets that gave way, each with the name under which it is dropped."""
+        gone = ((shard.former, shard.target) for shard in self.shards if not shard.place)
+        return tuple(dict.fromkeys(gone))
+
+    @property
     def names(self) -> tuple[TableName, ...]:
         """The targets that have lost or got rows."""
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
@@ -143,7 +160,7 @@ class MovedShardStore:
                 shard = MovedShard(member, int(place), former, target, int(version))
                 found[number] = _with(so_far, shard)
             else:
-                until = AppliedUntil(source, former, int(place))
+                until = AppliedUntil(source, former, int(place), int(version))
                 found[number] = replace(so_far, until=(*so_far.until, until))
         return list(found.values())
 
@@ -169,7 +186,9 @@ class MovedShardStore:
                 (s.member.source, *s.member.name, s.place, *s.former, *s.target, s.version)
                 for s in shards
             ]
-            values += [(u.source, "", "", u.place, *u.target, *u.target, 0) for u in found.until]
+            values += [
+                (u.source, "", "", u.place, *u.target, *u.target, u.version) for u in found.until
+            ]
             values += [
                 (life.member.source, *life.member.name, life.place, "", "", "", "", life.number)
                 for life in found.lives
@@ -210,6 +229,7 @@ class MovedShardStore:
         table = self._meta.table(ROW_OWNER_TABLE)
         of_target = f"FROM {table} WHERE target_schema = %s AND target_table = %s"
         moved = {(shard.member.source, *shard.member.name) for shard in renaming.shards}
+        replaced = dict(renaming.replaced)
         ended = {
             target: await transaction.fetch(
                 f"SELECT source, schema_name, table_name, ended, marks {of_target}"
@@ -217,6 +237,7 @@ class MovedShardStore:
                 tuple(former),
             )
             for former, target in renaming.pairs
+            if replaced.get(former) != target
         }
         for former, _ in renaming.pairs:
             await transaction.fetch(f"DELETE {of_target}", tuple(former))

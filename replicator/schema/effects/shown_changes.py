@@ -28,9 +28,14 @@ def shows_change(before: Table, after: Table, own: Table) -> bool:
         return False
     if any(getattr(old, part) != getattr(new, part) for part in _WHOLE):
         return False
-    gone, come = _parts(old) - _parts(new), _parts(new) - _parts(old)
-    there = _parts(shown)
-    return bool(gone or come) and come <= there and not gone & there
+    was, becomes, there = _parts(old), _parts(new), _parts(shown)
+    # A table may have a part twice: two CHECKs with one condition.
+    gone, come = (was - becomes).keys(), (becomes - was).keys()
+    return (
+        bool(gone or come)
+        and all(there[part] >= becomes[part] for part in come)
+        and all(there[part] <= becomes[part] for part in gone)
+    )
 
 
 def _parts(table: TableDefinition) -> Counter[Hashable]:

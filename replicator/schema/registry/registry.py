@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from bisect import bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
@@ -113,6 +114,20 @@ class _Inherited:
     at: int
 
 
+class _Structures:
+    """The structures of a member, ``at`` the ``places`` at which they were noted, in order."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, KnownStructure | _Inherited] = {}
+        self.places: list[int] = []
+
+    def note(self, place: int, held: KnownStructure | _Inherited) -> None:
+        new = place not in self.at
+        self.at[place] = held
+        if new:
+            insort(self.places, place)
+
+
 class SchemaRegistry:
     """The members, their targets, and their structures at each place of the binlog.
 
@@ -134,7 +149,7 @@ class SchemaRegistry:
         self._present: set[int] = set()
         self._present_of: dict[int, set[int]] = {}
         self._sorted: dict[int, tuple[int, ...]] = {}
-        self._structures: dict[int, dict[int, KnownStructure | _Inherited]] = {}
+        self._structures: dict[int, _Structures] = {}
         self._declared: dict[Member, dict[int, KnownStructure]] = {}
         self._copied: dict[int, int] = {}
         self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
@@ -183,7 +198,9 @@ class SchemaRegistry:
             if number is None:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
-                self._structures[number] = dict(self._declared.get(member, {}))
+                noted = self._structures[number] = _Structures()
+                for since, held in self._declared.get(member, {}).items():
+                    noted.note(since, held)
                 self.changes += 1
             self._withdraw(number)
             routed = self._target_of[number] = self._target(target)
@@ -300,7 +317,7 @@ class SchemaRegistry:
         if held == GONE and member in self._copying:
             self._copying[member][since] = CopyState.COPIED
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
-            self._structures.setdefault(member, {})[since] = held
+            self._structures[member].note(since, held)
             self.changes += 1
 
     def declare(self, member: Member, since: int, structure: Table) -> None:
@@ -327,11 +344,11 @@ class SchemaRegistry:
         if member in self._copying or origin in self._copying:
             self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
         if not self._is_first_hand(member, since):
-            self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+            self._structures[member].note(since, _Inherited(origin, since - 1))
             self.changes += 1
 
     def _is_first_hand(self, member: int, since: int) -> bool:
-        noted = self._structures.get(member, {}).get(since)
+        noted = self._structures[member].at.get(since)
         return isinstance(noted, KnownStructure) and noted.provenance in _FIRST_HAND
 
     def held(self, member: int, at: int) -> KnownStructure:
@@ -341,7 +358,7 @@ class SchemaRegistry:
         finds the same structures again.
         """
         since = self.since(member, at)
-        found = UNSEEN if since is None else self._structures[member][since]
+        found = UNSEEN if since is None else self._structures[member].at[since]
         if isinstance(found, _Inherited):
             # The statement may rename its parents, too.
             since, found = found.at, self.held(found.member, found.at)
@@ -381,12 +398,13 @@ class SchemaRegistry:
 
     def places(self, member: int) -> tuple[int, ...]:
         """The places at which a member's structure was noted, in their order."""
-        return tuple(sorted(self._structures.get(member, {})))
+        return tuple(self._structures[member].places)
 
     def since(self, member: int, at: int) -> int | None:
         """The place since which a member has its structure at ``at``; None if unknown."""
-        known = self._structures.get(member, {})
-        return max((since for since in known if since <= at), default=None)
+        places = self._structures[member].places
+        earlier = bisect_right(places, at)
+        return places[earlier - 1] if earlier else None
 
 
 def dump_structure(table: Table | None) -> str:

@@ -21,11 +21,14 @@ from attrs import define, field
 from pymysql.constants import ER
 
 from replicator.ddl.analysis.column_defaults import truncated_times
+from replicator.ddl.parser.actions_text import typed_actions
 from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 from replicator.ddl.parser.tokens import tokenise
+from replicator.ddl.rewrite.altered_table import UncertainTableError, altered_table
 from replicator.ddl.rewrite.retarget import splice
 from replicator.ddl.rewrite.single_changes import single_changes
+from replicator.ddl.rewrite.table_sql import create_table_sql
 from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.context.sql_modes import (
     ServerKind,
@@ -35,7 +38,13 @@ from replicator.mysql.context.sql_modes import (
 )
 from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.context.statement_session import set_up_session
-from replicator.mysql.errors import LOGIN_REFUSED, NO_SUCH_TABLE, NOT_UNDERSTOOD, error_code
+from replicator.mysql.errors import (
+    LOGIN_REFUSED,
+    NO_SUCH_TABLE,
+    NOT_UNDERSTOOD,
+    REFUSED_BY_TIDB,
+    error_code,
+)
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.carried_change import MemberChange
 from replicator.schema.effects.check_constraints import (
@@ -105,6 +114,9 @@ MOST_USES = 30
 new table."""
 
 _ANY = TableName("scratch", "table")
+
+_CREATED_ANEW = 2
+"""The attempt that creates the changed table, whose server refuses the statement."""
 
 
 class ScratchTableError(Exception):
@@ -181,11 +193,16 @@ class ScratchTable:
         ]
         lasting = all(map(timeless, (statement, *instead)))
         refusals: list[_Refusal] = []
-        for statements, given in (([statement], False), (singles, False), (instead, True)):
-            if not statements:
+        attempts = ([statement], False), (singles, False), ([statement], False), (instead, True)
+        for number, (statements, given) in enumerate(attempts):
+            anew = number == _CREATED_ANEW
+            refused = bool(refusals) and refusals[0].code in REFUSED_BY_TIDB
+            if not statements or (anew and not (refused and before is not None)):
                 continue
             try:
-                after, alike = await self._tried(before, statements, context)
+                after, alike = await self._tried(before, statements, context, anew=anew)
+            except UncertainTableError:
+                continue
             except ScratchTableError as error:
                 return LearnedOutcome(None, str(error), lasting=False)
             except pymysql.err.MySQLError as error:
@@ -204,9 +221,15 @@ class ScratchTable:
         before: Table | None,
         statements: Sequence[ParsedStatement],
         context: StatementContext,
+        *,
+        anew: bool,
     ) -> tuple[Table, bool]:
         """The structure after the statements, under the scratch table's name, and whether it would
-        be learned alike at any moment. Raises the server's error."""
+        be learned alike at any moment. Raises the server's error.
+
+        ``anew``: the changed table is created, as far as it is certain what that is; otherwise
+        UncertainTableError is raised.
+        """
         name = self._name
         run = [as_run(statement, name, creates=before is None) for statement in statements]
         text = "; ".join(run)
@@ -224,6 +247,10 @@ class ScratchTable:
                 if before is not None:
                     standing, lasting = await _made(self._connection, name, before, text)
                     base = await read_table(self._connection, name)
+            if anew and base is not None:
+                actions = [action for one in statements for action in typed_actions(one)]
+                changed = create_table_sql(name, altered_table(base.definition, actions).definition)
+                run = [f"DROP TABLE {name.quoted}", changed]
             await self._run(run, text, context)
             left = after = await read_table(self._connection, name)
         finally:

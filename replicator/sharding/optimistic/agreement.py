@@ -32,6 +32,7 @@ class PartKind(StrEnum):
     SPELLING = "spelling"
     KEY_NAME = "name of the unique key"
     ORDER = "order of columns"
+    FOREIGN_KEY = "foreign key"
     TABLE_COMMENT = "table's comment"
     TABLE_COLLATION = "table's default collation"
 
@@ -39,6 +40,7 @@ class PartKind(StrEnum):
 Part = tuple[PartKind, str]
 """A kind, and the folded name of the column, or the columns of the key."""
 ORDER: Part = (PartKind.ORDER, "")
+_OF_KEYS = frozenset({PartKind.KEY_NAME, PartKind.FOREIGN_KEY})
 
 _GENERAL = {"latin1": "latin1_swedish_ci", "binary": "binary"}
 
@@ -48,7 +50,7 @@ def described_part(part: Part) -> str:
     kind, name = part
     if not name:
         return kind.value
-    return f"{kind.value} ({name})" if kind is PartKind.KEY_NAME else f"{kind.value} of {name}"
+    return f"{kind.value} ({name})" if kind in _OF_KEYS else f"{kind.value} of {name}"
 
 
 @lru_cache(maxsize=4096)
@@ -209,7 +211,8 @@ def changed_parts(
     """The parts whose values on the target may be others now.
 
     `there`: the columns that the target had before. If a new one is among them, the statement that
-    adds it to a member has not given it its default and the like on the target.
+    adds it to a member has not given it its default and the like on the target. A new foreign key
+    may have come with a statement that the target has not executed as it was.
     """
     found = {part for part in before.keys() & after.keys() if before[part] != after[part]}
     one, other = before.get(ORDER), after.get(ORDER)
@@ -219,4 +222,6 @@ def changed_parts(
             n for n in order_of(other) if n in shared
         ]
         found -= {ORDER} if same else set()
-    return frozenset(found | {part for part in after.keys() - before.keys() if part[1] in there})
+    new = after.keys() - before.keys()
+    found |= {part for part in new if part[1] in there or part[0] is PartKind.FOREIGN_KEY}
+    return frozenset(found)

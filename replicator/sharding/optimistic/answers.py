@@ -293,6 +293,7 @@ def _given(
         [standing for name, standing in others.items() if name not in same],
         before,
         dict(state.fills),
+        strict=change.strict,
         answered=change.action is Action.EXEC,
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.effects.touched_parts import Touched, name_of_column
 from replicator.schema.structure.structure import Column, Table
-from replicator.sharding.optimistic.column_order import takes
+from replicator.sharding.optimistic.column_order import loses, takes
 from replicator.sharding.optimistic.fills import Fill
 from replicator.sharding.optimistic.shapes import Shape
 from replicator.sharding.optimistic.standings import Standing
@@ -46,6 +46,7 @@ def given_names(
     before: Shape | None,
     fills: Mapping[str, Fill],
     *,
+    strict: bool = False,
     answered: bool = False,
 ) -> tuple[GivenName, ...]:
     """Return the names that a statement gives columns of the target; none if it gives no names, or
@@ -58,6 +59,8 @@ def given_names(
         others: all other members.
         before: the target before it.
         fills: the fills of the target's columns.
+        strict: whether the session of the statement refuses values that do not fit, as the target
+            then does when it moves them.
         answered: whether the operator has said that the other members won't make the statement.
     """
     gone = {name_of_column(part) for part in touched.renamed | touched.dropped}
@@ -71,9 +74,14 @@ def given_names(
         column = after.column(new)
         if column is None or old not in before.columns:
             return ()
-        if not all(_may_rename(standing, column, old, new) for standing in renaming):
+        moves = any(new in _known(standing) for standing in others)
+        narrows = strict and moves
+        if not all(_may_rename(s, column, old, new, narrows=narrows) for s in renaming):
             return ()
-        found.append(_given(old, new, others, before, fills, answered=answered))
+        if moves:
+            found.append(_moved(old, new, before, fills, narrows=narrows))
+        else:
+            found.append(_renamed(old, new, before, fills, answered=answered))
     given = tuple(one for one in found if one is not None)
     alone = [one for one in given if one.fill is None]
     if len(given) < len(found) or (alone and len(alone) < len(given)):
@@ -81,37 +89,48 @@ def given_names(
     return given if not alone or touched.all == touched.renamed | touched.named else ()
 
 
-def _given(
-    old: str,
-    new: str,
-    others: Sequence[Standing],
-    before: Shape,
-    fills: Mapping[str, Fill],
-    *,
-    answered: bool,
+def _renamed(
+    old: str, new: str, before: Shape, fills: Mapping[str, Fill], *, answered: bool
 ) -> GivenName | None:
-    """The new name of one column, unless it depends on other members."""
-    mine, fill = before.columns[old].column, fills.get(old)
-    # Another member may add the old column and rename it later.
-    exact = fill is not None and _compares(mine, fill) and not before.identifying & {old, new}
-    if not any(new in _known(standing) for standing in others):
-        return GivenName(old, new) if (exact or answered) and new not in fills else None
-    if fill is None or not exact:
+    """The new name of a column of which no other member has either name."""
+    exact = _is_exact(old, new, before, fills)
+    return GivenName(old, new) if (exact or answered) and new not in fills else None
+
+
+def _moved(
+    old: str, new: str, before: Shape, fills: Mapping[str, Fill], *, narrows: bool
+) -> GivenName | None:
+    """The new name of a column that other members have by it already."""
+    if not _is_exact(old, new, before, fills):
         return None
-    there = before.columns[new].column
-    fits = takes(there, mine) and there.nullable >= mine.nullable
+    mine, there, fill = before.columns[old].column, before.columns[new].column, fills[old]
+    fits = _fits(mine, there, narrows=narrows) and there.nullable >= mine.nullable
     if not fits or there.generated:
         return None
     alike = new in fills and fills[new].text == fill.text and _compares(there, fills[new])
     return GivenName(old, new, fill) if alike else None
 
 
-def _may_rename(standing: Standing, column: Column, old: str, new: str) -> bool:
+def _is_exact(old: str, new: str, before: Shape, fills: Mapping[str, Fill]) -> bool:
+    """Whether rows tell if they have a value of their own in the old column, or its fill."""
+    # Another member may add the old column and rename it later.
+    fill = fills.get(old)
+    found = fill is not None and _compares(before.columns[old].column, fill)
+    return found and not before.identifying & {old, new}
+
+
+def _fits(old: Column, new: Column, *, narrows: bool) -> bool:
+    """Whether the values of one column are the same in another one, or a server refuses them."""
+    alike = old.sql_type.family == new.sql_type.family
+    return takes(new, old) or (narrows and alike and not loses(old, new, strict=True))
+
+
+def _may_rename(standing: Standing, column: Column, old: str, new: str, *, narrows: bool) -> bool:
     """Whether rows of a member have their values in the old column alone, and keep them."""
     former = standing.taken.column(old) if standing.taken is not None else None
     if former is None or former.generated or column.generated or old in standing.rounded:
         return False
-    kept = takes(column, former) and not column.auto_increment
+    kept = _fits(former, column, narrows=narrows) and not column.auto_increment
     return kept and new not in _known(standing) and old not in standing.ceded
 
 

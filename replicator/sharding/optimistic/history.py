@@ -17,6 +17,7 @@ from replicator.sharding.items import Name
 from replicator.sharding.optimistic.agreement import Part, agreed, changed_parts
 from replicator.sharding.optimistic.answers import JoinVerdict, StatementAnswer, takeable
 from replicator.sharding.optimistic.fills import Fill
+from replicator.sharding.optimistic.foreign_keys import agreed_keys
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import columns_among, rounded_apart, wanted_parts
 from replicator.sharding.optimistic.standings import (
@@ -83,8 +84,9 @@ class HistoryEntry(Generic[Name]):
     step that an entry is about. ``timestamp`` and ``context``: what ``run`` is executed with.
     ``source``: that of a release. ``parts``: of the structure, which the target has as all members
     have them, or, if it has got another name, may have otherwise. ``number``: of the renaming that
-    the target has followed. ``dropped``: the target was dropped with its last member, perhaps to be
-    created anew.
+    the target has followed, ``standings`` and ``begins`` its members and the places from which on
+    the rows of those that moved were not read before. ``dropped``: the target was dropped with its
+    last member, perhaps to be created anew.
     """
 
     kind: EntryKind
@@ -107,11 +109,12 @@ class HistoryEntry(Generic[Name]):
     dropped: bool = False
     number: int = 0
     standings: tuple[tuple[Name, Standing], ...] = ()
+    begins: tuple[tuple[Name, Place], ...] = ()
 
 
 def followed_entries(
     number: int,
-    moves: Iterable[tuple[Name, Target, Target]],
+    moves: Iterable[tuple[Name, Target, Target, Place]],
     histories: Mapping[Target, TargetHistory[Name]],
 ) -> dict[Target, HistoryEntry[Name]]:
     """Return the entry of each target that a renaming gives a name, or takes its name from.
@@ -119,24 +122,26 @@ def followed_entries(
     Args:
         number: of the renaming.
         moves: the members that move, by their former names, each with the former name of its
-            target and the new one.
+            target, the new one, and the place of its statement.
         histories: before the renaming.
     """
     found: dict[Target, HistoryEntry[Name]] = {}
     moved = [*moves]
-    for member, former, _ in moved:
+    for member, former, _, _ in moved:
         found[former] = HistoryEntry(EntryKind.FOLLOWED, member, fills={}, number=number)
-    for member, former, target in moved:
+    for member, former, target, _ in moved:
         history = histories.get(former, TargetHistory())
-        known = (*history.state.members.items(),)
-        own = {name for name, of, _ in moved if of == former}
+        there = histories.get(target, TargetHistory()) if target not in found else TargetHistory()
+        own = {name: place for name, of, _, place in moved if of == former}
+        known = [(n, standing) for n, standing in history.state.members.items() if n in own]
         found[target] = HistoryEntry(
             EntryKind.FOLLOWED,
             member,
-            fills=history.state.fills,
+            fills={**history.state.fills, **there.state.fills},
             number=number,
-            parts=tuple(sorted(history.changed)),
-            standings=tuple((name, standing) for name, standing in known if name in own),
+            parts=tuple(sorted(history.changed | there.changed)),
+            standings=(*there.state.members.items(), *known),
+            begins=tuple(own.items()),
         )
     return found
 
@@ -206,6 +211,10 @@ class TargetHistory(Generic[Name]):
             case EntryKind.FOLLOWED:
                 # What was here before is under another name now.
                 members, left, self.followed = dict(entry.standings), {}, entry.number
+                for source, release in self._releases.items():
+                    begins = dict(release.members) | dict(entry.begins)
+                    members_of = tuple(sorted(begins.items()))
+                    self._releases[source] = replace(release, members=members_of)
                 self.refused_steps = ()
                 self._refused.clear()
             case EntryKind.SAID if entry.at is None:
@@ -244,7 +253,8 @@ class TargetHistory(Generic[Name]):
         self.entries += 1
         if entry.kind is EntryKind.AGREED:
             return
-        before, self.agreed = self.agreed, agreed(self.state.members.values())
+        before, standings = self.agreed, [*self.state.members.values()]
+        self.agreed = {**agreed(standings), **agreed_keys(standings, before)}
         if entry.kind is EntryKind.FOLLOWED:
             before, self.changed = self.agreed, frozenset(entry.parts)
         # A target differs from the shards of its beginning as somebody has made it.

@@ -65,6 +65,8 @@ class Group(Generic[Name, Event]):
         self.members = dict(state.members)
         self.dropped = dict(state.dropped)
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
+        self.added: set[int] = set()
+        """The versions of items that the lock has not compared yet."""
         self.held: Counter[int] = Counter()
         self.buffer: HoldBuffer[Any] = HoldBuffer(HoldBudget())
         self.releasing: dict[int, Place] = {}
@@ -137,6 +139,7 @@ class Group(Generic[Name, Event]):
                 raise HistoryError(self.source, self.target, version, item, resolved)
         else:
             self.items[version] = (*self.items.get(version, ()), item)
+            self.added.add(version)
         self.members[item.member] = replace(
             state, version=version, since=item.at, awaited=(), optional=(), idle=()
         )
@@ -227,12 +230,14 @@ class Group(Generic[Name, Event]):
         at: Place,
         template: Template[Name] | None,
         equals: Collection[Template[Name]] = (),
+        least: int = 0,
     ) -> MemberState:
         """Add a created table that fits one of `templates`; None is the target at this place.
 
         ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
         in between that differs, whether the table has these items is not known: a DDL of its own
-        with the text of one of them is taken for that one.
+        with the text of one of them is taken for that one. ``least``: the version that its rows
+        have at least. They were not read before the target had it.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
@@ -248,6 +253,10 @@ class Group(Generic[Name, Event]):
         possible = range(self._lowest(own, template, equals) + 1, own + 1)
         optional = (v for v in possible if not self._truncates(v))
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        if state.version < least:
+            later = range(state.version + 1, least + 1)
+            granted = tuple(v for v in later if not self._truncates(v))
+            state = replace(state, version=least, awaited=(*state.awaited, *granted))
         self.members[member] = state
         self.dropped.pop(member, None)
         if state.version > self.known:

@@ -65,6 +65,7 @@ class TargetLock(Generic[Name, Event]):
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
+        self._disputed: set[int] = set()
 
     def __repr__(self) -> str:
         return f"lock of {self.target}"
@@ -293,40 +294,50 @@ class TargetLock(Generic[Name, Event]):
 
         Returns the sources that must restart: there, the rows after these have a version less.
         """
-        changed = set()
-        for source, group in self.groups.items():
-            for version, items in group.items.items():
-                if version <= self.version + (self.pending is not None):
-                    continue
-                others = {i.text for g in self.groups.values() for i in g.items.get(version, ())}
-                for item in items:
-                    if len(others) > 1 and item.text.startswith(TRUNCATION):
-                        self.left_out.add((source, item.at))
-                        changed.add(source)
-        return frozenset(changed)
+        left_out = {
+            (source, item.at)
+            for version in self._disputed_versions()
+            for source, item in self._items_of(version)
+            if item.text.startswith(TRUNCATION)
+        }
+        self.left_out |= left_out
+        return frozenset(source for source, _ in left_out)
+
+    def _items_of(self, version: int) -> list[tuple[str, Item[Name, Event]]]:
+        """The open items of a version, with their sources."""
+        groups = ((source, self.groups.get(source)) for source in self.sources)
+        return [(s, item) for s, group in groups if group for item in group.items.get(version, ())]
+
+    def _disputed_versions(self) -> list[int]:
+        """The versions of open items, however far ahead, on which members differ, in order.
+
+        There may be thousands of open items: only new ones are compared.
+        """
+        added = set().union(*(group.added for group in self.groups.values()))
+        for group in self.groups.values():
+            group.added.clear()
+        decided = self.version + (self.pending is not None)
+        self._disputed = {
+            version
+            for version in self._disputed | added
+            if version > decided and len({item.text for _, item in self._items_of(version)}) > 1
+        }
+        return sorted(self._disputed)
 
     # What the operator sees.
 
     def conflict(self) -> Conflict[Name, Event] | None:
         """The first item, however far ahead, on which members differ."""
-        open_items = [
-            (source, item, version)
-            for source in self.sources
-            if (group := self.groups.get(source))
-            for version, items in group.items.items()
-            if version > self.version + (self.pending is not None)
-            for item in items
-        ]
-        first: dict[int, tuple[str, Item[Name, Event]]] = {}
-        for source, item, version in sorted(open_items, key=lambda found: found[2]):
-            ours, our_item = first.setdefault(version, (source, item))
-            if our_item.text != item.text:
-                return Conflict(
-                    version,
-                    Claim(ours, self._sequence(ours, our_item, version)),
-                    Claim(source, self._sequence(source, item, version)),
-                )
-        return None
+        if not (disputed := self._disputed_versions()):
+            return None
+        version = disputed[0]
+        (ours, our_item), *others = self._items_of(version)
+        theirs, their_item = next(found for found in others if found[1].text != our_item.text)
+        return Conflict(
+            version,
+            Claim(ours, self._sequence(ours, our_item, version)),
+            Claim(theirs, self._sequence(theirs, their_item, version)),
+        )
 
     def _sequence(
         self, source: str, item: Item[Name, Event], version: int

@@ -1,7 +1,10 @@
-"""Constraints whose names the servers of the shards have made, so that each shard has another."""
+"""Foreign keys: names that servers of shards have made, and keys that shards get one by one."""
 
 from __future__ import annotations
 
+import anyio
+
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 from tests.support.tasks.shard_ddl import ShardedEstate
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
@@ -21,8 +24,7 @@ async def test_a_foreign_key_without_a_name_is_dropped(mariadb_estate: ShardedEs
             )
             estate.insert(shard, f"{estate.key()}, NULL, 1")
         await estate.settled()
-    shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
-    assert "FOREIGN KEY" not in str(shown)
+    assert "FOREIGN KEY" not in _shown(estate)
 
 
 async def test_foreign_keys_of_two_tables_have_one_second_name(
@@ -37,5 +39,57 @@ async def test_foreign_keys_of_two_tables_have_one_second_name(
             estate.ddl(shard, f"ADD CONSTRAINT {name} FOREIGN KEY i (v) REFERENCES {parent} (id)")
             estate.insert(shard, f"{estate.key()}, NULL")
         await estate.settled()
-    shown = estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1]
-    assert "CONSTRAINT `f` FOREIGN KEY (`v`)" in str(shown)
+    assert "CONSTRAINT `f` FOREIGN KEY (`v`)" in _shown(estate)
+
+
+async def test_the_target_has_the_foreign_keys_of_all_shards(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """They come and go in statements that the target does not execute as they are, since the shards
+    differ in a column."""
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("uA1", "uB1", "A1", table=PARENT)
+    async with estate.merging():
+        estate.run("B1", "CREATE TABLE {t} (id INT PRIMARY KEY, v INT, more INT)")
+        estate.shards.append("B1")
+        for number, actions in enumerate(
+            (
+                "ADD p INT, ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES {} (id)",
+                "ADD c INT, DROP FOREIGN KEY f",
+                "ADD d INT, ADD FOREIGN KEY (p) REFERENCES {} (id) ON DELETE CASCADE",
+            )
+        ):
+            for shard in "A1", "B1":
+                estate.ddl(shard, actions.format(estate.name(f"u{shard}")))
+                estate.run(shard, f"INSERT INTO {{t}} (id) VALUES ({estate.key()})")
+            await estate.caught_up()
+            with anyio.fail_after(PATIENCE):
+                while ("REFERENCES `u` (`id`)" in _shown(estate)) != (number != 1):
+                    await anyio.sleep(LOOK_SECONDS)
+        estate.ddl("B1", "DROP COLUMN more")
+        await estate.settled()
+    assert "ON DELETE CASCADE" in _shown(estate)
+
+
+async def test_the_target_has_the_index_of_a_foreign_key_that_a_later_shard_gets(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    estate = mariadb_estate
+    estate.mode = "optimistic"
+    estate.create("uA1", "uB1", "B1", table=PARENT)
+    async with estate.merging():
+        estate.ddl("B1", f"ADD FOREIGN KEY (v) REFERENCES {estate.name('uB1')} (id)")
+        await estate.caught_up()
+        estate.run("A1", f"CREATE TABLE {{t}} {PARENT}")
+        estate.shards.append("A1")
+        await estate.caught_up()
+        assert "KEY `v` (`v`)" not in _shown(estate)
+        estate.ddl("A1", f"ADD FOREIGN KEY (v) REFERENCES {estate.name('uA1')} (id)")
+        estate.insert("A1", f"{estate.key()}, NULL")
+        await estate.settled()
+    assert "KEY `v` (`v`)" in _shown(estate)
+
+
+def _shown(estate: ShardedEstate) -> str:
+    return str(estate.target.execute(f"SHOW CREATE TABLE {estate.db}.t")[0][1])

@@ -43,6 +43,13 @@ STORIES: dict[str, Story] = {
     "a-new-name-of-nulls": _each(
         ("uA1", "uB1"), NULLS, SOME, "ALTER TABLE {t} CHANGE c d BIGINT", SOME
     ),
+    "a-new-name-of-less-values": _each(
+        ("uA1", "uB1", "uA2"),
+        "CREATE TABLE {t} (id INT PRIMARY KEY, n INT, c BIGINT NOT NULL DEFAULT 8)",
+        "INSERT INTO {t} VALUES ({k}, 1, 8), ({k}, 2, -7), ({k}, 3, {k})",
+        "ALTER TABLE {t} CHANGE c d INT NOT NULL DEFAULT 8",
+        "INSERT INTO {t} VALUES ({k}, 1, 8), ({k}, 2, -7), ({k}, 3, {k})",
+    ),
     "new-names-of-numbers": _each(
         ("uA1", "uB1"),
         NUMBERS,

@@ -186,6 +186,7 @@ async def test_one_shard_alone_waits_for_the_others(
     async with estate.merging():
         estate.put("uA1", "{}")
         estate.put("B1", "{}")
+        await estate.caught_up()
         await estate.has_rows(2)
         [lock] = estate.running.open_locks()
         assert lock.view.missing == {

@@ -35,6 +35,10 @@ MOVES: dict[str, tuple[str, Shards]] = {
         " {away}.a TO z_1, {away}.b TO z_2",
         {"x": ("x_1", "x_2"), "z": ("z_1", "z_2")},
     ),
+    "to one that has shards": (
+        "RENAME TABLE x_1 TO z_3, x_2 TO z_4",
+        {"z": ("z_1", "z_2", "z_3", "z_4")},
+    ),
     "row": (
         "RENAME TABLE x_1 TO y_1, x_2 TO y_2, z_1 TO x_1, z_2 TO x_2",
         {"y": ("y_1", "y_2"), "x": ("x_1", "x_2")},
@@ -181,7 +185,6 @@ REFUSED = {
     "to two targets": "RENAME TABLE x_1 TO y_1, x_2 TO z_3",
     "one is left out": "RENAME TABLE x_1 TO {away}.x_1, x_2 TO y_1",
     "two targets to one": "RENAME TABLE x_1 TO y_1, x_2 TO y_2, z_1 TO y_3, z_2 TO y_4",
-    "to one that has shards": "RENAME TABLE x_1 TO z_3, x_2 TO z_4",
 }
 
 

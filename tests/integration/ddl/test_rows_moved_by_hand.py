@@ -140,7 +140,7 @@ async def test_a_shard_joins_once_if_the_task_breaks_off(
 
     with monkeypatch.context() as patched:
         if step == "before":
-            patched.setattr(TargetRenames, "join", die)
+            patched.setattr(TargetRenames, "admit", die)
         else:
             patched.setattr(MovedShardStore, "finish", die)
         with anyio.fail_after(PATIENCE), pytest.raises(ZeroDivisionError):

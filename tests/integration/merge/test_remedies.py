@@ -10,13 +10,20 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.faults import COPY_AGAIN, FatalError, of_target
-from actors.task.operator.removal import remove_task
+from actors.task.resources.leftovers import forget_saved
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew, override
-from tests.support.tasks.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of, settles
+from tests.support.tasks.running import (
+    LOOK_SECONDS,
+    NOTHING,
+    PATIENCE,
+    caught_up,
+    fault_of,
+    settles,
+)
 from tests.support.tasks.task_files import endpoint, start_of
 
 MakeMerging = Callable[..., Merging]
@@ -205,21 +212,22 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
     # The task goes on with the other source, until it is stopped in order.
     assert found.scope is not None
     merging.blocked = found.scope
-    async with merging.running():
-        pass
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await caught_up(generation, {"b": second})
     merging.blocked = NOTHING
     merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
     saved = merging.target.execute(
         f"SELECT source, binlog_file, binlog_offset"
         f" FROM {merging.database}_meta.{merging.database}_checkpoint"
     )
-    await remove_task(merging.task)
     for word in ("`task-mode: incremental`", "`meta:` of source a"):
         assert word in told
     assert "safe-mode" not in told
     starts = {source: {"binlog-name": file, "binlog-pos": at} for source, file, at in saved}
     merging.instances = {"a": {"meta": behind}, "b": {"meta": starts["b"]}}
     merging.changed(mode="incremental")
+    await forget_saved(merging.task)
     async with merging.running() as generation:
         await merging.caught_up(generation)
         assert merging.differences() == {}

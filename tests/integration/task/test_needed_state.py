@@ -11,10 +11,16 @@ import config
 from actors.faults import FatalError
 from actors.task.operator.removal import remove_task
 from actors.task.resources.leftovers import forget_saved
+from actors.task.resources.needed_state import repeated_targets
+from config.models import Meta
+from replicator.downstream.meta.checkpoint import SavedWatermarks
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.watermark import Watermark
 from tests.support.tasks.merging import Merging
 from tests.support.tasks.overriding import copy_all_anew
 from tests.support.tasks.running import fault_of, settles
+from tests.support.tasks.task_files import start_of
 
 MakeMerging = Callable[..., Merging]
 Forget = Callable[[config.Task], Coroutine[Any, Any, None]]
@@ -60,6 +66,8 @@ async def test_rows_that_wait_for_a_shard_are_not_forgotten(
         merging.do("ALTER TABLE x_2 ADD n INT")
         await settles(merging.differences, {})
         await merging.check(generation)
+    merging.instances = {"a": {"meta": start_of(merging.source)}}
+    merging.changed(mode="incremental")
     await forget(merging.task)
 
 
@@ -69,7 +77,7 @@ async def test_a_copy_into_empty_targets_needs_no_saved_state(merging: Merging) 
     merging.do("ALTER TABLE x_2 ADD n INT")
     merging.changed(mode="all")
     found = await refused(merging, remove_task)
-    assert f"TRUNCATE TABLE `{merging.database}`.`x`" in found.remedies[1]
+    assert f"TRUNCATE TABLE `{merging.database}`.`x`" in found.remedies[2]
     merging.changed(mode="incremental")
     await copy_all_anew(merging, "x", dropped=True)
 
@@ -86,3 +94,36 @@ async def test_keys_of_two_shards_are_not_forgotten(merging: Merging) -> None:
     assert "1 key of target" in found.message
     merging.target.execute(f"DELETE FROM {tracked}")
     await remove_task(merging.task)
+
+
+@pytest.mark.remedy("task.state-needed", "run")
+async def test_no_task_starts_before_rows_that_are_on_the_targets(merging: Merging) -> None:
+    """A table without a key would have them twice."""
+    merging.create("bag", "(n INT)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO bag_1 VALUES (1)")
+        await merging.check(generation)
+        begin = start_of(merging.source)
+        merging.do("INSERT INTO bag_1 VALUES (2)")
+        await merging.check(generation)
+    merging.instances = {"a": {"meta": begin}}
+    merging.changed(mode="incremental")
+    found = await refused(merging, forget_saved)
+    assert "they would be written again" in found.message
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.instances = {"a": {"meta": start_of(merging.source)}}
+    merging.changed(mode="incremental")
+    await forget_saved(merging.task)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO bag_1 VALUES (3)")
+        await merging.check(generation)
+
+
+@pytest.mark.parametrize(("low", "before"), [(0, True), (1, True), (2, False)])
+def test_a_start_by_gtid_needs_a_stop_in_order(low: int, *, before: bool) -> None:
+    """After a kill, the saved GTID set may be before rows that are on a target."""
+    target = TableName("d", "x")
+    marks = [Watermark(0, n, 1) for n in range(3)]
+    applied = SavedWatermarks({target: marks[low]} if low else {}, {target: marks[2]})
+    assert bool(repeated_targets(Meta.model_validate({"binlog-gtid": "0-1-7"}), applied)) == before

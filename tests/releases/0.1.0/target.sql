@@ -259,6 +259,56 @@ INSERT INTO `orders` VALUES
 (48,'row',48),
 (49,'row',49),
 (50,'row',50),
+(1000001,'row',1),
+(1000002,'row',2),
+(1000003,'row',3),
+(1000004,'row',4),
+(1000005,'row',5),
+(1000006,'row',6),
+(1000007,'row',7),
+(1000008,'row',8),
+(1000009,'row',9),
+(1000010,'row',10),
+(1000011,'row',11),
+(1000012,'row',12),
+(1000013,'row',13),
+(1000014,'row',14),
+(1000015,'row',15),
+(1000016,'row',16),
+(1000017,'row',17),
+(1000018,'row',18),
+(1000019,'row',19),
+(1000020,'row',20),
+(1000021,'row',21),
+(1000022,'row',22),
+(1000023,'row',23),
+(1000024,'row',24),
+(1000025,'row',25),
+(1000026,'row',26),
+(1000027,'row',27),
+(1000028,'row',28),
+(1000029,'row',29),
+(1000030,'row',30),
+(1000031,'row',31),
+(1000032,'row',32),
+(1000033,'row',33),
+(1000034,'row',34),
+(1000035,'row',35),
+(1000036,'row',36),
+(1000037,'row',37),
+(1000038,'row',38),
+(1000039,'row',39),
+(1000040,'row',40),
+(1000041,'row',41),
+(1000042,'row',42),
+(1000043,'row',43),
+(1000044,'row',44),
+(1000045,'row',45),
+(1000046,'row',46),
+(1000047,'row',47),
+(1000048,'row',48),
+(1000049,'row',49),
+(1000050,'row',50),
 (2000001,'row',1),
 (2000002,'row',2),
 (2000003,'row',3),
@@ -408,7 +458,157 @@ INSERT INTO `orders` VALUES
 (2000147,'row',147),
 (2000148,'row',148),
 (2000149,'row',149),
-(2000150,'row',150);
+(2000150,'row',150),
+(2000151,'row',151),
+(2000152,'row',152),
+(2000153,'row',153),
+(2000154,'row',154),
+(2000155,'row',155),
+(2000156,'row',156),
+(2000157,'row',157),
+(2000158,'row',158),
+(2000159,'row',159),
+(2000160,'row',160),
+(2000161,'row',161),
+(2000162,'row',162),
+(2000163,'row',163),
+(2000164,'row',164),
+(2000165,'row',165),
+(2000166,'row',166),
+(2000167,'row',167),
+(2000168,'row',168),
+(2000169,'row',169),
+(2000170,'row',170),
+(2000171,'row',171),
+(2000172,'row',172),
+(2000173,'row',173),
+(2000174,'row',174),
+(2000175,'row',175),
+(2000176,'row',176),
+(2000177,'row',177),
+(2000178,'row',178),
+(2000179,'row',179),
+(2000180,'row',180),
+(2000181,'row',181),
+(2000182,'row',182),
+(2000183,'row',183),
+(2000184,'row',184),
+(2000185,'row',185),
+(2000186,'row',186),
+(2000187,'row',187),
+(2000188,'row',188),
+(2000189,'row',189),
+(2000190,'row',190),
+(2000191,'row',191),
+(2000192,'row',192),
+(2000193,'row',193),
+(2000194,'row',194),
+(2000195,'row',195),
+(2000196,'row',196),
+(2000197,'row',197),
+(2000198,'row',198),
+(2000199,'row',199),
+(2000200,'row',200),
+(2000201,'row',201),
+(2000202,'row',202),
+(2000203,'row',203),
+(2000204,'row',204),
+(2000205,'row',205),
+(2000206,'row',206),
+(2000207,'row',207),
+(2000208,'row',208),
+(2000209,'row',209),
+(2000210,'row',210),
+(2000211,'row',211),
+(2000212,'row',212),
+(2000213,'row',213),
+(2000214,'row',214),
+(2000215,'row',215),
+(2000216,'row',216),
+(2000217,'row',217),
+(2000218,'row',218),
+(2000219,'row',219),
+(2000220,'row',220),
+(2000221,'row',221),
+(2000222,'row',222),
+(2000223,'row',223),
+(2000224,'row',224),
+(2000225,'row',225),
+(2000226,'row',226),
+(2000227,'row',227),
+(2000228,'row',228),
+(2000229,'row',229),
+(2000230,'row',230),
+(2000231,'row',231),
+(2000232,'row',232),
+(2000233,'row',233),
+(2000234,'row',234),
+(2000235,'row',235),
+(2000236,'row',236),
+(2000237,'row',237),
+(2000238,'row',238),
+(2000239,'row',239),
+(2000240,'row',240),
+(2000241,'row',241),
+(2000242,'row',242),
+(2000243,'row',243),
+(2000244,'row',244),
+(2000245,'row',245),
+(2000246,'row',246),
+(2000247,'row',247),
+(2000248,'row',248),
+(2000249,'row',249),
+(2000250,'row',250),
+(2000251,'row',251),
+(2000252,'row',252),
+(2000253,'row',253),
+(2000254,'row',254),
+(2000255,'row',255),
+(2000256,'row',256),
+(2000257,'row',257),
+(2000258,'row',258),
+(2000259,'row',259),
+(2000260,'row',260),
+(2000261,'row',261),
+(2000262,'row',262),
+(2000263,'row',263),
+(2000264,'row',264),
+(2000265,'row',265),
+(2000266,'row',266),
+(2000267,'row',267),
+(2000268,'row',268),
+(2000269,'row',269),
+(2000270,'row',270),
+(2000271,'row',271),
+(2000272,'row',272),
+(2000273,'row',273),
+(2000274,'row',274),
+(2000275,'row',275),
+(2000276,'row',276),
+(2000277,'row',277),
+(2000278,'row',278),
+(2000279,'row',279),
+(2000280,'row',280),
+(2000281,'row',281),
+(2000282,'row',282),
+(2000283,'row',283),
+(2000284,'row',284),
+(2000285,'row',285),
+(2000286,'row',286),
+(2000287,'row',287),
+(2000288,'row',288),
+(2000289,'row',289),
+(2000290,'row',290),
+(2000291,'row',291),
+(2000292,'row',292),
+(2000293,'row',293),
+(2000294,'row',294),
+(2000295,'row',295),
+(2000296,'row',296),
+(2000297,'row',297),
+(2000298,'row',298),
+(2000299,'row',299),
+(2000300,'row',300);
 /*!40000 ALTER TABLE `orders` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `users`;
@@ -458,8 +658,8 @@ CREATE TABLE `copying_checkpoint` (
 LOCK TABLES `copying_checkpoint` WRITE;
 /*!40000 ALTER TABLE `copying_checkpoint` DISABLE KEYS */;
 INSERT INTO `copying_checkpoint` VALUES
-('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795890700,4036738399,'',4,'pessimistic',0,'','2026-11-28 18:32:02'),
-('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795890700,3592718630,'',4,'pessimistic',0,'','2026-11-28 18:32:02');
+('a','binlog.000001',70371,'',4101,'',0,'binlog.000001',4,1795900187,727896460,'',4,'pessimistic',0,'','2026-11-28 21:11:50'),
+('b','binlog.000001',45470,'',4102,'',0,'binlog.000001',4,1795900188,2815295497,'',4,'pessimistic',0,'','2026-11-28 21:11:50');
 /*!40000 ALTER TABLE `copying_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_chunk`;
@@ -487,16 +687,19 @@ CREATE TABLE `copying_chunk` (
 LOCK TABLES `copying_chunk` WRITE;
 /*!40000 ALTER TABLE `copying_chunk` DISABLE KEYS */;
 INSERT INTO `copying_chunk` VALUES
-('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,7030239191485553457),
-('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,7030239191485553457),
-('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,7030239191485553457),
-('a','c','orders_2',0,NULL,'[\"31303030303530\"]',0,0,0,0,0,0,0,7030239191485553457),
-('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,7030239191485553457),
-('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,7030239191485553457),
-('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,7030239191485553457),
-('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,7030239191485553457),
-('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',0,0,0,0,0,0,0,7030239191485553457),
-('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',0,0,0,0,0,0,0,7030239191485553457);
+('a','c','orders_1',0,NULL,'[\"3530\"]',1,50,950,0,1099511698147,1099511698147,50,7155998207545577513),
+('a','c','orders_1',1,'[\"3530\"]','[\"313030\"]',0,0,0,0,0,0,0,7155998207545577513),
+('a','c','orders_1',2,'[\"313030\"]','[\"313530\"]',0,0,0,0,0,0,0,7155998207545577513),
+('a','c','orders_2',0,NULL,'[\"31303030303530\"]',1,50,950,0,1099511706875,1099511706875,50,7155998207545577513),
+('a','c','orders_2',1,'[\"31303030303530\"]','[\"31303030313030\"]',0,0,0,0,0,0,0,7155998207545577513),
+('a','c','orders_2',2,'[\"31303030313030\"]','[\"31303030313530\"]',0,0,0,0,0,0,0,7155998207545577513),
+('b','c','orders_1',0,NULL,'[\"32303030303530\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',1,'[\"32303030303530\"]','[\"32303030313030\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',2,'[\"32303030313030\"]','[\"32303030313530\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',3,'[\"32303030313530\"]','[\"32303030323030\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',4,'[\"32303030323030\"]','[\"32303030323530\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',5,'[\"32303030323530\"]','[\"32303030333030\"]',1,50,950,0,1099511673246,1099511673246,50,7155998207545577513),
+('b','c','orders_1',6,'[\"32303030333030\"]','[\"32303030333530\"]',0,0,0,0,0,0,0,7155998207545577513);
 /*!40000 ALTER TABLE `copying_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_copy`;
@@ -715,7 +918,7 @@ CREATE TABLE `copying_lease` (
 LOCK TABLES `copying_lease` WRITE;
 /*!40000 ALTER TABLE `copying_lease` DISABLE KEYS */;
 INSERT INTO `copying_lease` VALUES
-(1,7030239191485553457,21,'vm',29527,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4392409','2026-11-28 18:32:01.570416','2026-11-28 18:32:05.438824');
+(1,7155998207545577513,24,'vm',22177,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','5349185','2026-11-28 21:11:41.970579','2026-11-28 21:12:00.514256');
 /*!40000 ALTER TABLE `copying_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `copying_member`;
@@ -954,8 +1157,8 @@ CREATE TABLE `locked_checkpoint` (
 LOCK TABLES `locked_checkpoint` WRITE;
 /*!40000 ALTER TABLE `locked_checkpoint` DISABLE KEYS */;
 INSERT INTO `locked_checkpoint` VALUES
-('a','binlog.000001',3983,'0-4101-12',4101,'',0,'binlog.000001',3385,1795890700,3040146975,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 18:31:50'),
-('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795890700,3983468259,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 18:31:50');
+('a','binlog.000001',3385,'0-4101-11',4101,'',0,'binlog.000001',3224,1795900187,3674331354,'',4,'pessimistic',1,'binlog.000001:5581','2026-11-28 21:10:47'),
+('b','binlog.000001',2409,'0-4102-7',4102,'',0,'binlog.000001',2152,1795900188,4156760489,'',4,'pessimistic',0,'binlog.000001:2409','2026-11-28 21:10:47');
 /*!40000 ALTER TABLE `locked_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_chunk`;
@@ -983,21 +1186,21 @@ CREATE TABLE `locked_chunk` (
 LOCK TABLES `locked_chunk` WRITE;
 /*!40000 ALTER TABLE `locked_chunk` DISABLE KEYS */;
 INSERT INTO `locked_chunk` VALUES
-('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4125121436423550612),
-('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4125121436423550612),
-('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,4125121436423550612),
-('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4125121436423550612),
-('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,4125121436423550612),
-('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,4125121436423550612),
-('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4125121436423550612),
-('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,4125121436423550612),
-('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,4125121436423550612),
-('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4125121436423550612);
+('a','l','orders_1',0,NULL,'[\"3130\"]',1,10,82,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','orders_1',1,'[\"3130\"]','[\"3230\"]',1,10,100,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','orders_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4215722401346779574),
+('a','l','orders_2',0,NULL,'[\"31303030303130\"]',1,10,141,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','orders_2',1,'[\"31303030303130\"]','[\"31303030303230\"]',1,10,150,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','orders_2',2,'[\"31303030303230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4215722401346779574),
+('a','l','users_1',0,NULL,'[\"3130\"]',1,10,190,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','users_1',1,'[\"3130\"]','[\"3230\"]',1,10,190,0,1099511630847,1099511630847,10,4215722401346779574),
+('a','l','users_1',2,'[\"3230\"]',NULL,1,0,0,0,1099511630847,1099511630847,0,4215722401346779574),
+('b','l','orders_1',0,NULL,'[\"32303030303130\"]',1,10,141,0,1099511629928,1099511629928,10,4215722401346779574),
+('b','l','orders_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,150,0,1099511629928,1099511629928,10,4215722401346779574),
+('b','l','orders_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4215722401346779574),
+('b','l','users_1',0,NULL,'[\"32303030303130\"]',1,10,190,0,1099511629928,1099511629928,10,4215722401346779574),
+('b','l','users_1',1,'[\"32303030303130\"]','[\"32303030303230\"]',1,10,190,0,1099511629928,1099511629928,10,4215722401346779574),
+('b','l','users_1',2,'[\"32303030303230\"]',NULL,1,0,0,0,1099511629928,1099511629928,0,4215722401346779574);
 /*!40000 ALTER TABLE `locked_chunk` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_copy`;
@@ -1059,7 +1262,7 @@ CREATE TABLE `locked_ddl` (
 LOCK TABLES `locked_ddl` WRITE;
 /*!40000 ALTER TABLE `locked_ddl` DISABLE KEYS */;
 INSERT INTO `locked_ddl` VALUES
-('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795890707,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 18:31:49');
+('ml','orders',1,'ALTER TABLE `ml`.`orders` ADD c INT DEFAULT 3','a','l','orders_1',1099511630537,'done','65a8faf8f6203083e5232d4e3588e6f8','{\"resolved\":{\"text\":\"alter table <table> add c int default 3\",\"unlocked\":false,\"skipped\":false},\"cutovers\":{\"a\":{\"version\":1,\"at\":[1099511630692,0],\"forced\":false,\"shown\":false},\"b\":{\"version\":1,\"at\":[1099511629773,0],\"forced\":false,\"shown\":false}},\"ordinal\":0,\"event\":{\"statement\":{\"schema\":\"l\",\"sql\":\"ALTER TABLE orders_1 ADD c INT DEFAULT 3\",\"transaction\":1099511630537,\"timestamp\":1795900224,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"microseconds\":0,\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\",\"charset_collation_ids\":[],\"charset_collations\":[],\"time_names\":0,\"unread_code\":null},\"file\":\"binlog.000001\",\"offset\":2803,\"error\":0,\"gtid\":\"0-4101-8\"},\"instead\":null},\"before\":\"{\\\"schema\\\": \\\"ml\\\", \\\"name\\\": \\\"orders\\\", \\\"columns\\\": [{\\\"name\\\": \\\"id\\\", \\\"type\\\": \\\"bigint(20)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": false, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"name\\\", \\\"type\\\": \\\"varchar(40)\\\", \\\"charset\\\": \\\"utf8mb4\\\", \\\"collation\\\": \\\"utf8mb4_general_ci\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}, {\\\"name\\\": \\\"n\\\", \\\"type\\\": \\\"int(11)\\\", \\\"charset\\\": \\\"\\\", \\\"collation\\\": \\\"\\\", \\\"nullable\\\": true, \\\"generated\\\": false, \\\"auto_increment\\\": false, \\\"learned\\\": false, \\\"withheld\\\": false, \\\"fill\\\": \\\"\\\"}], \\\"keys\\\": [{\\\"name\\\": \\\"PRIMARY\\\", \\\"columns\\\": [\\\"id\\\"], \\\"nullable\\\": false, \\\"prefix\\\": false}], \\\"create_sql\\\": \\\"CREATE TABLE `orders` (\\\\n  `id` bigint(20) NOT NULL,\\\\n  `name` varchar(40) DEFAULT NULL,\\\\n  `n` int(11) DEFAULT NULL,\\\\n  PRIMARY KEY (`id`)\\\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\\\"}\"}','','2026-11-28 21:10:40');
 /*!40000 ALTER TABLE `locked_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_ddl_override`;
@@ -1217,7 +1420,7 @@ CREATE TABLE `locked_lease` (
 LOCK TABLES `locked_lease` WRITE;
 /*!40000 ALTER TABLE `locked_lease` DISABLE KEYS */;
 INSERT INTO `locked_lease` VALUES
-(1,4125121436423550612,42,'vm',29199,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4390699','2026-11-28 18:31:45.675268','2026-11-28 18:31:51.518713');
+(1,4215722401346779574,48,'vm',20460,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','5339674','2026-11-28 21:10:14.765973','2026-11-28 21:10:48.850270');
 /*!40000 ALTER TABLE `locked_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_member`;
@@ -1293,8 +1496,8 @@ CREATE TABLE `locked_onlineddl` (
 LOCK TABLES `locked_onlineddl` WRITE;
 /*!40000 ALTER TABLE `locked_onlineddl` DISABLE KEYS */;
 INSERT INTO `locked_onlineddl` VALUES
-('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795890709,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
-('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795890709,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
+('a','l','_users_1_gho',1099511630847,'begun','CREATE TABLE _users_1_gho LIKE users_1','l',1795900240,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}'),
+('a','l','_users_1_gho',1099511631000,'changed','ALTER TABLE _users_1_gho ADD phone VARCHAR(20)','l',1795900240,'{\"sql_mode\": 1411383296, \"time_zone\": \"+00:00\", \"microseconds\": 0, \"collation_ids\": [45, 45, 45], \"explicit_timestamp_defaults\": true, \"mariadb\": true, \"connection_collation\": \"utf8mb4_general_ci\", \"server_collation\": \"utf8mb4_general_ci\", \"charset_collation_ids\": [], \"charset_collations\": [], \"time_names\": 0, \"unread_code\": null}');
 /*!40000 ALTER TABLE `locked_onlineddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `locked_row_owner`;
@@ -1452,15 +1655,15 @@ LOCK TABLES `locked_watermark` WRITE;
 /*!40000 ALTER TABLE `locked_watermark` DISABLE KEYS */;
 INSERT INTO `locked_watermark` VALUES
 ('a','ml','orders',-1,1,1099511633115,1,0,'0-4101-17',NULL),
-('a','ml','orders',0,0,0,0,4125121436423550612,NULL,NULL),
-('a','ml','orders',1,1,1099511633115,1,4125121436423550612,'0-4101-17','5339:1795890700:662903309:binlog.000001'),
-('a','ml','orders',2,0,0,0,4125121436423550612,NULL,NULL),
-('a','ml','orders',3,1,1099511633115,1,4125121436423550612,'0-4101-17','5339:1795890700:662903309:binlog.000001'),
+('a','ml','orders',0,0,0,0,4215722401346779574,NULL,NULL),
+('a','ml','orders',1,1,1099511633115,1,4215722401346779574,'0-4101-17','5339:1795900187:1026481479:binlog.000001'),
+('a','ml','orders',2,0,0,0,4215722401346779574,NULL,NULL),
+('a','ml','orders',3,1,1099511633115,1,4215722401346779574,'0-4101-17','5339:1795900187:1026481479:binlog.000001'),
 ('b','ml','orders',-1,1,1099511629928,1,0,'0-4102-7',NULL),
-('b','ml','orders',0,0,0,0,4125121436423550612,NULL,NULL),
-('b','ml','orders',1,0,0,0,4125121436423550612,NULL,NULL),
-('b','ml','orders',2,0,0,0,4125121436423550612,NULL,NULL),
-('b','ml','orders',3,1,1099511629928,1,4125121436423550612,'0-4102-7','2152:1795890700:3983468259:binlog.000001');
+('b','ml','orders',0,0,0,0,4215722401346779574,NULL,NULL),
+('b','ml','orders',1,0,0,0,4215722401346779574,NULL,NULL),
+('b','ml','orders',2,0,0,0,4215722401346779574,NULL,NULL),
+('b','ml','orders',3,1,1099511629928,1,4215722401346779574,'0-4102-7','2152:1795900188:4156760489:binlog.000001');
 /*!40000 ALTER TABLE `locked_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_checkpoint`;
@@ -1491,8 +1694,8 @@ CREATE TABLE `uncoordinated_checkpoint` (
 LOCK TABLES `uncoordinated_checkpoint` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` DISABLE KEYS */;
 INSERT INTO `uncoordinated_checkpoint` VALUES
-('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795890700,2006743172,'',4,'',0,'binlog.000001:7551','2026-11-28 18:31:56'),
-('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795890700,3178333290,'',4,'',0,'binlog.000001:3542','2026-11-28 18:31:56');
+('a','binlog.000001',7551,'0-4101-27',4101,'',0,'binlog.000001',7316,1795900187,1696799112,'',4,'',0,'binlog.000001:7551','2026-11-28 21:11:23'),
+('b','binlog.000001',3542,'0-4102-13',4102,'',0,'binlog.000001',3292,1795900188,2949571942,'',4,'',0,'binlog.000001:3542','2026-11-28 21:11:23');
 /*!40000 ALTER TABLE `uncoordinated_checkpoint` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_chunk`;
@@ -1577,14 +1780,14 @@ CREATE TABLE `uncoordinated_ddl` (
 LOCK TABLES `uncoordinated_ddl` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_ddl` DISABLE KEYS */;
 INSERT INTO `uncoordinated_ddl` VALUES
-('mu','orders',1,'','a','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:55'),
-('mu','orders',2,'','a','u','orders_2',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_2\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:55'),
-('mu','orders',3,'','b','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:55'),
-('mu','orders',4,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}},\"run\":[\"ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3\"],\"timestamp\":1795890716,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 18:31:56'),
-('mu','orders',5,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"bigint(20)\",\"learned\":true},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true},{\"name\":\"e\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}},\"run\":[\"ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT\"],\"timestamp\":1795890716,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 18:31:56'),
-('mu','orders',6,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','241d6115e6c7a1da2d296c1b25b47366','','{\"kind\":\"taken\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:56'),
-('mu','users',1,'','a','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:55'),
-('mu','users',2,'','b','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 18:31:55');
+('mu','orders',1,'','a','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:20'),
+('mu','orders',2,'','a','u','orders_2',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_2\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_2\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_2` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:20'),
+('mu','orders',3,'','b','u','orders_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:20'),
+('mu','orders',4,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','a','u','orders_1',1099511634270,'done','65a8faf8f6203083e5232d4e3588e6f8','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"}},\"run\":[\"ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3\"],\"timestamp\":1795900280,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 21:11:21'),
+('mu','orders',5,'ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT','a','u','orders_1',1099511634675,'done','1161aa32d2a76df8252a39a7b1d7d021','','{\"kind\":\"taken\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"bigint(20)\",\"learned\":true},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true},{\"name\":\"e\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` bigint(20) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  `e` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}},\"run\":[\"ALTER TABLE `mu`.`orders` MODIFY n BIGINT, ADD e INT\"],\"timestamp\":1795900280,\"context\":{\"sql_mode\":1411383296,\"time_zone\":\"+00:00\",\"collation_ids\":[45,45,45],\"explicit_timestamp_defaults\":true,\"mariadb\":true,\"connection_collation\":\"utf8mb4_general_ci\",\"server_collation\":\"utf8mb4_general_ci\"}}','2026-11-28 21:11:22'),
+('mu','orders',6,'ALTER TABLE `mu`.`orders` ADD c INT DEFAULT 3','b','u','orders_1',1099511630913,'done','241d6115e6c7a1da2d296c1b25b47366','','{\"kind\":\"taken\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"orders_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"orders_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"},{\"name\":\"c\",\"type\":\"int(11)\",\"learned\":true}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `orders_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  `c` int(11) DEFAULT 3,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"c\":{\"sql\":\"3\",\"text\":\"3\"},\"e\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:22'),
+('mu','users',1,'','a','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"a\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:20'),
+('mu','users',2,'','b','u','users_1',0,'done','','','{\"kind\":\"member\",\"member\":{\"source\":\"b\",\"name\":{\"schema\":\"u\",\"table\":\"users_1\"}},\"standing\":{\"taken\":{\"schema\":\"u\",\"name\":\"users_1\",\"columns\":[{\"name\":\"id\",\"type\":\"bigint(20)\",\"nullable\":false},{\"name\":\"name\",\"type\":\"varchar(40)\",\"charset\":\"utf8mb4\",\"collation\":\"utf8mb4_general_ci\"},{\"name\":\"n\",\"type\":\"int(11)\"}],\"keys\":[{\"name\":\"PRIMARY\",\"columns\":[\"id\"]}],\"create_sql\":\"CREATE TABLE `users_1` (\\n  `id` bigint(20) NOT NULL,\\n  `name` varchar(40) DEFAULT NULL,\\n  `n` int(11) DEFAULT NULL,\\n  PRIMARY KEY (`id`)\\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci\"}},\"fills\":{\"id\":{\"sql\":\"0\",\"text\":\"0\"},\"n\":{\"sql\":\"NULL\",\"text\":\"NULL\"},\"name\":{\"sql\":\"NULL\",\"text\":\"NULL\"}}}','2026-11-28 21:11:20');
 /*!40000 ALTER TABLE `uncoordinated_ddl` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_ddl_override`;
@@ -1738,7 +1941,7 @@ CREATE TABLE `uncoordinated_lease` (
 LOCK TABLES `uncoordinated_lease` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_lease` DISABLE KEYS */;
 INSERT INTO `uncoordinated_lease` VALUES
-(1,6980912495008479648,26,'vm',29411,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','4391776','2026-11-28 18:31:55.252942','2026-11-28 18:31:57.791440');
+(1,5166186956222601732,27,'vm',21618,'df759bf5-dd83-46c8-9940-1f29732dcec7 pid:[4026531836]','5345627','2026-11-28 21:11:13.282340','2026-11-28 21:11:25.033387');
 /*!40000 ALTER TABLE `uncoordinated_lease` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `uncoordinated_member`;
@@ -1962,15 +2165,15 @@ LOCK TABLES `uncoordinated_watermark` WRITE;
 /*!40000 ALTER TABLE `uncoordinated_watermark` DISABLE KEYS */;
 INSERT INTO `uncoordinated_watermark` VALUES
 ('a','mu','orders',-1,0,1099511635092,1,0,'0-4101-27',NULL),
-('a','mu','orders',0,0,1099511635092,1,6980912495008479648,'0-4101-27','7316:1795890700:2006743172:binlog.000001'),
-('a','mu','orders',1,0,1099511634425,1,6980912495008479648,'0-4101-25','6899:1795890700:2611471899:binlog.000001'),
-('a','mu','orders',2,0,0,0,6980912495008479648,NULL,NULL),
-('a','mu','orders',3,0,0,0,6980912495008479648,NULL,NULL),
+('a','mu','orders',0,0,1099511635092,1,5166186956222601732,'0-4101-27','7316:1795900187:1696799112:binlog.000001'),
+('a','mu','orders',1,0,1099511634425,1,5166186956222601732,'0-4101-24','6649:1795900187:314428280:binlog.000001'),
+('a','mu','orders',2,0,0,0,5166186956222601732,NULL,NULL),
+('a','mu','orders',3,0,0,0,5166186956222601732,NULL,NULL),
 ('b','mu','orders',-1,0,1099511631068,1,0,'0-4102-13',NULL),
-('b','mu','orders',0,0,1099511630677,1,6980912495008479648,'0-4102-12','3137:1795890700:651479045:binlog.000001'),
-('b','mu','orders',1,0,1099511631068,1,6980912495008479648,'0-4102-13','3292:1795890700:3178333290:binlog.000001'),
-('b','mu','orders',2,0,0,0,6980912495008479648,NULL,NULL),
-('b','mu','orders',3,0,0,0,6980912495008479648,NULL,NULL);
+('b','mu','orders',0,0,1099511630677,1,5166186956222601732,'0-4102-12','3137:1795900188:879470857:binlog.000001'),
+('b','mu','orders',1,0,1099511631068,1,5166186956222601732,'0-4102-13','3292:1795900188:2949571942:binlog.000001'),
+('b','mu','orders',2,0,0,0,5166186956222601732,NULL,NULL),
+('b','mu','orders',3,0,0,0,5166186956222601732,NULL,NULL);
 /*!40000 ALTER TABLE `uncoordinated_watermark` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!40103 SET TIME_ZONE=@OLD_TIME_ZONE */;

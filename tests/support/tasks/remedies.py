@@ -1,7 +1,7 @@
 """Which tests execute which remedies of faults.
 
 A test that produces a fault, does what one of its remedies says, and sees the task go on with the
-rows of the shards, has the mark ``@pytest.mark.remedy("ddl.unclear", "skip")``: the fault's event,
+rows of the shards, has the mark ``@pytest.mark.remedy("ddl.refused", "skip")``: the fault's event,
 and the remedies that it executes.
 """
 

@@ -88,6 +88,22 @@ def test_different_statements_conflict_however_far_ahead() -> None:
     assert not found.agreed
 
 
+def test_a_conflict_ends_if_a_source_that_is_read_again_has_no_other_statement() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    for version, (ours, theirs) in enumerate((("x", "x"), ("y", "z"), ("u", "v")), 1):
+        ddl(groups["A"], "a1", ours, version)
+        ddl(groups["B"], "b1", theirs, version)
+    assert (first := found.conflict()) is not None
+    assert first.version == 2
+    found.stop("B")
+    assert found.conflict() is None
+    again = found.start("B", GroupState(0, (("b1", MemberState(0, START)),)), START)
+    for version, text in enumerate(("x", "y", "v"), 1):
+        ddl(again, "b1", text, version)
+        conflict = found.conflict()
+        assert (conflict and conflict.version) == (3 if version == 3 else None)
+
+
 def test_a_different_order_in_one_source_is_a_conflict() -> None:
     found, groups = lock(A=("a1", "a2"))
     ddl(groups["A"], "a1", "x", 1)
@@ -209,15 +225,32 @@ def test_the_view_shows_what_is_waited_for() -> None:
 
 def test_a_source_is_saved_before_its_open_items() -> None:
     resume = Resume(Boundary(0, "s0"))
-    resume.applied(Boundary(3, "s3"), ())
+    resume.applied(Boundary(3, "s3"), tuple)
     assert resume.boundary(()) == Boundary(3, "s3")
-    for key in (5, 7, 9):
-        resume.applied(Boundary(key, f"s{key}"), [Place(4, 0), Place(7, 0)])
+    for key in range(5, 31, 2):
+        resume.applied(Boundary(key, f"s{key}"), lambda: [Place(4, 0), Place(7, 0)])
     assert resume.boundary([Place(4, 0), Place(7, 0)]) == Boundary(3, "s3")
     assert resume.boundary([Place(7, 0)]) == Boundary(7, "s7")
-    assert resume.boundary(()) == Boundary(9, "s9")
+    assert resume.boundary(()) == Boundary(29, "s29")
     with pytest.raises(AssertionError, match="behind the open item"):
         resume.boundary([Place(2, 0)])
+
+
+def test_thousands_of_open_items_are_not_compared_with_each_boundary() -> None:
+    items: list[Place] = []
+    asked = 0
+
+    def open_items() -> list[Place]:
+        nonlocal asked
+        asked += 1
+        return items
+
+    resume = Resume(Boundary(0, 0))
+    for key in range(1, 3001):
+        items.append(Place(key, 0))
+        resume.applied(Boundary(key, key), open_items)
+    assert asked < 20
+    assert [resume.boundary(items[first:]).key for first in (0, 1499)] == [1, 1500]
 
 
 def test_the_event_of_a_pending_item_is_the_one_that_was_read_last() -> None:

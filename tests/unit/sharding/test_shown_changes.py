@@ -9,6 +9,8 @@ from replicator.schema.structure.structure import Column, Table
 
 PLAIN = "`id` int(11) NOT NULL, `v` int(11) DEFAULT 1"
 KEY = f"{PLAIN}, KEY `k` (`v`)"
+CHECKED = f"{PLAIN}, CONSTRAINT `a` CHECK (`v` >= 0)"
+TWICE = f"{CHECKED}, CONSTRAINT `b` CHECK (`v` >= 0)"
 DEFAULT = "`id` int(11) NOT NULL, `v` int(11) DEFAULT 2"
 
 
@@ -33,6 +35,10 @@ def table(definition: str, options: str = "", kind: str = "int(11)") -> Table:
         (PLAIN, KEY, f"{PLAIN}, KEY `k` (`id`)", False),
         (PLAIN, KEY, f"{DEFAULT}, KEY `k` (`v`)", True),
         (PLAIN, PLAIN, PLAIN, False),
+        (CHECKED, TWICE, CHECKED, False),
+        (CHECKED, TWICE, TWICE, True),
+        (TWICE, CHECKED, TWICE, False),
+        (TWICE, CHECKED, CHECKED, True),
     ],
 )
 def test_a_table_shows_the_result_of_a_change(

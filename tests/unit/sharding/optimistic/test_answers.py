@@ -203,12 +203,13 @@ def test_a_column_that_only_one_shard_has_gets_its_new_name_at_once() -> None:
     assert objection(bring(found, "B", behind, added="d")) is Objection.FILL
 
 
+@pytest.mark.parametrize("former", ["int", "bigint"])
 @pytest.mark.parametrize("last", ["A", "B"])
-def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str) -> None:
-    """One shard has the new name before the others rename the column."""
+def test_a_target_with_both_names_of_a_column_gets_the_last_one(last: str, former: str) -> None:
+    """One shard has the new name before the others rename the column, perhaps to less values."""
     found = history_of(*(name for name in "ABC" if name != last))
     early = "B" if last == "A" else "A"
-    column, named = ("c", "int", " DEFAULT 4"), (B, ("d", "int", " DEFAULT 4"))
+    column, named = ("c", former, " DEFAULT 4"), (B, ("d", "int", " DEFAULT 4"))
     for member in early, "C":
         bring(found, member, (B, column), added="c")
     found.take(HistoryEntry(EntryKind.TAKEN, last, Standing(table(named)), fills_with_d(found)))

@@ -8,7 +8,10 @@ from replicator.sharding.optimistic.history import (
     TargetHistory,
     followed_entries,
 )
+from replicator.watermark import Place
 from tests.support.optimistic_answers import B, bring, history_of
+
+AT = Place(100, 0)
 
 
 def test_the_members_of_a_renamed_target_are_there_at_once() -> None:
@@ -16,7 +19,7 @@ def test_the_members_of_a_renamed_target_are_there_at_once() -> None:
     first, second = history_of("A", "B"), history_of("C")
     for member in "AB":
         bring(first, member, (B, ("c", "int", " DEFAULT 4")), added="c")
-    moves = [("A", "t", "u"), ("B", "t", "u"), ("C", "u", "t")]
+    moves = [("A", "t", "u", AT), ("B", "t", "u", AT), ("C", "u", "t", AT)]
     entries = followed_entries(1, moves, {"t": first, "u": second})
     fills = first.state.fills
     for name, history in (("t", first), ("u", second)):
@@ -34,7 +37,7 @@ def test_a_former_name_has_no_members() -> None:
     first = history_of("A", "B")
     first.take(HistoryEntry(EntryKind.LEFT, "B", gone=("B",)))
     histories = {"t": first, "u": TargetHistory[str]()}
-    entries = followed_entries(1, [("A", "t", "u")], histories)
+    entries = followed_entries(1, [("A", "t", "u", AT)], histories)
     for name, history in histories.items():
         history.take(entries[name])
     assert histories["u"].state.members.keys() == {"A"}

@@ -1,0 +1,321 @@
+"""The definition of a table after an ALTER TABLE, by its actions. Pure.
+
+A server that refuses a change may still store the changed table, if that is created anew. What the
+result is, is only said if it is certain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from replicator.ddl.model.actions import (
+    Action,
+    AddColumn,
+    AddConstraint,
+    AddKey,
+    ColumnPlace,
+    Convert,
+    DropColumn,
+    DropConstraint,
+    DropKey,
+    Execution,
+    Redefine,
+    RenameColumn,
+    RenameKey,
+    SetDefault,
+    SetOption,
+)
+from replicator.ddl.model.table import (
+    CheckDefinition,
+    ColumnDefinition,
+    DefaultKind,
+    ForeignKeyDefinition,
+    IndexPart,
+    KeyDefinition,
+    KeyKind,
+    TableDefinition,
+    TableOption,
+)
+from replicator.ddl.rewrite.table_change import TEXT_TYPES
+from replicator.mysql.names import folded
+
+_WORD = re.compile(r"\w+")
+_OPTIONS = ("COMMENT", "CHARSET", "COLLATE", "AUTO_INCREMENT")
+_KEYS = {"UNIQUE": KeyKind.UNIQUE, "PRIMARY": KeyKind.PRIMARY, "KEY": KeyKind.PRIMARY}
+"""What a key in a column's definition begins with."""
+_LARGER = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
+
+
+class UncertainTableError(Exception):
+    """What a table is after an ALTER TABLE is not known for certain; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredTable:
+    """A table after an ALTER TABLE.
+
+    Attributes:
+        origins: by the name of each column whose values are kept or converted, the name that it
+            had before. New columns and generated ones are not in it.
+    """
+
+    definition: TableDefinition
+    origins: Mapping[str, str]
+
+
+def altered_table(before: TableDefinition, actions: Sequence[Action]) -> AlteredTable:
+    """Return a table as an ALTER TABLE with these actions leaves it.
+
+    Columns are found by the names that they have before, so that two of them may exchange these.
+    Raises UncertainTableError.
+    """
+    for unknown in before.all_unknown:
+        raise UncertainTableError(f"a part of the definition is not understood: {unknown}")
+    altering = _Altering(before)
+    for action in actions:
+        altering.apply(action)
+    return altering.result()
+
+
+@dataclass(slots=True)
+class _Column:
+    """A column on its way: `former` is the name that it had before, None for a new one."""
+
+    former: str | None
+    definition: ColumnDefinition
+
+    @property
+    def name(self) -> str:
+        return folded(self.definition.name)
+
+
+class _Altering:
+    """A table while actions are applied to it, one after the other."""
+
+    def __init__(self, before: TableDefinition) -> None:
+        self._before = before
+        self._columns = [_Column(folded(c.name), c) for c in before.columns]
+        self._moves: list[tuple[_Column, ColumnPlace | None]] = []
+        self._keys = list(before.keys)
+        self._new_keys: list[KeyDefinition] = []
+        self._checks = list(before.checks)
+        self._foreign_keys = list(before.foreign_keys)
+        self._options = {option.name: option.value for option in before.options}
+
+    def apply(self, action: Action) -> None:
+        match action:
+            case AddColumn() | Redefine() | DropColumn() | RenameColumn() | SetDefault():
+                self._change_column(action)
+            case AddKey(key=key):
+                self._add_key(action, key)
+            case DropKey(name=name) | RenameKey(former=name):
+                self._change_key(action, name)
+            case AddConstraint(constraint=CheckDefinition() as check):
+                self._checks.append(check)
+            case AddConstraint(constraint=ForeignKeyDefinition() as foreign_key):
+                self._foreign_keys.append(foreign_key)
+            case DropConstraint(name=name):
+                self._drop_constraint(action, name)
+            case SetOption(option=option) if option.name in _OPTIONS:
+                self._options[option.name] = option.value
+            case Convert():
+                self._convert(action)
+            case Execution():
+                pass
+            case _:
+                raise _uncertain(action)
+
+    def _change_column(
+        self, action: AddColumn | Redefine | DropColumn | RenameColumn | SetDefault
+    ) -> None:
+        if isinstance(action, AddColumn):
+            there = self._column(action.column.name)
+            if there is None:
+                self._moves.append((_Column(None, self._defined(action.column)), action.place))
+            elif not action.if_missing:
+                raise _uncertain(action)
+            return
+        former = action.former if isinstance(action, Redefine | RenameColumn) else action.name
+        column = self._column(former)
+        if column is None:
+            if not action.if_there:
+                raise _uncertain(action)
+            return
+        match action:
+            case Redefine(column=definition, place=place):
+                column.definition = self._defined(definition)
+                if place is not None:
+                    self._columns.remove(column)
+                    self._moves.append((column, place))
+            case DropColumn():
+                self._columns.remove(column)
+            case RenameColumn(name=name):
+                column.definition = replace(column.definition, name=name)
+            case SetDefault(default=default):
+                column.definition = replace(column.definition, default=default)
+
+    def _column(self, name: str) -> _Column | None:
+        """The column that had this name before."""
+        return next((c for c in self._columns if c.former == folded(name)), None)
+
+    def _defined(self, column: ColumnDefinition) -> ColumnDefinition:
+        """A definition without the key in it, which is a key of the table."""
+        left = []
+        words = {attribute.upper().split()[0] for attribute in column.attributes}
+        if {column.type.upper(), *words} & {"SERIAL", "REFERENCES"}:
+            raise UncertainTableError(f"the definition of a column makes more: {column.text}")
+        for attribute in column.attributes:
+            kind = _KEYS.get(attribute.upper().split()[0])
+            if kind is None:
+                left.append(attribute)
+            elif kind is KeyKind.UNIQUE or not self._has_primary_of(column):
+                self._new_keys.append(KeyDefinition(kind, "", (IndexPart(column.name),)))
+        return replace(column, attributes=tuple(left))
+
+    def _has_primary_of(self, column: ColumnDefinition) -> bool:
+        parts = [key.parts for key in self._keys if key.kind is KeyKind.PRIMARY]
+        return parts == [(IndexPart(column.name),)]
+
+    def _add_key(self, action: AddKey, key: KeyDefinition) -> None:
+        if key.unknown:
+            raise _uncertain(action)
+        there = {folded(other.name) for other in (*self._keys, *self._new_keys) if other.name}
+        if folded(key.name) not in there:
+            self._new_keys.append(key)
+        elif not action.if_missing:
+            raise _uncertain(action)
+
+    def _change_key(self, action: DropKey | RenameKey, name: str) -> None:
+        found = [
+            number
+            for number, key in enumerate(self._keys)
+            if (folded(key.name) == folded(name) if name else key.kind is KeyKind.PRIMARY)
+        ]
+        if not found:
+            if isinstance(action, DropKey) and action.if_there:
+                return
+            raise _uncertain(action)
+        if isinstance(action, RenameKey):
+            self._keys[found[0]] = replace(self._keys[found[0]], name=action.name)
+        else:
+            del self._keys[found[0]]
+
+    def _convert(self, action: Convert) -> None:
+        """Give all text columns the charset. A TEXT gets the next larger type, since its characters
+        may need more bytes then (MySQL's manual, "ALTER TABLE Statement")."""
+        for column in self._columns:
+            word = column.definition.type.lower().partition("(")[0].split()[0]
+            if word in TEXT_TYPES:
+                column.definition = replace(
+                    column.definition,
+                    type=_LARGER.get(word, column.definition.type),
+                    charset=action.charset,
+                    collation=action.collation,
+                )
+        self._options |= {"CHARSET": action.charset, "COLLATE": action.collation}
+
+    def _drop_constraint(self, action: DropConstraint, name: str) -> None:
+        checks = [c for c in self._checks if folded(c.name) != folded(name)]
+        foreign_keys = [k for k in self._foreign_keys if folded(k.name) != folded(name)]
+        gone = (len(self._checks) - len(checks), len(self._foreign_keys) - len(foreign_keys))
+        wanted = {"CHECK": ((1, 0),), "FOREIGN KEY": ((0, 1),), "CONSTRAINT": ((1, 0), (0, 1))}
+        if gone not in wanted.get(action.kind, ()):
+            raise _uncertain(action)
+        self._checks, self._foreign_keys = checks, foreign_keys
+
+    def result(self) -> AlteredTable:
+        """The table after all actions."""
+        columns = list(self._columns)
+        for column, place in self._moves:
+            names = [other.name for other in columns]
+            if place is None:
+                columns.append(column)
+            elif not place.after:
+                columns.insert(0, column)
+            elif folded(place.after) in names:
+                columns.insert(names.index(folded(place.after)) + 1, column)
+            else:
+                raise UncertainTableError(f"there is no column {place.after}")
+        renamed = {c.former: c.definition.name for c in columns if c.former is not None}
+        self._refuse_formulas(renamed)
+        self._refuse_renewed(columns)
+        kept = (_followed(key, renamed) for key in self._keys)
+        keys = (*(key for key in kept if key.parts), *self._new_keys)
+        if sum(key.kind is KeyKind.PRIMARY for key in keys) > 1:
+            raise UncertainTableError("two primary keys")
+        primary = {folded(p.column) for k in keys if k.kind is KeyKind.PRIMARY for p in k.parts}
+        definitions = [
+            _not_null(c.definition) if c.name in primary else c.definition for c in columns
+        ]
+        if len({folded(d.name) for d in definitions}) < len(definitions):
+            raise UncertainTableError("two columns of one name")
+        names_before = {folded(c.name): c.name for c in self._before.columns}
+        return AlteredTable(
+            replace(
+                self._before,
+                columns=tuple(definitions),
+                keys=keys,
+                checks=tuple(self._checks),
+                foreign_keys=tuple(self._foreign_keys),
+                options=tuple(TableOption(n, value) for n, value in self._options.items() if value),
+            ),
+            {
+                column.definition.name: names_before[column.former]
+                for column in columns
+                if column.former is not None and column.definition.generated is None
+            },
+        )
+
+    def _refuse_renewed(self, columns: Sequence[_Column]) -> None:
+        """Raise UncertainTableError if a key has a column that is dropped and added anew: MySQL
+        keeps such a key for the new column."""
+        new = {column.name for column in columns if column.former is None}
+        parts = {folded(part.column) for key in self._keys for part in key.parts}
+        for name in sorted(new & parts):
+            raise UncertainTableError(f"a key has column {name}, which is dropped and added")
+
+    def _refuse_formulas(self, renamed: Mapping[str, str]) -> None:
+        """Raise UncertainTableError if what stays in the table has a column that goes or gets
+        another name. Names of columns may also be other words of a formula."""
+        names = (folded(c.name) for c in self._before.columns)
+        changed = {name for name in names if folded(renamed.get(name, "")) != name}
+        if not changed:
+            return
+        texts = [check.text for check in self._checks]
+        texts += [part.expression for key in self._keys for part in key.parts]
+        texts += [column for key in self._foreign_keys for column in key.columns]
+        for column in self._columns:
+            parts = (column.definition.generated, column.definition.default)
+            texts += [name for part in parts if part for name in part.names]
+            texts += [column.definition.check.text] if column.definition.check else []
+        if self._before.partitioning:
+            texts.append(self._before.partitioning.by)
+        used = folded(" ".join(texts))
+        words = set(_WORD.findall(used))
+        for name in sorted(changed):
+            if name in words or (not _WORD.fullmatch(name) and name in used):
+                raise UncertainTableError(f"a formula or a foreign key may have column {name}")
+
+
+def _followed(key: KeyDefinition, renamed: Mapping[str, str]) -> KeyDefinition:
+    """A key without the columns that go, and with the names that the others get.
+
+    MySQL shortens a key of several columns like that (its manual, "ALTER TABLE Statement").
+    """
+    parts = (
+        part if part.expression else replace(part, column=renamed.get(folded(part.column), ""))
+        for part in key.parts
+    )
+    return replace(key, parts=tuple(part for part in parts if part.expression or part.column))
+
+
+def _not_null(column: ColumnDefinition) -> ColumnDefinition:
+    """A column of a primary key, which has no NULL."""
+    null = column.default is not None and column.default.kind is DefaultKind.NULL
+    return replace(column, nullable=False, default=None if null else column.default)
+
+
+def _uncertain(action: Action) -> UncertainTableError:
+    return UncertainTableError(f"it is not known what this does to the table: {action.text}")

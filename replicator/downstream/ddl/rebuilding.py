@@ -1,0 +1,175 @@
+"""Creating a target anew as a statement would make it, whose server refuses the statement.
+
+TiDB refuses many changes of tables with rows that it could store, such as another type for a column
+of the primary key ("Unsupported modify column"). MySQL and MariaDB create the table anew for these
+("ALTER TABLE Statement", ALGORITHM=COPY), and so does this: it creates the changed table, copies
+the rows, and exchanges the names. Nothing else is written to the target meanwhile. The exchange is
+one statement, so that whatever is interrupted before it begins anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pymysql.err
+import structlog
+
+from replicator.ddl.model.actions import Action
+from replicator.ddl.model.table import ColumnDefinition, ForeignKeyDefinition, TableDefinition
+from replicator.ddl.rewrite.altered_table import (
+    AlteredTable,
+    UncertainTableError,
+    altered_table,
+)
+from replicator.ddl.rewrite.table_sql import create_table_sql
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.scratch_names import scratch_table
+from replicator.mysql.column_types import sql_type
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import ServerKind, kind_of
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.structure.inspection import read_table
+
+COPY_PATIENCE = 7 * 24 * 3600.0
+"""Seconds that copying the rows of a large table may take before the connection is given up."""
+
+ROWS_AT_ONCE = 10_000
+"""How many rows one transaction copies (TiDB's page "Non-Transactional DML Statements")."""
+
+_SQL_MODE = (
+    "SET SESSION sql_mode = CONCAT('NO_AUTO_VALUE_ON_ZERO,',"
+    " REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_IN_DATE', ''), 'NO_ZERO_DATE', ''))"
+)
+"""As the statement ran, but rows keep the zeros that they have."""
+
+_PARENT = """
+SELECT 1 FROM information_schema.KEY_COLUMN_USAGE
+WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s LIMIT 1
+"""
+
+_FIRST_LABEL = re.compile(r"\s*enum\s*\(\s*('(?:[^'\\]|''|\\.)*')", re.IGNORECASE)
+
+log = structlog.get_logger()
+
+
+async def changed_table(
+    connection: Connection, target: TableName, actions: Sequence[Action]
+) -> AlteredTable | None:
+    """Return what a target is to be created anew as; None if that is not certain, or not possible.
+
+    A target that is the parent of foreign keys, or has a replica in TiFlash, would lose these.
+    """
+    version = str((await connection.fetch("SELECT VERSION()"))[0][0])
+    table = await read_table(connection, target)
+    if kind_of(version) is not ServerKind.TIDB or table is None or not actions:
+        return None
+    try:
+        found = altered_table(table.definition, actions)
+    except UncertainTableError as error:
+        log.info("ddl.not-rebuilt", target=str(target), reason=str(error))
+        return None
+    columns = found.definition.columns
+    if any(a.upper().startswith("AUTO_RANDOM") for column in columns for a in column.attributes):
+        return None
+    new = (column for column in columns if column.name not in found.origins)
+    if any(_needs_value(column) and not _implicit_default(column) for column in new):
+        return None
+    if await connection.fetch(_PARENT, tuple(target)) or await _is_in_tiflash(connection, target):
+        return None
+    return found
+
+
+async def _is_in_tiflash(connection: Connection, target: TableName) -> bool:
+    """Whether a query of the target may be answered by TiFlash (TiDB's page "Use TiDB to Read
+    TiFlash Replicas"). Its table of replicas asks the placement driver, which may take long."""
+    session = Connection(connection.address)
+    try:
+        await session.execute("SET SESSION tidb_isolation_read_engines = 'tiflash'")
+        await session.fetch(f"EXPLAIN SELECT * FROM {target.quoted}")
+    except pymysql.err.MySQLError:
+        return False
+    finally:
+        session.close()
+    return True
+
+
+async def rebuild(
+    session: Connection, meta: MetaStore, target: TableName, wanted: AlteredTable
+) -> bool:
+    """Put a table with the rows of a target in its place; False if the server does not store it.
+
+    Args:
+        session: one in which the statement would run.
+
+    Raises the server's error if the changed table does not take the rows; the target is as it was
+    then. Raises DatabaseUnavailableError, LeaseLostError, FencedError.
+    """
+    made, former = (scratch_table(meta.schema, meta.task) for _ in range(2))
+    await session.execute(_SQL_MODE)
+    try:
+        await session.execute(create_table_sql(made, _elsewhere(wanted.definition, target)))
+    except pymysql.err.MySQLError as error:
+        log.info("ddl.not-rebuilt", target=str(target), reason=str(error))
+        return False
+    try:
+        if await session.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1"):
+            handle = await _row_handle(session, target)
+            await session.execute(_copying(made, target, wanted, handle), patience=COPY_PATIENCE)
+        await meta.confirm()
+        await session.execute(
+            f"RENAME TABLE {target.quoted} TO {former.quoted}, {made.quoted} TO {target.quoted}"
+        )
+    finally:
+        for name in (made, former):
+            await session.execute(f"DROP TABLE IF EXISTS {name.quoted}")
+    log.info("ddl.rebuilt", target=str(target))
+    return True
+
+
+async def _row_handle(session: Connection, target: TableName) -> str:
+    """The column by which TiDB divides the copied rows: the first of the primary key."""
+    found = await session.fetch(
+        "SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = %s"
+        " AND TABLE_NAME = %s AND CONSTRAINT_NAME = 'PRIMARY' AND ORDINAL_POSITION = 1",
+        tuple(target),
+    )
+    return quote(str(found[0][0])) if found else "_tidb_rowid"
+
+
+def _copying(made: TableName, target: TableName, wanted: AlteredTable, handle: str) -> str:
+    given = {name: quote(origin) for name, origin in wanted.origins.items()}
+    for column in wanted.definition.columns:
+        if column.name not in given and (value := _implicit_default(column)):
+            given[column.name] = value
+    columns = ", ".join(map(quote, given))
+    return (
+        f"BATCH ON {target.quoted}.{handle} LIMIT {ROWS_AT_ONCE} INSERT INTO {made.quoted}"
+        f" ({columns}) SELECT {', '.join(given.values())} FROM {target.quoted}"
+    )
+
+
+def _needs_value(column: ColumnDefinition) -> bool:
+    """Whether rows have no value for a new column unless they are given one."""
+    has_own = column.default or column.generated or column.auto_increment
+    return not column.nullable and not has_own
+
+
+def _implicit_default(column: ColumnDefinition) -> str:
+    """The value that rows get for a new column that is NOT NULL and has no default (MySQL's manual,
+    "Data Type Default Values"); empty if it needs none, or there is none."""
+    if not _needs_value(column):
+        return ""
+    if labels := _FIRST_LABEL.match(column.type):
+        return labels[1]
+    return sql_type(folded(column.type).partition("(")[0].split()[0]).implicit
+
+
+def _elsewhere(table: TableDefinition, target: TableName) -> TableDefinition:
+    """A definition that is created in another schema: it names the schemas of all parents."""
+
+    def named(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
+        return replace(key, parent_schema=key.parent_schema or target.schema)
+
+    return replace(table, foreign_keys=tuple(map(named, table.foreign_keys)))

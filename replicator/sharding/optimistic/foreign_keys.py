@@ -1,0 +1,100 @@
+"""The foreign keys on which all members agree, as parts of tables that no row tells. Pure.
+
+The task writes without checks of foreign keys, and makes the changes of ON DELETE and ON UPDATE by
+statements, so rows do not depend on the keys of the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from replicator.ddl.model.table import ForeignKeyDefinition
+from replicator.ddl.rewrite.table_sql import foreign_key_sql
+from replicator.mysql.names import folded, quote
+from replicator.schema.structure.structure import Table
+from replicator.sharding.optimistic.agreement import Part, PartKind
+from replicator.sharding.optimistic.standings import Standing
+
+_THERE = "there"
+_GONE = ""
+_BY_DEFAULT = ("", "RESTRICT", "NO ACTION")
+_MADE = re.compile(r"_ibfk_\d+$", re.IGNORECASE)
+"""The end of a name that a server has made."""
+DROPS_KEY = "DROP FOREIGN KEY"
+
+
+def part_of(key: ForeignKeyDefinition) -> Part:
+    """Return the part that a foreign key is: its columns and actions.
+
+    Its name and its parent are left out: each shard has its own.
+    """
+    words = [", ".join(map(folded, key.columns))]
+    for when, action in (("delete", key.on_delete), ("update", key.on_update)):
+        words += [] if action in _BY_DEFAULT else [f"on {when} {action.lower()}"]
+    return PartKind.FOREIGN_KEY, " ".join(words)
+
+
+def agreed_keys(standings: Iterable[Standing], former: Iterable[Part]) -> Mapping[Part, str | None]:
+    """Return the foreign keys of members, with None for those that only some of them have.
+
+    Args:
+        standings: the members.
+        former: the parts so far; the foreign keys among them that no member has are gone.
+    """
+    tables = [standing.taken for standing in standings]
+    known = [_keys(table).keys() for table in tables if table is not None]
+    if not known or len(known) < len(tables):
+        return {}
+    found: dict[Part, str | None] = {
+        part: _GONE for part in former if part[0] is PartKind.FOREIGN_KEY
+    }
+    for part in {part for own in known for part in own}:
+        found[part] = _THERE if all(part in own for own in known) else None
+    return found
+
+
+def differing_keys(target: Table, wanted: Mapping[Part, str | None]) -> frozenset[Part]:
+    """Return the foreign keys that all members have and the target lacks, or the other way."""
+    there = _keys(target)
+    return frozenset(
+        part
+        for part, value in wanted.items()
+        if part[0] is PartKind.FOREIGN_KEY and value is not None
+        if (part in there) != (value == _THERE)
+    )
+
+
+def key_actions(
+    target: Table,
+    parts: Collection[Part],
+    wanted: Mapping[Part, str | None],
+    members: Sequence[Sequence[ForeignKeyDefinition]],
+) -> dict[tuple[Part, ...], str]:
+    """Return the actions of an ALTER TABLE that give the target these foreign keys, or drop them.
+
+    Args:
+        target: its structure now.
+        parts: those of `differing_keys`.
+        wanted: the parts with the values on which members agree.
+        members: the foreign keys of each member whose parents are targets, with these parents.
+    """
+    found: dict[tuple[Part, ...], str] = {}
+    for part in sorted(part for part in parts if part[0] is PartKind.FOREIGN_KEY):
+        if wanted[part] == _THERE:
+            keys = [next((key for key in own if part_of(key) == part), None) for own in members]
+            forms = {replace(key, name="", index="") for key in keys if key is not None}
+            names = {key.name for key in keys if key is not None}
+            if len(forms) == 1 and None not in keys:
+                name = names.pop() if len(names) == 1 else ""
+                # Servers name the index of a key by a name that was given.
+                given = "" if _MADE.search(name) else name
+                found[part,] = f"ADD {foreign_key_sql(replace(forms.pop(), name=given))}"
+        else:
+            found[part,] = f"{DROPS_KEY} {quote(_keys(target)[part].name)}"
+    return found
+
+
+def _keys(table: Table) -> Mapping[Part, ForeignKeyDefinition]:
+    return {part_of(key): key for key in table.definition.foreign_keys}

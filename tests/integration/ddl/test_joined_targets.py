@@ -1,0 +1,122 @@
+"""RENAMEs to a name that another target has: its shards came there earlier, or were dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import anyio
+import pytest
+
+from replicator.downstream.ddl import row_moves, target_renames
+from replicator.failpoints import Failpoint
+from replicator.sandbox.server import DatabaseServer
+from tests.integration.ddl.test_moved_targets import X, follow, settle
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import PATIENCE
+
+MODES = ("pessimistic", "optimistic", "")
+FIRST = ("INSERT INTO x_{n} VALUES ({n}, 1), ({n}0, 1)", "UPDATE x_{n} SET a = 3 WHERE id = {n}")
+LATER = ("UPDATE y_{n} SET a = a + 10 WHERE id < 10", "DELETE FROM y_{n} WHERE id = {n}0")
+CHANGED = (
+    "ALTER TABLE y_{n} CHANGE a c INT",
+    "ALTER TABLE y_{n} ADD b INT NOT NULL",
+    "UPDATE y_{n} SET b = id WHERE id < 10",
+    "ALTER TABLE y_{n} ADD KEY k (b)",
+    "INSERT INTO y_{n} VALUES ({n}00, 1, 1)",
+)
+
+
+@pytest.fixture
+def merging(merging_from: Callable[..., Merging], mariadb_source: DatabaseServer) -> Merging:
+    return merging_from(mariadb_source)
+
+
+def make(merging: Merging, mode: str) -> None:
+    merging.more["shard-mode"] = mode
+    for table in "xyz":
+        merging.create(table, X, shards=0, with_target=False)
+    merging.generation()
+
+
+def do(merging: Merging, number: int, *statements: str) -> None:
+    merging.do(*(statement.format(n=number) for statement in statements))
+
+
+def history(*later: str) -> Sequence[str]:
+    """What each shard executes: its table is created, gets rows, is renamed, and changes."""
+    return (f"CREATE TABLE x_{{n}} {X}", *FIRST, "RENAME TABLE x_{n} TO y_{n}", *later)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_shard_is_renamed_after_the_others(merging: Merging, mode: str) -> None:
+    make(merging, mode)
+    for number in (1, 2):
+        do(merging, number, *history(*LATER))
+        await follow(merging)
+    do(merging, 3, *history(*LATER[:1]))
+    await settle(merging, {"y": ("y_1", "y_2", "y_3")})
+    do(merging, 1, "INSERT INTO y_{n} VALUES (1000, 1)")
+    do(merging, 3, *LATER[1:], "UPDATE y_{n} SET a = 9")
+    await settle(merging, {"y": ("y_1", "y_2", "y_3")})
+
+
+@pytest.mark.parametrize(
+    "mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])]
+)
+async def test_a_shard_goes_through_a_history_after_the_others(merging: Merging, mode: str) -> None:
+    make(merging, mode)
+    every = history(*LATER, *CHANGED)
+    for number in (1, 2):
+        do(merging, number, *every)
+        await follow(merging)
+    for some in (every[:4], every[4:7], every[7:]):
+        do(merging, 3, *some)
+        await follow(merging)
+    await settle(merging, {"y": ("y_1", "y_2", "y_3")})
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_shards_are_rebuilt(merging: Merging, mode: str) -> None:
+    make(merging, mode)
+    for number in (1, 2):
+        do(merging, number, f"CREATE TABLE x_{{n}} {X}", *FIRST)
+    await follow(merging)
+    rebuild = (
+        "CREATE TABLE z_{n} (id INT PRIMARY KEY, a BIGINT, b INT)",
+        "INSERT INTO z_{n} SELECT id, a, 5 FROM x_{n} WHERE id < 10",
+        "DROP TABLE x_{n}",
+        "RENAME TABLE z_{n} TO x_{n}",
+        "INSERT INTO x_{n} VALUES ({n}00, 1, 1)",
+    )
+    for number in (1, 2):
+        do(merging, number, *rebuild)
+        await follow(merging)
+    await settle(merging, {"x": ("x_1", "x_2")})
+    do(merging, 1, "ALTER TABLE x_{n} ADD c INT", "UPDATE x_{n} SET c = 1")
+    do(merging, 2, "ALTER TABLE x_{n} ADD c INT", "UPDATE x_{n} SET c = 2")
+    await settle(merging, {"x": ("x_1", "x_2")})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED]
+)
+async def test_a_move_of_rows_that_breaks_off_is_made_once(
+    merging: Merging, point: Failpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(merging, "pessimistic")
+    do(merging, 1, *history(*LATER))
+    await follow(merging)
+    await settle(merging, {"y": ("y_1",)})
+    do(merging, 2, *history(*LATER))
+
+    def die(here: Failpoint) -> None:
+        if here is point:
+            raise ZeroDivisionError(here)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(target_renames, "reach", die)
+        with anyio.fail_after(PATIENCE), pytest.raises((ExceptionGroup, ZeroDivisionError)):
+            await merging.generation().run(anyio.Event(), anyio.Event())
+    await settle(merging, {"y": ("y_1", "y_2")})
+    assert row_moves.PATIENCE > PATIENCE

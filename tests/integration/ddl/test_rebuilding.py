@@ -1,0 +1,166 @@
+"""Changes that TiDB refuses, of tables that it can store: the target is created anew."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.names import Member, TableName
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.structure.inspection import read_table
+from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import settles
+
+COLUMNS = (
+    "(id INT PRIMARY KEY, a INT, b VARCHAR(9) CHARACTER SET latin1, s ENUM('x','y') NOT NULL,"
+    " d DATETIME, KEY ab (a, b))"
+)
+ROWS = "(1, 10, 'é', 'x', '0000-00-00'), (5, 11, NULL, 'y', '2024-02-29 10:00:00')"
+
+
+@pytest.fixture
+async def connection(tidb_target: DatabaseServer, database_name: str) -> AsyncIterator[Connection]:
+    server = tidb_target
+    server.execute(
+        "SET sql_mode = ''",
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {database_name}.t {COLUMNS}",
+        f"INSERT INTO {database_name}.t VALUES {ROWS}",
+    )
+    made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
+    yield made
+    made.close()
+
+
+def change(database: str, actions: str, number: int = 7) -> DdlExecution:
+    target = TableName(database, "t")
+    return DdlExecution(
+        target=target,
+        member=Member("a", TableName("s", "t1")),
+        transaction=number,
+        sql=f"ALTER TABLE {target.quoted} {actions}",
+        change=None,
+    )
+
+
+async def shown(connection: Connection, database: str) -> str:
+    table = await read_table(connection, TableName(database, "t"))
+    assert table is not None
+    return table.create_sql
+
+
+@pytest.mark.parametrize(
+    ("actions", "wanted"),
+    [
+        ("MODIFY id VARCHAR(20)", "`id` varchar(20) NOT NULL"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)", "PRIMARY KEY (`id`,`a`)"),
+        ("DROP PRIMARY KEY", "`id` int(11) NOT NULL"),
+        ("DROP a", "KEY `ab` (`b`)"),
+        ("MODIFY id INT AUTO_INCREMENT", "`id` int(11) NOT NULL AUTO_INCREMENT"),
+        ("ADD g INT AS (a + 1) STORED", "GENERATED ALWAYS AS (`a` + 1) STORED"),
+        ("MODIFY b VARCHAR(9) CHARACTER SET utf8mb4", "`b` varchar(9) DEFAULT NULL"),
+        ("MODIFY id CHAR(9), ADD n INT NOT NULL AFTER id", "`n` int(11) NOT NULL"),
+        ("MODIFY id CHAR(9), CHANGE a c BIGINT", "KEY `ab` (`c`,`b`)"),
+    ],
+)
+async def test_the_rows_are_copied_into_the_changed_table(
+    executor: DdlExecutor, connection: Connection, database_name: str, actions: str, wanted: str
+) -> None:
+    ddl = change(database_name, actions)
+    assert await executor.execute(ddl)
+    assert not await executor.execute(ddl), "once"
+    assert wanted in await shown(connection, database_name)
+    rows = await connection.fetch(f"SELECT id + 0, b, s, d FROM {database_name}.t ORDER BY id")
+    assert [(int(n), b, s) for n, b, s, _ in rows] == [(1, "é", "x"), (5, None, "y")]
+    zero = await connection.fetch(f"SELECT COUNT(*) FROM {database_name}.t WHERE d = 0")
+    assert zero == [(1,)]
+    left = await connection.fetch(f"SHOW TABLES FROM {database_name} LIKE '%%scratch%%'")
+    assert left == []
+
+
+@pytest.mark.parametrize("actions", ["MODIFY id JSON", "MODIFY id TEXT"])
+async def test_a_table_that_cannot_be_stored_stays(
+    executor: DdlExecutor, connection: Connection, database_name: str, actions: str
+) -> None:
+    before = await shown(connection, database_name)
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(change(database_name, actions))
+    assert await shown(connection, database_name) == before
+
+
+async def test_rows_that_do_not_fit_are_told(
+    executor: DdlExecutor, connection: Connection, database_name: str
+) -> None:
+    before = await shown(connection, database_name)
+    await connection.execute(f"INSERT INTO {database_name}.t VALUES (2, 10, 'z', 'x', NULL)")
+    with pytest.raises(DdlRefusedError, match="Duplicate entry"):
+        await executor.execute(change(database_name, "DROP PRIMARY KEY, ADD PRIMARY KEY (a)"))
+    assert await shown(connection, database_name) == before
+    await connection.execute(f"DELETE FROM {database_name}.t WHERE id = 2")
+    assert await executor.execute(change(database_name, "DROP PRIMARY KEY, ADD PRIMARY KEY (a)"))
+
+
+@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
+async def test_a_process_that_dies_around_the_exchange(
+    executor: DdlExecutor,
+    connection: Connection,
+    database_name: str,
+    point: Failpoint,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(here: Failpoint) -> None:
+        if here is point:
+            raise KeyError("died")
+
+    ddl = change(database_name, "MODIFY id VARCHAR(20)")
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", dies)
+        with pytest.raises(KeyError):
+            await executor.execute(ddl)
+    assert await executor.execute(ddl) == (point is Failpoint.DDL_RECORDED)
+    assert "`id` varchar(20) NOT NULL" in await shown(connection, database_name)
+    assert await connection.fetch(f"SELECT COUNT(*) FROM {database_name}.t") == [(2,)]
+
+
+async def test_a_parent_of_foreign_keys_stays(
+    executor: DdlExecutor, connection: Connection, database_name: str
+) -> None:
+    await connection.execute(
+        f"CREATE TABLE {database_name}.c (id INT PRIMARY KEY,"
+        f" FOREIGN KEY (id) REFERENCES {database_name}.t (id))"
+    )
+    before = await shown(connection, database_name)
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(change(database_name, "DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)"))
+    assert await shown(connection, database_name) == before
+
+
+@pytest.mark.parametrize("mode", ["", "optimistic", "pessimistic"])
+async def test_shards_that_change_the_type_of_their_key(
+    spark: SparkContext,
+    tmp_path: Path,
+    mysql_source: DatabaseServer,
+    tidb_target: DatabaseServer,
+    database_name: str,
+    mode: str,
+) -> None:
+    """Rows of before and after are on the target, of which TiDB refuses the change."""
+    merging = Merging(spark, tmp_path, {"a": mysql_source}, tidb_target, database_name)
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2)
+    merging.more["shard-mode"] = mode
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (2, 2)")
+        await merging.check(generation)
+        for shard in ("x_1", "x_2"):
+            merging.do(f"ALTER TABLE {shard} MODIFY id VARCHAR(20)")
+            merging.do(f"INSERT INTO {shard} VALUES ('of {shard}', 3)")
+            merging.do(f"DELETE FROM {shard} WHERE v < 3")
+            merging.do(f"INSERT INTO {shard} VALUES ('next of {shard}', 4)")
+        await settles(merging.differences, {})
