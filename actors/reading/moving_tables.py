@@ -1,20 +1,18 @@
 """What a reader leaves out while targets wait to be renamed: the tables that have moved already.
 
 Their rows and statements are read again when the target has its new name. Other tables of the
-former target go on, and so does everything else of the source. When it is all read again, rows
-that the target had before it was renamed are left out.
+former target go on, and so does everything else of the source. When it is all read again, groups
+leave out the rows that the target had before it was renamed (`MovedShards.left`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from dataclasses import replace
 
-import numpy as np
 from attrs import define, field
 
 from actors.sharding.moved_shards import WAITING, MovedShards, WaitingShard
-from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.meta.moved_shards import MovedShard
@@ -79,6 +77,9 @@ class MovingTables:
             member = Member(self._source, _origin(effect))
             move = MovedShard(member, place, effect.other, effect.target)
             self._shards.wait(WaitingShard(move, effect.table, self._epoch, statement, joins))
+        for effect in effects:
+            if effect.kind is EffectKind.MOVE_IN and effect not in coming:
+                self._shards.settle(Member(self._source, _origin(effect)), place)
         return tuple(
             replace(effect, instead=())
             if effect.kind in _MOVES and _origin(effect) in numbers
@@ -163,29 +164,6 @@ class MovingTables:
             and not self._shards.is_left(target)
             and not self._registry.members_of(self._registry.target(target))
         )
-
-    def without_applied_rows(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
-        """The rows, by target, that targets did not have when they were renamed."""
-        found = {}
-        for number, events in rows.items():
-            target = self._registry.target_name(number)
-            if self._shards.is_renamed(target):
-                left = self._left(events, target)
-                if left is not None:
-                    found[number] = left
-            else:
-                found[number] = events
-        return found
-
-    def _left(self, events: RowEvents, target: TableName) -> RowEvents | None:
-        first = events.first.transaction
-        until = []
-        for kind in events.kinds:
-            life = self._shards.life(self._registry.member(kind.member), first)
-            until.append(self._shards.applied_until(self._source, target, life))
-        if max(until) <= first:
-            return events
-        return events.where(events.transaction >= np.array(until, np.int64)[events.kind])
 
 
 def _origin(effect: Effect) -> TableName:

@@ -382,7 +382,6 @@ class SourceReader(Actor[Never]):
     ) -> None:
         if self._statements.cascades_unlogged:
             rows = self._cascades.added(rows)
-        rows = self._moving.without_applied_rows(rows)
         rows = self.held.without_held_rows(rows, segment.timestamp)
         await self._origins_learned(step)
         end = SegmentEnd(

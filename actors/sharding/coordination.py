@@ -142,13 +142,8 @@ class Coordination(ABC):
         """The positions of open DDL items: the saved position stays before all of them."""
         return ()
 
-    def open_targets(self, source: str, but: Collection[Place] = ()) -> Collection[int]:
-        """The targets (numbers) of the open items of a source.
-
-        Args:
-            source: of the items.
-            but: the places of items that do not count.
-        """
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) of the open items of a source."""
         return ()
 
     def gives_way(self, target: TableName, member: Member) -> bool:

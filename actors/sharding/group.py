@@ -26,6 +26,7 @@ from actors.messages import (
     TargetSegment,
     WriterMessage,
 )
+from actors.sharding.moved_shards import MovedShards
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
@@ -64,6 +65,7 @@ class GroupActor(Actor[GroupMessage]):
         self.writer = writer
         self._low_watermark = low_watermark
         self._copied = registry.copied_places(source, target)
+        self.moved = MovedShards()
         self.segment = -1
         """The segment that is being decided, or was last."""
 
@@ -83,7 +85,15 @@ class GroupActor(Actor[GroupMessage]):
         else:
             self.segment = message.segment
             # The reader has waited for room before the segment's end.
-            self.writer.bring(await self.decide(self.without_copied(message)))
+            self.writer.bring(self._without_moved(await self.decide(self.without_copied(message))))
+
+    def _without_moved(self, part: TargetSegment) -> TargetSegment:
+        """A part without the rows that the target had when it was renamed."""
+        if part.rows is None:
+            return part
+        name, registry = self.registry.target_name(self.target), self.registry
+        rows = self.moved.left(part.rows, name, part.version, registry.member)
+        return part if rows is part.rows else replace(part, rows=rows)
 
     def rename_members(self, renames: Sequence[Effect], at: int) -> None:
         """Give members other names, all at one moment: some may take those of others."""

@@ -11,13 +11,15 @@ life or a later one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 
 import anyio
+import numpy as np
 import structlog
 from attrs import define, field
 
+from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.downstream.meta.moved_shards import AHEAD, MovedShard, Renaming, TableLife
 from replicator.mysql.names import Member, TableName
@@ -67,18 +69,20 @@ class WaitingShard:
 class MovedShards:
     """All shards of a task that a RENAME gives another target.
 
-    ``_renamings``: of the task so far, in their order.
+    ``_renamings``: of the task so far, in their order. ``_awaited``: the new targets of shards that
+    wait, or have waited in earlier generations and are read again, by shard and place.
     """
 
     _renamings: Sequence[Renaming] = ()
+    _awaited: dict[tuple[Member, int], TableName] = field(factory=dict)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
     _versions: dict[tuple[str, TableName, int], int] = field(factory=dict, init=False)
+    _entered: dict[tuple[TableName, int], int] = field(factory=dict, init=False)
     _lives: dict[Member, list[tuple[int, int]]] = field(factory=dict, init=False)
     _begun: list[TableLife] = field(factory=list, init=False)
     _waiting: dict[tuple[Member, int], WaitingShard] = field(factory=dict, init=False)
-    _awaited: set[TableName] = field(factory=set, init=False)
     _touched: set[tuple[str, TableName]] = field(factory=set, init=False)
     _leaving: set[tuple[str, TableName]] = field(factory=set, init=False)
     _changed: anyio.Event = field(factory=anyio.Event, init=False)
@@ -87,9 +91,13 @@ class MovedShards:
         for renaming in self._renamings:
             for shard in (*renaming.moved, *renaming.joined):
                 self._numbers[shard.member, shard.place] = renaming.number
+                self.settle(shard.member, shard.place)
             for shard in renaming.ahead:
                 self._ahead[shard.member, shard.place] = AHEAD - shard.version
             for until in renaming.until:
+                if not until.source:
+                    self._entered[until.target, renaming.number] = until.version
+                    continue
                 found = self._until.setdefault((until.source, until.target), [])
                 found.append((renaming.number, until.place))
                 self._versions[until.source, until.target, renaming.number] = until.version
@@ -117,7 +125,7 @@ class MovedShards:
         ``member``: by its name before. None if it has not come in this way.
         """
         number = self.number(member, place)
-        return self._versions.get((member.source, target, number)) if number else None
+        return self._entered.get((target, number)) if number else None
 
     def last_end(self, target: TableName) -> int:
         """The version at which the last target that had this name has lost it; 0 if none has."""
@@ -174,7 +182,7 @@ class MovedShards:
                 statement=shard.statement.sql[:2000],
             )
         self._waiting[move.member, move.place] = shard
-        self._awaited.add(move.target)
+        self._awaited[move.member, move.place] = move.target
         self._changed.set()
 
     def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
@@ -187,7 +195,7 @@ class MovedShards:
         self.wait(WaitingShard(move, member.name, epoch, statement, joins=True))
         self.begin(member, place, WAITING)
 
-    def settle(self, member: Member, place: int) -> None:
+    def end_wait(self, member: Member, place: int) -> None:
         """Note that a table does not wait from a place on, if its name was that of one that did."""
         begun = [life for life in self._begun if life.member == member and life.place < place]
         if begun and begun[-1].number == WAITING:
@@ -197,10 +205,10 @@ class MovedShards:
         """Note the new name of a table that may wait for joining its target."""
         former, renamed = Member(source, old), Member(source, new)
         begun = [life.number for life in self._begun if life.member == former]
-        self.settle(renamed, place)
+        self.end_wait(renamed, place)
         if begun and begun[-1] == WAITING:
             self.begin(renamed, place, WAITING)
-            self.settle(former, place)
+            self.end_wait(former, place)
 
     @property
     def waiting(self) -> Sequence[WaitingShard]:
@@ -252,7 +260,11 @@ class MovedShards:
 
     def is_awaited(self, target: TableName) -> bool:
         """Whether shards wait to come to a target, or have waited before their source restarted."""
-        return target in self._awaited
+        return target in self._awaited.values()
+
+    def settle(self, member: Member, place: int) -> None:
+        """Note that a shard does not wait with its RENAME at a place."""
+        self._awaited.pop((member, place), None)
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
@@ -279,10 +291,43 @@ class MovedShards:
         lives = self._lives.get(member, ())
         return max(((p, life) for p, life in lives if p <= place), default=(0, 0))[1]
 
-    def applied_until(self, source: str, target: TableName, life: int) -> int:
-        """The place before which rows of a table in this life are on a target that was renamed."""
+    def applied_until(self, source: str, target: TableName, life: int, version: int) -> int:
+        """The place before which a target that was renamed has the rows of a table in this life.
+
+        ``version``: of the rows. Rows of a later version were held then, or not read.
+        """
         found = self._until.get((source, target), ())
-        return max((place for number, place in found if number > life), default=0)
+        return max(
+            (
+                place
+                for number, place in found
+                if number > life and self._versions[source, target, number] >= version
+            ),
+            default=0,
+        )
+
+    def left(
+        self,
+        rows: RowEvents,
+        target: TableName,
+        version: int,
+        members: Callable[[int], Member],
+    ) -> RowEvents | None:
+        """The rows, all of one version, that a target did not have when it was renamed.
+
+        Args:
+            members: returns the member of a number.
+        """
+        if not self.is_renamed(target):
+            return rows
+        first, until = rows.first.transaction, []
+        for kind in rows.kinds:
+            member = members(kind.member)
+            life = self.life(member, first)
+            until.append(self.applied_until(member.source, target, life, version))
+        if max(until) <= first:
+            return rows
+        return rows.where(rows.transaction >= np.array(until, np.int64)[rows.kind])
 
     def floor(self, target: TableName, member: Member, place: int) -> int:
         """The version from which on a target is the one that a table created at a place joins.

@@ -116,6 +116,7 @@ class OptimisticCoordinator(Coordination):
             unit.low_watermarks.get(target),
             self._answers,
         )
+        group.moved = self._answers.moved
         return group
 
     async def ended(self, unit: Unit) -> None:
@@ -157,12 +158,12 @@ class OptimisticCoordinator(Coordination):
         them."""
         return [opened.at for _, member, opened in self._open() if member.source == source]
 
-    def open_targets(self, source: str, but: Collection[Place] = ()) -> Collection[int]:
-        """The targets (numbers) of the open statements of a source, except those at ``but``."""
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) of the open statements of a source."""
         return {
             self._registry.target(name)
-            for name, member, opened in self._open()
-            if member.source == source and opened.at not in but
+            for name, member, _ in self._open()
+            if member.source == source
         }
 
     def gives_way(self, target: TableName, member: Member) -> bool:

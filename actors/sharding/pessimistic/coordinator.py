@@ -15,6 +15,7 @@ from actors.sharding.coordination import Coordination, CoordinationTools, OpenLo
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
+from actors.sharding.pessimistic.late_members import note_ahead
 from actors.sharding.pessimistic.lock_messages import (
     GroupChanged,
     LockMessage,
@@ -30,7 +31,6 @@ from replicator.ddl.parser.classify import classify_in
 from replicator.ddl.parser.statement import TableRole
 from replicator.downstream.ddl.ddl_execution import DdlRefusedError
 from replicator.downstream.meta.decisions import DecisionStore
-from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.failpoints import Failpoint, reach
 from replicator.mysql.errors import FOREIGN_KEY
 from replicator.mysql.names import Member, TableName
@@ -100,7 +100,6 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._writer = tools.writer
         self._runner = tools.writer.ddl
         self._store = store
-        self._meta = tools.meta
         self._histories = histories
         self._units = tools.units
         self._sources = tuple(tools.setups)
@@ -125,11 +124,16 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         lock = self._lock(target)
         position = unit.state.position
         mark = unit.high_watermarks.get(target)
+        moved, name = self._tools.versions.moved, lock.target
+        # That last event is read again.
+        applied = Place(moved.applied_until(unit.source, name, -1, lock.version) - 1, 0)
+        if mark is not None and mark.version == lock.version:
+            applied = max(applied, mark.place)
         group = lock.start(
             unit.source,
             self._state(unit, target),
             boundary(position.binlog.key if position else 0),
-            mark.place if mark is not None and mark.version == lock.version else None,
+            applied,
         )
         group.buffer = HoldBuffer(self._budget, lambda one, two: merged([one, two]))
         if new:
@@ -199,14 +203,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
-    def open_targets(self, source: str, but: Collection[Place] = ()) -> Collection[int]:
-        """The targets (numbers) of the open items of a source, except those at ``but``."""
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) of the open items of a source."""
         groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
-        return [
-            target
-            for target, group in groups.items()
-            if group and any(at not in but for at in group.open_items)
-        ]
+        return [target for target, group in groups.items() if group and group.open_items]
 
     def gives_way(self, target: TableName, member: Member) -> bool:
         """Whether a shard of a target was dropped, and the target goes when the others are."""
@@ -224,9 +224,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return {source: group for (source, t), group in self._groups.items() if t == target}
 
     def _known_targets(self) -> set[int]:
-        recorded = {self._registry.target(name) for name in self._histories}
-        with_members = {n for n, name in self._registry.targets() if name.table}
-        return recorded | with_members
+        recorded = set(map(self._registry.target, self._histories))
+        return recorded | {n for n, name in self._registry.targets() if name.table}
 
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
@@ -261,15 +260,9 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._look_again()
 
     async def _wait_for_others(self, ahead: TableAhead) -> None:
-        """Wait while a created table is ahead of its target; raises the fault if the schema changes
-        of the task have come to an end, and no other shard leads the target there."""
-        lock, name, moved = self.locks[ahead.target], ahead.member.name, self._tools.versions.moved
-        if (state := ahead.group.members.get(name)) is not None:
-            place = state.since.transaction
-            if moved.ahead(ahead.member, place) is None:
-                await MovedShardStore(self._meta).note_ahead(
-                    ahead.member, place, lock.target, ahead.group.known
-                )
+        """Wait while a created table is ahead of its target; raises the fault if nothing changes."""
+        lock, name = self.locks[ahead.target], ahead.member.name
+        await note_ahead(self._store.meta, self._tools.versions.moved, ahead, lock.target)
         while ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()

@@ -99,6 +99,7 @@ class PessimisticGroup(GroupActor):
         parents: WaitingParents,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
+        self.moved = tools.versions.moved
         self.group = group
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
@@ -405,7 +406,7 @@ class PessimisticGroup(GroupActor):
             self._leave(name, at)
             self.log_not_executed(effect, statement)
         member, moved = Member(self.source, effect.table), self._tools.versions.moved
-        moved.settle(member, at.transaction)
+        moved.end_wait(member, at.transaction)
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
         bounds = moved.bounds(self.source, effect, at.transaction)

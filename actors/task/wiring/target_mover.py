@@ -170,11 +170,11 @@ class TargetMover:
             raise _occupied(shards, f"the target refused the statement: {error}") from error
 
     def open_locks(self) -> list[OpenLock]:
-        """The targets that wait to be renamed, and the shards that wait to join another one."""
+        """The targets that wait to be renamed."""
         return [
             _lock(self._writer, found, sorted({n for s in found for n in self._dropping(s)}))
             for found in self._waiting().values()
-        ] + [_join_lock(self._writer, shard) for shard in self._shards.joining]
+        ]
 
     @property
     def targets(self) -> Set[TableName]:
@@ -309,8 +309,6 @@ class TargetMover:
             for name, shards in self._waiting().items()
             if not self._stopped and self._all_left(name, shards)
         }
-        if any(map(self._is_open, self._shards.touched)):
-            return {}
         if found:
             # A key that is to be looked up would be looked up in the shards of the former target.
             tracked = await tracked_targets(
@@ -373,11 +371,7 @@ class TargetMover:
     def _is_open(self, target: TableName) -> bool:
         """Whether a schema change of a target is open."""
         number = self._writer.registry.target(target)
-        # A table that is created, and joins as the operator wants, is an open item itself.
-        joining = [Place(shard.move.place, 0) for shard in self._shards.joining]
-        opened = any(
-            number in self._coordination.open_targets(source, joining) for source in self._units
-        )
+        opened = any(number in self._coordination.open_targets(source) for source in self._units)
         locks = self._coordination.open_locks()
         return opened or any(target == lock.view.target for lock in locks)
 
@@ -386,19 +380,14 @@ class TargetMover:
         return registry.members_of(registry.target(target))
 
     def _may_join(self) -> Sequence[WaitingShard]:
-        """The shards that can join their new targets now.
-
-        No schema change of such a target is open, whose rows would be taken for applied.
-        """
-        if any(map(self._is_open, self._shards.touched)):
-            return []
+        """The shards that can join their new targets now."""
         return [shard for shard in self._shards.joining if self._is_free(shard)]
 
     def _is_free(self, shard: WaitingShard) -> bool:
         unit, to = self._units.get(shard.move.member.source), shard.move.target
         if unit is None or unit.epoch != shard.epoch:
             return False
-        return not (self._is_open(to) or any(unit.holds(to) for unit in self._units.values()))
+        return not any(unit.holds(to) for unit in self._units.values())
 
     def _is_level(self, names: Set[TableName]) -> bool:
         """Whether each target, and each touched one, has all rows of whole transactions, and none
@@ -419,32 +408,38 @@ class TargetMover:
     def _until(self, moves: Sequence[MovedShard]) -> list[AppliedUntil]:
         """Up to where targets have the rows of each source."""
         registry = self._writer.registry
-        found: dict[tuple[str, TableName], int] = {}
-        names = {move.target for move in moves}
-        for move in moves:
-            if move.version != JOINS:
-                names.add(move.former)
-                key = move.member.source, move.former
-                found[key] = max(move.place, found.get(key, 0))
+        found: dict[tuple[str, TableName], tuple[int, int]] = {}
+        renamed = [move for move in moves if move.version != JOINS]
+        former = {move.former for move in renamed}
+        for move in renamed:
+            key = move.member.source, move.former
+            before = found.get(key, (0, 0))[0]
+            found[key] = max(move.place, before), self._version(move.former, move.member.source)
+        names = former | {move.target for move in moves}
         names |= self._shards.touched
-        versions = {move.target: self._version(move.target) for move in moves}
-        for move in moves:
-            found.setdefault((move.member.source, move.target), 0)
         for source in self._units:
             low_watermarks = self._writer.tracker(source).low_watermarks
             for name in names:
                 low = low_watermarks.get(registry.target(name))
                 if low is not None:
-                    place = max(low.transaction + 1, found.get((source, name), 0))
-                    found[source, name] = place
+                    # The other targets may have held rows of later versions.
+                    version = self._version(name, source) if name in former else low.version
+                    place = max(low.transaction + 1, found.get((source, name), (0, 0))[0])
+                    found[source, name] = place, version
+        entered = {move.target: self._version(move.target) for move in moves}
         return [
-            AppliedUntil(source, name, place, versions.get(name, 0))
-            for (source, name), place in sorted(found.items())
+            *(
+                AppliedUntil(*key, place, version)
+                for key, (place, version) in sorted(found.items())
+            ),
+            *(AppliedUntil("", name, 0, version) for name, version in sorted(entered.items())),
         ]
 
-    def _version(self, target: TableName) -> int:
+    def _version(self, target: TableName, source: str = "") -> int:
+        """The version of a target, if given as the group of a source knows it."""
         number = self._writer.registry.target(target)
-        groups = [unit.groups[number] for unit in self._units.values() if number in unit.groups]
+        units = (unit for name, unit in self._units.items() if source in ("", name))
+        groups = [unit.groups[number] for unit in units if number in unit.groups]
         return max((group.version for group in groups), default=0)
 
 
@@ -502,18 +497,6 @@ def _lock(
                 " then `replicator resume TASK`: they belong to the new target then"
             ),
         ),
-    )
-
-
-def _join_lock(writer: BatchedWriter, shard: WaitingShard) -> OpenLock:
-    """The lock of a shard whose rows the operator has moved, and which has not joined yet."""
-    lock, to = _lock(writer, [shard], ()), shard.move.target
-    return replace(
-        lock,
-        id=f"{to}-join",
-        view=replace(lock.view, missing={}, resolving=True),
-        reason=f"{shard.name} joins {to} when no schema change of that is open",
-        ways=(LockRemedy(f"finish the open schema changes of {to}"),),
     )
 
 

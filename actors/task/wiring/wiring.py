@@ -165,7 +165,7 @@ async def wire(
     runner = _runner(resources, executor, rules)
     coordination: Coordination
     renames = TargetRenames(resources.ddl, meta)
-    moved = MovedShards(await renames.load())
+    moved = MovedShards(await renames.load(), resources.counts.awaited)
 
     def open_items(source: str) -> Collection[Place]:
         # The writer and the coordination need each other: it is asked when both are there.

@@ -35,6 +35,17 @@ def constraint_edits(statement: ParsedStatement, target: TableName) -> list[tupl
     return [*ignored, *(edit for edit in _given_names(statement, target) if edit[0] not in spans)]
 
 
+def foreign_key_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
+    """Return the edits that leave out the names of foreign keys, which are unique in a schema."""
+    tokens = statement.tokens
+    words = [token.keyword for token in tokens]
+    return [
+        (Span(tokens[at].start, tokens[at + 1].end), "")
+        for at, word in enumerate(words)
+        if word == "CONSTRAINT" and words[at + 2 : at + 4] == _FOREIGN_KEY
+    ]
+
+
 def _ignored_names(statement: ParsedStatement) -> list[tuple[Span, str]]:
     """The edits that leave out the second name of a foreign key that has two."""
     if statement.kind not in _DEFINING:

@@ -9,6 +9,7 @@ import anyio
 import pymysql.err
 
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.constraint_names import foreign_key_names
 from replicator.ddl.rewrite.retarget import retarget
 from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
 from replicator.mysql.connection.asyncio_connection import Connection
@@ -111,7 +112,9 @@ class Rehearsal:
             # A foreign key may name its parent without a schema.
             await session.execute(f"USE {quote(target.schema)}")
             for statement in statements:
-                await session.execute(retarget(statement, on_copy))
+                # A table of another attempt may have the name of a foreign key.
+                edits = foreign_key_names(statement)
+                await session.execute(retarget(statement, on_copy, edits))
         except (pymysql.err.MySQLError, UnknownModeError):
             return False
         finally:

@@ -63,7 +63,8 @@ class AppliedUntil:
     """The place before which a target had all rows of a source when it got or lost its name.
 
     Attributes:
-        version: of the target then, if it got shards.
+        source: empty if only the version counts, which the target had when shards came to it.
+        version: the highest one of these rows. Rows of later versions were not applied.
     """
 
     source: str

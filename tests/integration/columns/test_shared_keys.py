@@ -92,7 +92,6 @@ async def test_rows_that_leave_their_old_shard_late_stay(
 
 @pytest.mark.slow
 @pytest.mark.remedy("rows.moved-unknown", "copy anew")
-@pytest.mark.not_on_tidb("it can't change a clustered key")
 async def test_a_target_whose_key_changes_while_keys_are_shared_is_copied_anew(
     merging: Merging,
 ) -> None:

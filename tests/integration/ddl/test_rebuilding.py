@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
+from structlog.testing import capture_logs
 
 from replicator.downstream.ddl import ddl_execution
 from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
@@ -83,6 +84,40 @@ async def test_the_rows_are_copied_into_the_changed_table(
     assert zero == [(1,)]
     left = await connection.fetch(f"SHOW TABLES FROM {database_name} LIKE '%%scratch%%'")
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "actions"),
+    [
+        (
+            "(a INT, b VARCHAR(9), KEY (b)) CHARACTER SET utf8",
+            "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+        ),
+        (
+            "(a INT, b VARCHAR(9), `c d` INT AS (a + 1), UNIQUE u (b), KEY (a, `c d`))",
+            "DROP b, MODIFY a SMALLINT FIRST",
+        ),
+        (
+            "(a INT, b VARCHAR(9), PRIMARY KEY (a, b)) PARTITION BY RANGE (a)"
+            " (PARTITION p VALUES LESS THAN (50), PARTITION q VALUES LESS THAN MAXVALUE)",
+            "MODIFY b VARBINARY(20)",
+        ),
+        ("(a INT UNIQUE, b VARCHAR(9), KEY ab (a, b))", "DROP KEY a, DROP b"),
+    ],
+)
+async def test_any_table_is_copied(
+    executor: DdlExecutor, connection: Connection, database_name: str, columns: str, actions: str
+) -> None:
+    """Also without a primary key, or with partitions."""
+    await connection.execute(f"DROP TABLE {database_name}.t")
+    await connection.execute(f"CREATE TABLE {database_name}.t {columns}")
+    rows = ", ".join(f"({n}, 'b{n}')" for n in range(100))
+    await connection.execute(f"INSERT INTO {database_name}.t (a, b) VALUES {rows}")
+    with capture_logs() as logged:
+        assert await executor.execute(change(database_name, actions))
+    assert "ddl.rebuilt" in {entry["event"] for entry in logged}
+    found = await connection.fetch(f"SELECT COUNT(*), SUM(a) FROM {database_name}.t")
+    assert found == [(100, 4950)]
 
 
 @pytest.mark.parametrize("actions", ["MODIFY id JSON", "MODIFY id TEXT"])

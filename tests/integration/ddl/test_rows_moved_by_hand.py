@@ -10,7 +10,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import FatalError
+from actors.faults import SKIP, DdlEvent, FatalError
 from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.sandbox.server import DatabaseServer
@@ -70,6 +70,20 @@ async def refused(merging: Merging) -> FatalError:
     return error
 
 
+async def waits(merging: Merging) -> FatalError:
+    """Run until the renamed shard waits and all else is applied; what the operator answers to."""
+    async with merging.running() as generation:
+        with anyio.fail_after(PATIENCE):
+            while not (generation.running and generation.running.open_locks()):
+                await anyio.sleep(LOOK_SECONDS)
+        [lock] = generation.running.open_locks()
+        await merging.caught_up(generation)
+    [way] = [way.text for way in lock.ways if "SET SESSION foreign_key_checks=0" in way.text]
+    assert "binlog skip" in way
+    about = DdlEvent("a", lock.view.item.event.statement.position, SKIP)
+    return FatalError("test", "test", where="test", about=about)
+
+
 def move_rows(merging: Merging) -> None:
     merging.on(
         merging.target,
@@ -94,13 +108,11 @@ async def goes_on(merging: Merging, columns: str = X) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.remedy("ddl.move-in", "skip")
 @MODES
 async def test_rows_behind_those_of_other_shards_are_not_lost(merging: Merging, mode: str) -> None:
     await begin(merging, mode)
     move(merging)
-    found = await refused(merging)
-    assert found.event == "ddl.move-in"
+    found = await waits(merging)
     # The rows of the other shard are applied by now.
     assert merging.on(merging.target, "SELECT id FROM y") == ((2000,),)
     move_rows(merging)
@@ -108,14 +120,12 @@ async def test_rows_behind_those_of_other_shards_are_not_lost(merging: Merging, 
     await goes_on(merging)
 
 
-@pytest.mark.remedy("ddl.move-in", "skip")
 @MODES
 async def test_the_new_target_lacks_a_column(merging: Merging, mode: str) -> None:
     other = "(id INT PRIMARY KEY, b INT)"
     await begin(merging, mode, other)
     move(merging)
-    found = await refused(merging)
-    assert any("the columns of the shard that it lacks" in way for way in found.remedies)
+    found = await waits(merging)
     merging.on(merging.target, "ALTER TABLE y ADD a INT")
     move_rows(merging)
     await override(merging, found, OverrideAction.SKIP)
@@ -131,7 +141,7 @@ async def test_a_shard_joins_once_if_the_task_breaks_off(
 ) -> None:
     await begin(merging, "")
     move(merging)
-    found = await refused(merging)
+    found = await waits(merging)
     move_rows(merging)
     await override(merging, found, OverrideAction.SKIP)
 
@@ -148,41 +158,6 @@ async def test_a_shard_joins_once_if_the_task_breaks_off(
     move_more = "INSERT INTO y_1 (id) VALUES (6), (7)", "INSERT INTO y_2 VALUES (204, 1)"
     merging.do(*move_more)
     await goes_on(merging)
-
-
-@MODES
-async def test_an_answer_while_the_shard_waits_for_others(merging: Merging, mode: str) -> None:
-    """The remedy of the lock: the other shards keep their names."""
-    merging.more["shard-mode"] = mode
-    merging.create("x", X, shards=2)
-    merging.create("y", X, shards=0)
-    async with merging.running() as generation:
-        merging.do("INSERT INTO x_1 VALUES (1, 1)", "INSERT INTO x_2 VALUES (200, 1), (201, 2)")
-        await merging.check(generation)
-    merging.on(merging.target, "DROP TABLE y")
-    async with merging.running() as generation:
-        merging.do(
-            "RENAME TABLE x_2 TO y_2",
-            "UPDATE y_2 SET a = 8 WHERE id = 200",
-            "INSERT INTO x_1 VALUES (2, 2)",
-        )
-        with anyio.fail_after(PATIENCE):
-            while not (generation.running and generation.running.open_locks()):
-                await anyio.sleep(LOOK_SECONDS)
-        [lock] = generation.running.open_locks()
-        assert any("SET SESSION foreign_key_checks=0" in way.text for way in lock.ways)
-        await merging.caught_up(generation)
-    merging.on(merging.target, f"CREATE TABLE y {X}")
-    move_rows(merging)
-    found = await refused(merging)
-    await override(merging, found, OverrideAction.SKIP)
-    async with merging.running() as generation:
-        rows = "SELECT * FROM y"
-        await settles(lambda: merging.on(merging.target, rows), ((200, 8), (201, 2)))
-        merging.do("DELETE FROM y_2 WHERE id = 200", "INSERT INTO x_1 VALUES (3, 3)")
-        await merging.caught_up(generation)
-    assert merging.on(merging.target, "SELECT * FROM y") == ((201, 2),)
-    assert merging.on(merging.target, "SELECT id FROM x") == ((1,), (2,), (3,))
 
 
 @pytest.mark.remedy("ddl.create-differs", "skip")

@@ -41,7 +41,6 @@ async def test_default_by_other_columns_of_a_column_that_a_shard_lacks(
     await changed_while_lagging(merging_from(newer), "ADD COLUMN c INT DEFAULT (a + 1)")
 
 
-@pytest.mark.not_on_tidb("it changes no clustered key")
 @pytest.mark.parametrize("mode", ["", "optimistic"])
 async def test_a_column_of_the_key_that_a_shard_lacks(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
@@ -69,7 +68,6 @@ async def test_a_column_of_the_key_that_a_shard_lacks(
         await merging.check(generation)
 
 
-@pytest.mark.not_on_tidb("it changes no clustered key")
 async def test_rows_that_only_a_column_tells_apart_that_a_shard_lacks(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:

@@ -203,13 +203,13 @@ def test_rows_that_the_target_had_when_it_was_renamed_are_left_out() -> None:
     x1, x2 = (bench.registry.join(shard(name), X) for name in ("x1", "x2"))
     z1 = bench.registry.join(shard("z1"), Z)
 
-    def left(member: int, *transactions: int) -> list[int]:
+    def left(member: int, *transactions: int, version: int = 0) -> list[int]:
         """The transactions of those row events, each read after one statement, that are left."""
         found: list[int] = []
-        target = bench.registry.target_of(member)
+        target = bench.registry.target_name(bench.registry.target_of(member))
         for at in transactions:
             rows = row_events([(member, MAP)], [at], [1])
-            kept = bench.moving.without_applied_rows({target: rows}).get(target)
+            kept = bench.shards.left(rows, target, version, bench.registry.member)
             found += [] if kept is None else kept.transaction.tolist()
         return found
 
@@ -218,6 +218,8 @@ def test_rows_that_the_target_had_when_it_was_renamed_are_left_out() -> None:
     assert left(x2, 5, 12, 25) == [25]
     assert left(y1, 12) == [12]
     assert left(z1, 5) == [5]
+    # Rows of a later version were held.
+    assert left(x2, 5, 25, version=1) == [5, 25]
 
 
 def test_a_table_that_is_created_after_the_rename_is_another_one() -> None:
