@@ -260,7 +260,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._look_again()
 
     async def _wait_for_others(self, ahead: TableAhead) -> None:
-        """Wait while a created table is ahead of its target; raises the fault if nothing changes."""
+        """Wait while a created table is ahead of its target; raise the fault if nothing changes."""
         lock, name = self.locks[ahead.target], ahead.member.name
         await note_ahead(self._store.meta, self._tools.versions.moved, ahead, lock.target)
         while ahead.group in lock.groups.values() and name in ahead.group.members:
