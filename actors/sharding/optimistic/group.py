@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +47,10 @@ class OptimisticGroup(GroupActor):
         self._answers = answers
         self._held: set[Member] = set()
         self._renamed: set[Member] = set()
+        self._dropped: set[Member] = set()
+        """Held members whose DROP waits."""
+        self._ends = False
+        """Whether the target is dropped with these, so that all that follows waits for them."""
         self._asked: list[tuple[Member, int]] = []
 
     @property
@@ -85,7 +89,7 @@ class OptimisticGroup(GroupActor):
         for kind, found in enumerate(rows.kinds):
             member = self.registry.member(found.member)
             own = rows.kind == kind
-            if member in self._held:
+            if member in self._held or self._ends:
                 self.rows_held[member] += int(own.sum())
                 chosen[own] = False
             else:
@@ -96,8 +100,11 @@ class OptimisticGroup(GroupActor):
         """The effects of a statement to forward; adds and removes members."""
         statement = message.statement
         assert statement is not None
+        if self._ends:
+            return None
         self._follow_names(message.effects, statement)
         effects = [e for e in message.effects if not self._waits(e)]
+        self._note_drops(message.effects, effects)
         if effects and all(effect.kind is EffectKind.STORAGE for effect in effects):
             return self.unrecorded(effects[0], statement)
         renames = [e for e in effects if e.kind is EffectKind.RENAME]
@@ -128,6 +135,22 @@ class OptimisticGroup(GroupActor):
             return False
         leaves = effect.kind in _GOING and effect.other is None
         return not leaves or member in self._renamed or self.rows_held[member] > 0
+
+    def _note_drops(self, effects: Iterable[Effect], flowing: Collection[Effect]) -> None:
+        """Record the dropped members that wait, and whether no other member is left.
+
+        Then a table that is created later is the first shard of a new target.
+        """
+        for effect in effects:
+            if effect not in flowing:
+                member = Member(self.source, effect.table)
+                drops = effect.kind is EffectKind.DROP and effect.other is None
+                self._dropped = self._dropped | {member} if drops else self._dropped - {member}
+        going = {Member(self.source, e.table) for e in flowing if e.kind is EffectKind.DROP}
+        if self._dropped and self._answers.drops_targets:
+            name = self.registry.target_name(self.target)
+            members = self._answers.histories.of(name).state.members
+            self._ends = members.keys() <= self._dropped | going
 
     def _follow_names(self, effects: Iterable[Effect], statement: Statement) -> None:
         """Hold the rows of a held member under its new name, too: the RENAME waits for the open

@@ -15,13 +15,9 @@ from actors.sharding.coordination import Coordination, CoordinationTools, OpenLo
 from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
+from actors.sharding.pessimistic.item_numbers import later_items
 from actors.sharding.pessimistic.late_members import note_ahead
-from actors.sharding.pessimistic.lock_messages import (
-    GroupChanged,
-    LockMessage,
-    TableAhead,
-    Unlock,
-)
+from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead, Unlock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
 from actors.sharding.pessimistic.waiting_parents import WaitingParents
@@ -281,7 +277,7 @@ class LockCoordinator(Actor[LockMessage], Coordination):
             return
         for unit in self._units.values():
             self._update(unit, target)
-        if sources := lock.leave_out_truncations():
+        if sources := lock.leave_out_truncations() or later_items(self._registry, lock):
             for source in sorted(sources):
                 self._units[source].restart()
             return

@@ -13,6 +13,7 @@ from actors.messages import DdlItem, GroupSaved, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.moved_shards import VersionBounds
+from actors.sharding.pessimistic.item_numbers import least_number
 from actors.sharding.pessimistic.late_members import LateMembers, create_differs, statement_of
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead
 from actors.sharding.pessimistic.row_decisions import decide_rows
@@ -104,8 +105,7 @@ class PessimisticGroup(GroupActor):
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
-        self._reshaped = False
-        self._epoch = 0
+        self._reshaped, self._epoch = False, 0
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -121,10 +121,7 @@ class PessimisticGroup(GroupActor):
 
     def cutover_segment(self) -> int:
         """The last segment that the group had started when it passed its newest cutover. Segments
-        up to it may have rows of the older version. Call it often, since only then does it notice a
-        new cutover: the group may pass one in the middle of a segment, while it waits for something
-        else.
-        """
+        up to it may have rows of the older version. Only a call notices a new cutover."""
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
@@ -230,7 +227,8 @@ class PessimisticGroup(GroupActor):
             self.group.idle(name, text, at)
             self.log.info("ddl.idle", statement=statement.sql[:200])
             return
-        recorded = self._add_item(effect, statement, item)
+        least = await least_number(self.group, self._lock, item, before, self._target_at)
+        recorded = self._add_item(effect, statement, item, least)
         self._reshaped |= recorded.awaited
         after = await self._tools.learner.learn(self.source, effect, statement)
         if effect.kind is EffectKind.ALTER and effect.instead is None:
@@ -245,11 +243,15 @@ class PessimisticGroup(GroupActor):
         return compared_text(plain, before, statement.context)
 
     def _add_item(
-        self, effect: Effect, statement: Statement, item: Item[TableName, ShardStatement]
+        self,
+        effect: Effect,
+        statement: Statement,
+        item: Item[TableName, ShardStatement],
+        least: int = 0,
     ) -> Recorded:
         """Record an item in the group. Raises FatalError if the target had another one there."""
         try:
-            return self.group.ddl(item)
+            return self.group.ddl(item, least)
         except HistoryError as error:
             if not effect.skipped:
                 where, ways = self._details(statement)
@@ -420,8 +422,7 @@ class PessimisticGroup(GroupActor):
             return None
         if fitting or effect.skipped:
             chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
-            fits = bool(fitting)
-            if moved.lacks_record(member, at.transaction, chosen.version, fits=fits):
+            if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
                 self._join_ahead(name, number, at, "; ".join(found))
                 moved.join(member, effect.target, self._epoch, statement)
                 return None

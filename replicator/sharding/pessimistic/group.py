@@ -112,9 +112,10 @@ class Group(Generic[Name, Event]):
             return RowDecision.HOLD
         return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
-    def ddl(self, item: Item[Name, Event]) -> Recorded:
+    def ddl(self, item: Item[Name, Event], least: int = 0) -> Recorded:
         """Record a member's next item, or match it to one that an unlock gave the member.
 
+        ``least``: the item's number at least. The member shows the earlier items already.
         Raises HistoryError for an item up to `known` that differs from the target's history.
         Items above are compared by `replicator.sharding.pessimistic.lock.TargetLock`.
         """
@@ -132,7 +133,7 @@ class Group(Generic[Name, Event]):
             )
             self._reach(item.at)
             return Recorded(matched, awaited=True)
-        version = state.version + 1
+        version = max(state.version + 1, least)
         if version <= self.known:
             resolved = self._history[version - 1]
             if item.text != resolved.text and not resolved.unlocked:

@@ -62,6 +62,8 @@ class TargetLock(Generic[Name, Event]):
         self.groups: dict[str, Group[Name, Event]] = {}
         self.left_out: set[tuple[str, Place]] = set()
         """The TRUNCATEs, by source, that are no items of their members."""
+        self.shown: dict[tuple[str, Place], frozenset[int]] = {}
+        """By the source and the place of an item, the earlier ones that its member shows."""
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}

@@ -10,14 +10,14 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from actors.faults import SKIP, DdlEvent, FatalError
+from actors.faults import FatalError
 from replicator.downstream.ddl.target_renames import TargetRenames
 from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
-from tests.support.tasks.overriding import override
-from tests.support.tasks.running import LOOK_SECONDS, PATIENCE, settles
+from tests.support.tasks.overriding import override, until_shard_waits
+from tests.support.tasks.running import PATIENCE, settles
 
 X = "(id INT PRIMARY KEY, a INT)"
 OF_THE_SHARD = "id BETWEEN 200 AND 299"
@@ -70,20 +70,6 @@ async def refused(merging: Merging) -> FatalError:
     return error
 
 
-async def waits(merging: Merging) -> FatalError:
-    """Run until the renamed shard waits and all else is applied; what the operator answers to."""
-    async with merging.running() as generation:
-        with anyio.fail_after(PATIENCE):
-            while not (generation.running and generation.running.open_locks()):
-                await anyio.sleep(LOOK_SECONDS)
-        [lock] = generation.running.open_locks()
-        await merging.caught_up(generation)
-    [way] = [way.text for way in lock.ways if "SET SESSION foreign_key_checks=0" in way.text]
-    assert "binlog skip" in way
-    about = DdlEvent("a", lock.view.item.event.statement.position, SKIP)
-    return FatalError("test", "test", where="test", about=about)
-
-
 def move_rows(merging: Merging) -> None:
     merging.on(
         merging.target,
@@ -112,7 +98,7 @@ async def goes_on(merging: Merging, columns: str = X) -> None:
 async def test_rows_behind_those_of_other_shards_are_not_lost(merging: Merging, mode: str) -> None:
     await begin(merging, mode)
     move(merging)
-    found = await waits(merging)
+    found = await until_shard_waits(merging)
     # The rows of the other shard are applied by now.
     assert merging.on(merging.target, "SELECT id FROM y") == ((2000,),)
     move_rows(merging)
@@ -125,7 +111,7 @@ async def test_the_new_target_lacks_a_column(merging: Merging, mode: str) -> Non
     other = "(id INT PRIMARY KEY, b INT)"
     await begin(merging, mode, other)
     move(merging)
-    found = await waits(merging)
+    found = await until_shard_waits(merging)
     merging.on(merging.target, "ALTER TABLE y ADD a INT")
     move_rows(merging)
     await override(merging, found, OverrideAction.SKIP)
@@ -141,7 +127,7 @@ async def test_a_shard_joins_once_if_the_task_breaks_off(
 ) -> None:
     await begin(merging, "")
     move(merging)
-    found = await waits(merging)
+    found = await until_shard_waits(merging)
     move_rows(merging)
     await override(merging, found, OverrideAction.SKIP)
 

@@ -1,0 +1,98 @@
+"""The number of a member's next item, if the member shows items of the others already.
+
+A shard that was created with a key, or a default, that the others get only now does not execute
+their statement any more. Its own next statement is a later item of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from actors.lock_state import ShardStatement
+from replicator.mysql.names import Member, TableName
+from replicator.schema.effects.shown_changes import shows_change
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
+from replicator.sharding.items import Item
+from replicator.sharding.pessimistic.group import Group
+from replicator.sharding.pessimistic.lock import TargetLock
+
+
+async def least_number(
+    group: Group[TableName, ShardStatement],
+    lock: TargetLock[TableName, ShardStatement],
+    item: Item[TableName, ShardStatement],
+    own: Table | None,
+    target_at: Callable[[int], Awaitable[Table | None]],
+) -> int:
+    """Return the number that an item of a member has at least.
+
+    Args:
+        own: the structure of the member before its statement, if it is certain.
+        target_at: returns the structure of the target at a version, if it is known.
+    """
+    noted = lock.shown.get((group.source, item.at), frozenset())
+    number = group.members[item.member].version + 1
+    while number in noted:
+        number += 1
+    while own is not None and (done := group.resolved(number)) is not None:
+        if done.text == item.text or done.unlocked or number > lock.version:
+            break
+        before, after = await target_at(number - 1), await target_at(number)
+        if before is None or after is None or not shows_change(before, after, own):
+            break
+        number += 1
+    return number
+
+
+def later_items(
+    registry: SchemaRegistry, lock: TargetLock[TableName, ShardStatement]
+) -> frozenset[str]:
+    """Count the next statements of members as later items, if they show the others' next item.
+
+    Return the sources that must restart: there, the rows after these have a later version. None of
+    these rows was applied.
+    """
+    found = [*candidates(lock)]
+    if lock.pending is not None or len({item.text for _, item in found}) < 2:
+        return frozenset()
+    for text in sorted({item.text for _, item in found}):
+        source, item = next(one for one in found if one[1].text == text)
+        change = change_of(registry, source, item)
+        if change is None:
+            continue
+        later = [
+            (of, other.at)
+            for of, other in found
+            if other.text != text
+            and (own := _held(registry, of, other.member, other.at.transaction - 1)) is not None
+            and shows_change(*change, own)
+        ]
+        if later:
+            for key in later:
+                lock.shown[key] = lock.shown.get(key, frozenset()) | {lock.version + 1}
+            return frozenset(of for of, _ in later)
+    return frozenset()
+
+
+def candidates(
+    lock: TargetLock[TableName, ShardStatement],
+) -> Iterator[tuple[str, Item[TableName, ShardStatement]]]:
+    """Return the next items of all members, each with its source."""
+    return ((source, item) for source in lock.sources for item in lock.candidates(source))
+
+
+def change_of(
+    registry: SchemaRegistry, source: str, item: Item[TableName, ShardStatement]
+) -> tuple[Table, Table] | None:
+    """Return the structures of an item's member before and after it, if they are certain."""
+    if item.discards_rows or item.event.instead is not None:
+        return None
+    place = item.at.transaction
+    before, after = (_held(registry, source, item.member, at) for at in (place - 1, place))
+    return None if before is None or after is None else (before, after)
+
+
+def _held(registry: SchemaRegistry, source: str, name: TableName, at: int) -> Table | None:
+    number = registry.number(Member(source, name))
+    return None if number is None else registry.held(number, at).certain
