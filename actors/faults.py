@@ -37,9 +37,12 @@ TAKE_THE_ROW = (
 
 MOVED_ROWS = (
     "wait until no lock holds rows of the former target, so that all rows of the shard are there."
-    " Move them by hand to the new target. Then `replicator binlog skip`: the shard belongs to"
-    " the new target from then on. If you skip without moving the rows, later updates and deletes"
-    " of them find nothing"
+    " Move them by hand to the new target, in a session with `SET SESSION foreign_key_checks=0`, so"
+    " that no foreign key changes rows of other tables; first give that target the columns of the"
+    " shard that it lacks. Then `replicator binlog skip` and `replicator resume`: the shard belongs"
+    " to the new target from then on. If you skip without moving the rows, later updates and"
+    " deletes of them find nothing. Not if the former target has lost a column that the shard has,"
+    " or rows of the shard are still to be copied: their values are not there"
 )
 """The remedy for a shard that a rename gives another target."""
 

@@ -54,7 +54,9 @@ class MovingTables:
     def answered(self, effects: tuple[Effect, ...], statement: Statement) -> tuple[Effect, ...]:
         """The effects of a statement; nothing is executed for shards that move with their target.
 
-        Notes the shards that wait from this statement on.
+        Notes the shards that wait from this statement on. A shard whose rows the operator has moved
+        waits, too, until a record says which rows its new target has: rows of other shards that
+        were applied while it waited have moved the watermarks past its own.
         """
         moving = [effect for effect in effects if self._moves(effect)]
         place = statement.transaction
@@ -63,8 +65,10 @@ class MovingTables:
             for effect in moving
         }
         coming = [effect for effect in moving if not numbers[_origin(effect)]]
+        joins = any(effect.skipped for effect in coming)
         if coming and (
-            any(effect.clears for effect in effects) or not all(map(self._may_come, coming))
+            any(effect.clears for effect in effects)
+            or not (joins or all(map(self._may_come, coming)))
         ):
             numbers = {name: number for name, number in numbers.items() if number}
             coming = []
@@ -72,7 +76,7 @@ class MovingTables:
             assert effect.other is not None
             member = Member(self._source, _origin(effect))
             move = MovedShard(member, place, effect.other, effect.target)
-            self._shards.wait(WaitingShard(move, effect.table, self._epoch, statement))
+            self._shards.wait(WaitingShard(move, effect.table, self._epoch, statement, joins))
         for effect in effects:
             if effect.kind is EffectKind.MOVE_IN and effect not in coming:
                 self._shards.settle(Member(self._source, _origin(effect)), place)
@@ -88,7 +92,7 @@ class MovingTables:
         return (
             effect.kind is EffectKind.MOVE_IN
             and effect.other is not None
-            and effect.instead is None
+            and (effect.instead is None or effect.skipped)
             and not effect.filtered
             and not self._follows(effect)
         )
@@ -133,7 +137,7 @@ class MovingTables:
     def _is_waiting(self, origin: TableName, place: int) -> bool:
         return any(
             shard.move.member == Member(self._source, origin) and shard.move.place == place
-            for shard in self._shards.waiting
+            for shard in (*self._shards.waiting, *self._shards.joining)
         )
 
     def _follows(self, effect: Effect) -> bool:

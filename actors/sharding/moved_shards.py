@@ -21,7 +21,7 @@ from attrs import define, field
 
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
-from replicator.downstream.meta.moved_shards import MovedShard, Renaming, TableLife
+from replicator.downstream.meta.moved_shards import AHEAD, MovedShard, Renaming, TableLife
 from replicator.mysql.names import Member, TableName
 from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Place
@@ -55,12 +55,14 @@ class WaitingShard:
         name: that the statement gives the shard.
         epoch: the run of its source that has read the statement; a later run reads it again.
         statement: the event.
+        joins: whether the operator has moved its rows, so that it does not wait for other shards.
     """
 
     move: MovedShard
     name: TableName
     epoch: int
     statement: Statement
+    joins: bool = False
 
 
 @define(eq=False)
@@ -74,6 +76,7 @@ class MovedShards:
     _renamings: Sequence[Renaming] = ()
     _awaited: dict[tuple[Member, int], TableName] = field(factory=dict)
     _numbers: dict[tuple[Member, int], int] = field(factory=dict, init=False)
+    _ahead: dict[tuple[Member, int], int] = field(factory=dict, init=False)
     _until: dict[tuple[str, TableName], list[tuple[int, int]]] = field(factory=dict, init=False)
     _versions: dict[tuple[str, TableName, int], int] = field(factory=dict, init=False)
     _entered: dict[tuple[TableName, int], int] = field(factory=dict, init=False)
@@ -86,9 +89,11 @@ class MovedShards:
 
     def __attrs_post_init__(self) -> None:
         for renaming in self._renamings:
-            for shard in renaming.moved:
+            for shard in (*renaming.moved, *renaming.joined):
                 self._numbers[shard.member, shard.place] = renaming.number
                 self.settle(shard.member, shard.place)
+            for shard in renaming.ahead:
+                self._ahead[shard.member, shard.place] = AHEAD - shard.version
             for until in renaming.until:
                 if not until.source:
                     self._entered[until.target, renaming.number] = until.version
@@ -100,7 +105,10 @@ class MovedShards:
                 self._lives.setdefault(life.member, []).append((life.place, life.number))
 
     def number(self, member: Member, place: int) -> int:
-        """The number of the renaming that has moved a shard with its RENAME at a place, or 0."""
+        """The number of the renaming with which a shard has moved by its RENAME at a place, or 0.
+
+        This includes shards that have joined their new target without one.
+        """
         return self._numbers.get((member, place), 0)
 
     def bounds(self, source: str, effect: Effect, place: int) -> VersionBounds:
@@ -129,14 +137,42 @@ class MovedShards:
         """The renamings of the task so far, in their order."""
         return self._renamings
 
+    def ahead(self, member: Member, place: int) -> int | None:
+        """The version of its target while the rows of a created shard were held, if they were."""
+        return self._ahead.get((member, place))
+
+    def lacks_record(self, member: Member, place: int, version: int, *, fits: bool) -> bool:
+        """Whether a created shard must not join its target at a version before that is recorded.
+
+        Its rows were held, so rows of other shards have moved the watermarks of this version past
+        them.
+
+        Args:
+            member: the shard.
+            place: of its CREATE TABLE.
+            version: of the target.
+            fits: whether it fits the target at this version.
+        """
+        if self.number(member, place):
+            return False
+        held = self.ahead(member, place)
+        return version <= held if held is not None else not fits
+
     def follows(self, member: Member, place: int) -> bool:
         """Whether the target of a shard follows its RENAME at a place, now or later."""
-        return (member, place) in self._numbers.keys() | self._waiting.keys()
+        key = member, place
+        if key in self._waiting:
+            return not self._waiting[key].joins
+        return any(
+            key == (shard.member, shard.place)
+            for renaming in self._renamings
+            for shard in renaming.shards
+        )
 
     def wait(self, shard: WaitingShard) -> None:
-        """Note that a shard waits for the others of its target."""
+        """Note that a shard waits for the others of its target, or for joining its new one."""
         move = shard.move
-        if (move.member, move.place) not in self._waiting:
+        if not shard.joins and (move.member, move.place) not in self._waiting:
             structlog.get_logger().info(
                 "target.waits-for-name",
                 source=move.member.source,
@@ -149,10 +185,40 @@ class MovedShards:
         self._awaited[move.member, move.place] = move.target
         self._changed.set()
 
+    def join(self, member: Member, target: TableName, epoch: int, statement: Statement) -> None:
+        """Note that a created shard waits for joining its target as the operator wants.
+
+        Its rows were held, so those of other shards have moved the watermarks past them.
+        """
+        place = statement.transaction
+        move = MovedShard(member, place, target, target)
+        self.wait(WaitingShard(move, member.name, epoch, statement, joins=True))
+        self.begin(member, place, WAITING)
+
+    def end_wait(self, member: Member, place: int) -> None:
+        """Note that a table does not wait from a place on, if its name was that of one that did."""
+        begun = [life for life in self._begun if life.member == member and life.place < place]
+        if begun and begun[-1].number == WAITING:
+            self.begin(member, place, self.life(member, place))
+
+    def rename(self, source: str, old: TableName, new: TableName, place: int) -> None:
+        """Note the new name of a table that may wait for joining its target."""
+        former, renamed = Member(source, old), Member(source, new)
+        begun = [life.number for life in self._begun if life.member == former]
+        self.end_wait(renamed, place)
+        if begun and begun[-1] == WAITING:
+            self.begin(renamed, place, WAITING)
+            self.end_wait(former, place)
+
     @property
     def waiting(self) -> Sequence[WaitingShard]:
         """The shards that wait for others."""
-        return list(self._waiting.values())
+        return [shard for shard in self._waiting.values() if not shard.joins]
+
+    @property
+    def joining(self) -> Sequence[WaitingShard]:
+        """The shards whose rows the operator has moved, and which have not joined yet."""
+        return [shard for shard in self._waiting.values() if shard.joins]
 
     def touch(self, source: str, target: TableName, *, leaves: bool) -> None:
         """Note that a table of a target waits for the renaming of another.
@@ -202,7 +268,7 @@ class MovedShards:
 
     def is_left(self, target: TableName) -> bool:
         """Whether shards of a target wait to leave it."""
-        former = {shard.move.former for shard in self._waiting.values()}
+        former = {shard.move.former for shard in self.waiting}
         return target in former | {left for _, left in self._leaving}
 
     def begin(self, member: Member, place: int, life: int) -> None:

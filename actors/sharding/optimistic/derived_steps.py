@@ -31,7 +31,7 @@ from replicator.sharding.optimistic.alters import (
 )
 from replicator.sharding.optimistic.answers import JoinVerdict
 from replicator.sharding.optimistic.column_order import narrowed
-from replicator.sharding.optimistic.foreign_keys import DROPS_KEY, differing_keys, key_actions
+from replicator.sharding.optimistic.foreign_keys import DROPS_KEY, key_actions
 from replicator.sharding.optimistic.history import EntryKind, HistoryEntry, entry_of
 from replicator.sharding.optimistic.objections import Change
 from replicator.sharding.optimistic.shapes import (
@@ -192,13 +192,13 @@ class DerivedSteps:
             return
         compared = {name for name, column in shape.columns.items() if column.way}
         wanted = history.agreed
-        differing = differing_parts(present, wanted, compared) | differing_keys(present, wanted)
+        open_parts = parts & differing_parts(present, wanted, compared)
         members = [s.taken for s in history.state.members.values() if s.taken is not None]
-        actions = agreement_actions(present, parts & differing, wanted, members)
+        actions = agreement_actions(present, open_parts, wanted, members)
         keys = [self._keys_between_targets(*each) for each in history.state.members.items()]
-        key_parts = key_actions(present, parts & differing, wanted, keys)
         # A parent that is no target of the task leaves nothing to do.
-        open_parts = (parts & differing) - (differing_keys(present, wanted) - _all(key_parts))
+        key_parts = key_actions(present, parts, wanted, keys)
+        open_parts |= _all(key_parts)
         accepted = await self._accepted(target, {**actions, **key_parts})
         left = open_parts - _all(accepted)
         first = min(history.state.members)

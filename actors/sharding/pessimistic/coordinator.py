@@ -16,6 +16,7 @@ from actors.sharding.database_group import DatabaseGroup
 from actors.sharding.group import GroupActor
 from actors.sharding.pessimistic.group import GroupTools, PessimisticGroup
 from actors.sharding.pessimistic.item_numbers import later_items
+from actors.sharding.pessimistic.late_members import note_ahead
 from actors.sharding.pessimistic.lock_messages import GroupChanged, LockMessage, TableAhead, Unlock
 from actors.sharding.pessimistic.shown_items import note_shown
 from actors.sharding.pessimistic.target_versions import TargetVersions
@@ -219,9 +220,8 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         return {source: group for (source, t), group in self._groups.items() if t == target}
 
     def _known_targets(self) -> set[int]:
-        recorded = {self._registry.target(name) for name in self._histories}
-        with_members = {n for n, name in self._registry.targets() if name.table}
-        return recorded | with_members
+        recorded = set(map(self._registry.target, self._histories))
+        return recorded | {n for n, name in self._registry.targets() if name.table}
 
     def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
@@ -256,10 +256,10 @@ class LockCoordinator(Actor[LockMessage], Coordination):
         self._look_again()
 
     async def _wait_for_others(self, ahead: TableAhead) -> None:
-        """Wait while a created table is ahead of its target; raises the fault if the schema changes
-        of the task have come to an end, and no other shard leads the target there."""
-        lock = self.locks[ahead.target]
-        while ahead.group in lock.groups.values() and ahead.table in ahead.group.members:
+        """Wait while a created table is ahead of its target; raise the fault if nothing changes."""
+        lock, name = self.locks[ahead.target], ahead.member.name
+        await note_ahead(self._store.meta, self._tools.versions.moved, ahead, lock.target)
+        while ahead.group in lock.groups.values() and name in ahead.group.members:
             with anyio.move_on_after(OTHERS_SECONDS) as quiet:
                 await self._resolved.wait()
             if quiet.cancelled_caught and not lock.leads and lock.target not in self._blocked:

@@ -105,7 +105,7 @@ class PessimisticGroup(GroupActor):
         self._lock = lock
         self.held_rows = RowsInMemory(group, tools.registry)
         self._cutover_segment = (group.base, -1)
-        self._reshaped = False
+        self._reshaped, self._epoch = False, 0
         self._tools = tools
         self._parents = parents
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -121,10 +121,7 @@ class PessimisticGroup(GroupActor):
 
     def cutover_segment(self) -> int:
         """The last segment that the group had started when it passed its newest cutover. Segments
-        up to it may have rows of the older version. Call it often, since only then does it notice a
-        new cutover: the group may pass one in the middle of a segment, while it waits for something
-        else.
-        """
+        up to it may have rows of the older version. Only a call notices a new cutover."""
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
@@ -137,7 +134,7 @@ class PessimisticGroup(GroupActor):
             self.tell_changed()
             return replace(message, rows=released, version=self.version, release=False)
         group, effects = self.group, message.effects
-        self.segment = message.segment
+        self.segment, self._epoch = message.segment, message.epoch
         base, version = group.base, group.known
         if message.rows:
             self.add_unknown(message.rows)
@@ -410,12 +407,13 @@ class PessimisticGroup(GroupActor):
             # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
             self._leave(name, at)
             self.log_not_executed(effect, statement)
-        member = Member(self.source, effect.table)
+        member, moved = Member(self.source, effect.table), self._tools.versions.moved
+        moved.end_wait(member, at.transaction)
         number = self.registry.join(member, effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
-        bounds = self._tools.versions.moved.bounds(self.source, effect, at.transaction)
+        bounds = moved.bounds(self.source, effect, at.transaction)
         fitting, found = await self._fitting(bounds, number, held, at)
-        if self._tools.versions.moved.is_another(effect.target, member, at.transaction):
+        if moved.is_another(effect.target, member, at.transaction):
             self.group.dropped.pop(name, None)
         former = self.group.again(name, at)
         before = load_structure(former.structure) if former is not None else None
@@ -423,6 +421,11 @@ class PessimisticGroup(GroupActor):
         if otherwise and await self._comes_back(effect, statement, number, held, at):
             return None
         if fitting or effect.skipped:
+            chosen = [*fitting, *self.group.templates(at, bounds.floor)][0]
+            if moved.lacks_record(member, at.transaction, chosen.version, fits=bool(fitting)):
+                self._join_ahead(name, number, at, "; ".join(found))
+                moved.join(member, effect.target, self._epoch, statement)
+                return None
             # One that has been renamed since is not made a second time.
             gone = bounds.end is not None
             needed = self._parents.lacking(self.source, effect)
@@ -432,7 +435,6 @@ class PessimisticGroup(GroupActor):
                 self._join_ahead(name, number, at, self._parents.shown(needed), waits=waits)
                 return None
             # It joins before anything else is awaited: what fits changes with each decision.
-            chosen = fitting[0] if fitting else self.group.templates(at, bounds.floor)[0]
             state = self.group.join(name, at, chosen, fitting, bounds.entered or 0)
             self.numbers[name] = number
             self.log.info("member.joined", member=str(name), version=state.version)
@@ -440,7 +442,7 @@ class PessimisticGroup(GroupActor):
             return self.unrecorded(effect, statement) if missing else None
         self._join_ahead(name, number, at, "; ".join(found))
         fault = create_differs(self.source, effect, statement, found)
-        self._tools.coordinator.tell(TableAhead(self.target, self.group, name, fault))
+        self._tools.coordinator.tell(TableAhead(self.target, self.group, member, fault))
         return None
 
     async def _is_missing(self, effect: Effect) -> bool:
@@ -572,6 +574,7 @@ class PessimisticGroup(GroupActor):
         self.registry.learn(self.numbers[old], place, GONE)
         self.registry.rename_parent(self.source, place, ParentChange(old, new, {}))
         self.group.rename(old, new, at)
+        self._tools.versions.moved.rename(self.source, old, new, place)
         former = self.numbers.pop(old)
         self.registry.leave(former)
         self.registry.owners.renamed(self.registry.member(former), effect.target)

@@ -12,10 +12,14 @@ from attrs import define
 
 from actors.faults import COPY_AGAIN, SKIP_OR_REPLACE, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
+from actors.sharding.moved_shards import MovedShards
+from actors.sharding.pessimistic.lock_messages import TableAhead
 from replicator.binlog.segments.row_events import RowEvents
 from replicator.binlog.segments.segment import Statement
 from replicator.ddl.parser.classify import classify
 from replicator.ddl.parser.statement import ParsedStatement
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.moved_shards import MovedShardStore
 from replicator.mysql.names import TableName, folded
 from replicator.schema.effects.column_path import ColumnPath, column_path, dropped_by
 from replicator.schema.effects.ddl_effects import Effect
@@ -94,6 +98,19 @@ class LateMembers:
             return [] if before is GONE or before is UNSEEN else list(versions)
         unlike = [await self._unlike(number, version, before) for version in versions]
         return [version for version, found in zip(versions, unlike, strict=True) if not found]
+
+
+async def note_ahead(
+    meta: MetaStore, moved: MovedShards, ahead: TableAhead, target: TableName
+) -> None:
+    """Save that the rows of a created table are held while its target has the present version.
+
+    Rows of other tables then move the watermarks of this version past them.
+    """
+    state = ahead.group.members.get(ahead.member.name)
+    if state is not None and moved.ahead(ahead.member, state.since.transaction) is None:
+        place, known = state.since.transaction, ahead.group.known
+        await MovedShardStore(meta).note_ahead(ahead.member, place, target, known)
 
 
 def statement_of(item: ResolvedItem) -> ParsedStatement:

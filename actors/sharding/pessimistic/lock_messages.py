@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from actors.faults import FatalError
 from actors.lock_state import ShardStatement
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.open_locks import UnlockError
 from replicator.sharding.pessimistic.group import Group
 
@@ -44,7 +44,7 @@ class TableAhead:
 
     target: int
     group: Group[TableName, ShardStatement]
-    table: TableName
+    member: Member
     fault: FatalError
 
 

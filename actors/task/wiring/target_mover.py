@@ -7,7 +7,7 @@ there is a target of the new name, with other shards, the rows move to it instea
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from actors.sharding.moved_shards import MovedShards, WaitingShard
 from actors.writing.batched_writer import BatchedWriter
 from replicator.downstream.ddl.target_renames import RenameRefusedError, TargetRenames
 from replicator.downstream.meta.checkpoint import MetaStore
-from replicator.downstream.meta.moved_shards import AppliedUntil, MovedShard
+from replicator.downstream.meta.moved_shards import JOINS, AppliedUntil, MovedShard
 from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE, tracked_targets
 from replicator.mysql.names import Member, TableName, folded
 from replicator.schema.effects.moved_columns import (
@@ -100,11 +100,20 @@ class TargetMover:
     _ends: Callable[[], Awaitable[Mapping[str, int] | None]]
     _ready: _Groups = field(factory=dict, init=False)
     _aim: _Aim | None = field(default=None, init=False)
+    _joining: Sequence[WaitingShard] = field(default=(), init=False)
 
     async def due(self) -> None:
-        """Wait until targets can be renamed. Raises FatalError if one can't get its new name."""
+        """Wait until targets can be renamed, or shards can join others.
+
+        Raises FatalError if a target can't get its new name.
+        """
         while True:
             await self._shards.next_waiting()
+            if self._all_run() and (joining := self._may_join()):
+                await self._applied()
+                if self._may_join() == joining and self._is_level(_new_targets(joining)):
+                    self._joining = joining
+                    return
             if await self._occupied():
                 # Groups may be behind their readers.
                 await self._applied()
@@ -124,10 +133,18 @@ class TargetMover:
     async def move(self) -> None:
         """Rename the targets that are ready; nothing may be read or written meanwhile.
 
+        Or let shards join others.
+
         Raises FatalError, DatabaseUnavailableError.
         """
+        if self._joining:
+            if self._may_join() == self._joining and self._is_level(_new_targets(self._joining)):
+                joined = [replace(shard.move, version=JOINS) for shard in self._joining]
+                await self._renames.admit(joined, self._until(joined), self._shards.lives())
+            return
         ready = await self._all_ready()
-        if not self._ready or ready != self._ready or not self._is_level(ready):
+        names = _new_targets(shards[0] for shards in ready.values()) | ready.keys()
+        if not self._ready or ready != self._ready or not self._is_level(names):
             return
         moves = [
             replace(shard.move, version=self._version(name))
@@ -182,7 +199,7 @@ class TargetMover:
         A source that is read more slowly may have shards of the same target that are renamed
         later, which are not known yet: because they are new, or because the task reads them again.
         """
-        if not all(unit.running and not unit.restarting for unit in self._units.values()):
+        if not self._all_run():
             return False
         epochs = {source: unit.epoch for source, unit in self._units.items()}
         if self._aim is None or self._aim.ready != ready or self._aim.epochs != epochs:
@@ -195,6 +212,9 @@ class TargetMover:
             and unit.has_read(aim.ends[source], aim.reports[source])
             for source, unit in self._units.items()
         )
+
+    def _all_run(self) -> bool:
+        return all(unit.running and not unit.restarting for unit in self._units.values())
 
     async def _occupied(self) -> WaitingShard | None:
         """A shard that waits for a name that a table without shards has and keeps, if there is one.
@@ -359,11 +379,21 @@ class TargetMover:
         registry = self._writer.registry
         return registry.members_of(registry.target(target))
 
-    def _is_level(self, ready: _Groups) -> bool:
-        """Whether each target has all rows of whole transactions, and none of others."""
+    def _may_join(self) -> Sequence[WaitingShard]:
+        """The shards that can join their new targets now."""
+        return [shard for shard in self._shards.joining if self._is_free(shard)]
+
+    def _is_free(self, shard: WaitingShard) -> bool:
+        unit, to = self._units.get(shard.move.member.source), shard.move.target
+        if unit is None or unit.epoch != shard.epoch:
+            return False
+        return not any(unit.holds(to) for unit in self._units.values())
+
+    def _is_level(self, names: Set[TableName]) -> bool:
+        """Whether each target, and each touched one, has all rows of whole transactions, and none
+        of others."""
         registry = self._writer.registry
-        names = {shards[0].move.target for shards in ready.values()}
-        names |= ready.keys() | self._shards.touched
+        names = names | self._shards.touched
         for source in self._units:
             tracker = self._writer.tracker(source)
             reached = tracker.reached.position
@@ -379,12 +409,13 @@ class TargetMover:
         """Up to where targets have the rows of each source."""
         registry = self._writer.registry
         found: dict[tuple[str, TableName], tuple[int, int]] = {}
-        former = {move.former for move in moves}
-        for move in moves:
+        renamed = [move for move in moves if move.version != JOINS]
+        former = {move.former for move in renamed}
+        for move in renamed:
             key = move.member.source, move.former
             before = found.get(key, (0, 0))[0]
             found[key] = max(move.place, before), self._version(move.former, move.member.source)
-        names = {name for move in moves for name in (move.former, move.target)}
+        names = former | {move.target for move in moves}
         names |= self._shards.touched
         for source in self._units:
             low_watermarks = self._writer.tracker(source).low_watermarks
@@ -461,11 +492,16 @@ def _lock(
             LockRemedy(first),
             LockRemedy(
                 "if they keep their names: `replicator pause TASK`. Move the rows of the renamed"
-                f" shards by hand to {move.target}, then {skip} (and the same for the other renamed"
-                " shards), then `replicator resume TASK`: they belong to the new target then"
+                f" shards by hand to {move.target}, in a session with `SET SESSION"
+                f" foreign_key_checks=0`. Then {skip} (and the same for the other renamed shards),"
+                " then `replicator resume TASK`: they belong to the new target then"
             ),
         ),
     )
+
+
+def _new_targets(shards: Iterable[WaitingShard]) -> Set[TableName]:
+    return {shard.move.target for shard in shards}
 
 
 def _occupied(shards: Sequence[WaitingShard], reason: str) -> FatalError:

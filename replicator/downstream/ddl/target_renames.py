@@ -160,6 +160,21 @@ class TargetRenames:
         await self._drop_emptied(renaming)
         reach(Failpoint.DDL_FINISHED)
 
+    async def admit(
+        self,
+        shards: Sequence[MovedShard],
+        until: Sequence[AppliedUntil],
+        lives: Sequence[TableLife],
+    ) -> None:
+        """Let shards join targets by the operator's answer; no row moves.
+
+        ``until``, ``lives``: which rows these targets have (`Renaming`).
+
+        Raises DatabaseUnavailableError.
+        """
+        await self._meta.confirm()
+        await self._store.finish(await self._store.begin(shards, until, lives))
+
     async def _drop_emptied(self, renaming: Renaming) -> None:
         """Finish a move of rows that is committed."""
         [(former, target)] = renaming.pairs

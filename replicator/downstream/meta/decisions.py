@@ -53,14 +53,14 @@ class DecisionStore:
     """Reads and writes the decided items."""
 
     def __init__(self, meta: MetaStore) -> None:
-        self._meta = meta
+        self.meta = meta
 
     async def load(self) -> list[DecisionRecord]:
         """All decided items, by target and version."""
-        rows = await self._meta.connection.fetch(
+        rows = await self.meta.connection.fetch(
             "SELECT target_schema, target_table, version, statement, owner, schema_name,"
             " table_name, transaction_key, decision, state"
-            f" FROM {self._meta.table(DDL_TABLE)}"
+            f" FROM {self.meta.table(DDL_TABLE)}"
             " WHERE decision <> '' ORDER BY target_schema, target_table, version"
         )
         return [
@@ -89,8 +89,8 @@ class DecisionStore:
 
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
-        await self._meta.write(
-            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+        await self.meta.write(
+            f"INSERT INTO {self.meta.table(DDL_TABLE)} (target_schema, target_table, version,"
             " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
             " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
             (
@@ -107,8 +107,8 @@ class DecisionStore:
 
     async def unfinished(self, source: str, place: int) -> bool:
         """Whether a record of a source is not done, or stands behind a place (key) of it."""
-        rows = await self._meta.connection.fetch(
-            f"SELECT 1 FROM {self._meta.table(DDL_TABLE)} WHERE owner = %s"
+        rows = await self.meta.connection.fetch(
+            f"SELECT 1 FROM {self.meta.table(DDL_TABLE)} WHERE owner = %s"
             " AND (state <> 'done' OR transaction_key > %s) LIMIT 1",
             (source, place),
         )
@@ -117,22 +117,22 @@ class DecisionStore:
     async def begin_anew(self) -> None:
         """Forget all items and groups: versions count from 0, by the mode of this task. Nothing may
         be open, or left to be read again."""
-        table = self._meta.table
-        async with self._meta.saving() as transaction:
+        table = self.meta.table
+        async with self.meta.saving() as transaction:
             for forgotten in (DDL_TABLE, GROUP_TABLE):
                 await transaction.fetch(f"DELETE FROM {table(forgotten)}")
             for counted in (MEMBER_TABLE, WATERMARK_TABLE):
                 await transaction.fetch(f"UPDATE {table(counted)} SET version = 0")
             await transaction.fetch(
-                f"UPDATE {table(CHECKPOINT_TABLE)} SET shard_mode = %s", (self._meta.shard_mode,)
+                f"UPDATE {table(CHECKPOINT_TABLE)} SET shard_mode = %s", (self.meta.shard_mode,)
             )
             reach(Failpoint.MODE_OPEN)
         reach(Failpoint.MODE_CHANGED)
 
     async def pass_over(self, target: TableName, version: int) -> None:
         """An item that is not to be executed is done."""
-        await self._meta.write(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
+        await self.meta.write(
+            f"UPDATE {self.meta.table(DDL_TABLE)} SET state = 'done'"
             " WHERE target_schema = %s AND target_table = %s AND version = %s",
             (*target, version),
         )
@@ -142,12 +142,12 @@ class DdlHistoryStore:
     """Reads the entries, and adds those that no event stands behind."""
 
     def __init__(self, meta: MetaStore) -> None:
-        self._meta = meta
+        self.meta = meta
 
     async def entries(self, target: TableName) -> list[tuple[int, str]]:
         """The entries of a target's history with their numbers, in their order."""
-        rows = await self._meta.connection.fetch(
-            f"SELECT version, entry FROM {self._meta.table(DDL_TABLE)}"
+        rows = await self.meta.connection.fetch(
+            f"SELECT version, entry FROM {self.meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND entry <> '' ORDER BY version",
             tuple(target),
         )
@@ -155,8 +155,8 @@ class DdlHistoryStore:
 
     async def add(self, target: TableName, member: Member, entry: str) -> None:
         """Add what is known of a member that no event tells of."""
-        async with self._meta.saving() as transaction:
-            await append_entry(transaction, self._meta.table(DDL_TABLE), target, member, entry)
+        async with self.meta.saving() as transaction:
+            await append_entry(transaction, self.meta.table(DDL_TABLE), target, member, entry)
 
 
 async def append_entry(

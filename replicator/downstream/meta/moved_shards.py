@@ -25,6 +25,12 @@ MOVED_SHARD_TABLE = MetaTable(
     " version INT NOT NULL, state VARCHAR(16) NOT NULL, PRIMARY KEY (number, item)",
 )
 
+JOINS = -1
+"""The ``version`` of a shard that joins its new target, while the former one keeps its name."""
+
+AHEAD = -2
+"""The ``version`` of a created shard that fits its target at no version, less that at its time."""
+
 _FIELDS = (
     "number, source, schema_name, table_name, place, former_schema, former_table,"
     " target_schema, target_table, version"
@@ -41,7 +47,8 @@ class MovedShard:
             gave way to another one: they had been dropped.
         former: its target before the statement.
         target: its target after the statement.
-        version: of the former target, when it was renamed.
+        version: of the former target, when it was renamed; `JOINS` if it was not; `AHEAD` or less
+            for a created shard whose rows are held, since it fits no version.
     """
 
     member: Member
@@ -81,11 +88,13 @@ class TableLife:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Targets that one statement has renamed.
+    """Targets that one statement has renamed, or shards that join others without a statement.
 
     Attributes:
         number: counts the renamings of a task from 1.
-        shards: those that have moved.
+        shards: those that have moved with their target.
+        joined: those whose rows the operator has moved, or that join as the operator wants.
+        ahead: those that were created, and fit their target at no version.
         until: of each source and target with such rows; also of targets of which tables waited.
         lives: of the tables that waited, each from its statements on.
     """
@@ -94,6 +103,8 @@ class Renaming:
     shards: tuple[MovedShard, ...]
     until: tuple[AppliedUntil, ...] = ()
     lives: tuple[TableLife, ...] = ()
+    joined: tuple[MovedShard, ...] = ()
+    ahead: tuple[MovedShard, ...] = ()
 
     @property
     def pairs(self) -> tuple[tuple[TableName, TableName], ...]:
@@ -115,6 +126,14 @@ class Renaming:
     def names(self) -> tuple[TableName, ...]:
         """The targets that have lost or got rows."""
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+
+
+def _with(renaming: Renaming, shard: MovedShard) -> Renaming:
+    if shard.version == JOINS:
+        return replace(renaming, joined=(*renaming.joined, shard))
+    if shard.version <= AHEAD:
+        return replace(renaming, ahead=(*renaming.ahead, shard))
+    return replace(renaming, shards=(*renaming.shards, shard))
 
 
 class MovedShardStore:
@@ -140,7 +159,7 @@ class MovedShardStore:
                 found[number] = replace(so_far, lives=(*so_far.lives, life))
             elif table:
                 shard = MovedShard(member, int(place), former, target, int(version))
-                found[number] = replace(so_far, shards=(*so_far.shards, shard))
+                found[number] = _with(so_far, shard)
             else:
                 until = AppliedUntil(source, former, int(place), int(version))
                 found[number] = replace(so_far, until=(*so_far.until, until))
@@ -152,7 +171,7 @@ class MovedShardStore:
         until: Sequence[AppliedUntil],
         lives: Sequence[TableLife],
     ) -> Renaming:
-        """Record that targets are about to be renamed, and no others.
+        """Record that targets are about to be renamed, or shards to join others, and no more.
 
         ``lives`` of a higher number than all renamings get the number of this one.
         """
@@ -161,10 +180,12 @@ class MovedShardStore:
             rows = await transaction.fetch(f"SELECT COALESCE(MAX(number), 0) FROM {self._table}")
             number = int(rows[0][0]) + 1
             numbered = (replace(life, number=min(life.number, number)) for life in lives)
-            found = Renaming(number, tuple(shards), tuple(until), tuple(numbered))
+            found = Renaming(number, (), tuple(until), tuple(numbered))
+            for shard in shards:
+                found = _with(found, shard)
             values: list[tuple[object, ...]] = [
                 (s.member.source, *s.member.name, s.place, *s.former, *s.target, s.version)
-                for s in found.shards
+                for s in shards
             ]
             values += [
                 (u.source, "", "", u.place, *u.target, *u.target, u.version) for u in found.until
@@ -181,8 +202,13 @@ class MovedShardStore:
                 )
         return found
 
+    async def note_ahead(self, member: Member, place: int, target: TableName, known: int) -> None:
+        """Record that the rows of a created shard are held while its target has a version."""
+        shard = MovedShard(member, place, target, target, AHEAD - known)
+        await self.finish(await self.begin([shard], (), ()))
+
     async def finish(self, renaming: Renaming) -> None:
-        """Record that targets were renamed.
+        """Record that targets were renamed, or that shards join others.
 
         Their watermarks are removed: rows of the former ones would be taken for rows of the tables
         that have these names now. What is read again is known by `AppliedUntil`.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.ddl.rewrite.table_sql import foreign_key_sql
 from replicator.mysql.names import folded, quote
+from replicator.schema.structure.foreign_keys import parent_of
 from replicator.schema.structure.structure import Table
 from replicator.sharding.optimistic.agreement import Part, PartKind
 from replicator.sharding.optimistic.standings import Standing
@@ -55,17 +56,6 @@ def agreed_keys(standings: Iterable[Standing], former: Iterable[Part]) -> Mappin
     return found
 
 
-def differing_keys(target: Table, wanted: Mapping[Part, str | None]) -> frozenset[Part]:
-    """Return the foreign keys that all members have and the target lacks, or the other way."""
-    there = _keys(target)
-    return frozenset(
-        part
-        for part, value in wanted.items()
-        if part[0] is PartKind.FOREIGN_KEY and value is not None
-        if (part in there) != (value == _THERE)
-    )
-
-
 def key_actions(
     target: Table,
     parts: Collection[Part],
@@ -76,24 +66,42 @@ def key_actions(
 
     Args:
         target: its structure now.
-        parts: those of `differing_keys`.
+        parts: which foreign keys; other parts are left out.
         wanted: the parts with the values on which members agree.
         members: the foreign keys of each member whose parents are targets, with these parents.
     """
     found: dict[tuple[Part, ...], str] = {}
+    there = _keys(target)
     for part in sorted(part for part in parts if part[0] is PartKind.FOREIGN_KEY):
-        if wanted[part] == _THERE:
-            keys = [next((key for key in own if part_of(key) == part), None) for own in members]
-            forms = {replace(key, name="", index="") for key in keys if key is not None}
-            names = {key.name for key in keys if key is not None}
-            if len(forms) == 1 and None not in keys:
-                name = names.pop() if len(names) == 1 else ""
-                # Servers name the index of a key by a name that was given.
-                given = "" if _MADE.search(name) else name
-                found[part,] = f"ADD {foreign_key_sql(replace(forms.pop(), name=given))}"
-        else:
-            found[part,] = f"{DROPS_KEY} {quote(_keys(target)[part].name)}"
+        old = there.get(part)
+        dropped = [f"{DROPS_KEY} {quote(old.name)}"] if old is not None else []
+        if wanted[part] == _GONE and dropped:
+            found[part,] = dropped[0]
+        if wanted[part] != _THERE or (key := _key_of_all(part, members)) is None:
+            continue
+        if old is None or _parent(old, target) != _parent(key, target):
+            found[part,] = ", ".join([*dropped, f"ADD {foreign_key_sql(key)}"])
     return found
+
+
+def _key_of_all(
+    part: Part, members: Sequence[Sequence[ForeignKeyDefinition]]
+) -> ForeignKeyDefinition | None:
+    """The foreign key that all members have, unless its parent is not the same target."""
+    keys = [next((key for key in own if part_of(key) == part), None) for own in members]
+    found = [key for key in keys if key is not None]
+    forms = {replace(key, name="", index="") for key in found}
+    if len(forms) != 1 or len(found) < len(keys):
+        return None
+    names = {key.name for key in found}
+    name = names.pop() if len(names) == 1 else ""
+    # Servers name the index of a key by a name that was given.
+    return replace(forms.pop(), name="" if _MADE.search(name) else name)
+
+
+def _parent(key: ForeignKeyDefinition, target: Table) -> tuple[str, ...]:
+    parent = parent_of(key, target.schema)
+    return tuple(map(folded, (parent.schema, parent.table, *key.parent_columns)))
 
 
 def _keys(table: Table) -> Mapping[Part, ForeignKeyDefinition]:

@@ -53,23 +53,22 @@ async def test_the_target_has_the_foreign_keys_of_all_shards(
     async with estate.merging():
         estate.run("B1", "CREATE TABLE {t} (id INT PRIMARY KEY, v INT, more INT)")
         estate.shards.append("B1")
-        for number, actions in enumerate(
-            (
-                "ADD p INT, ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES {} (id)",
-                "ADD c INT, DROP FOREIGN KEY f",
-                "ADD d INT, ADD FOREIGN KEY (p) REFERENCES {} (id) ON DELETE CASCADE",
-            )
+        for actions, wanted in (
+            (("ADD p INT, ADD CONSTRAINT f {} (id)",), "REFERENCES `u` (`id`)"),
+            (("ADD c INT, DROP FOREIGN KEY f",), ""),
+            (("ADD d INT, ADD CONSTRAINT g {} (id) ON DELETE CASCADE",), "ON DELETE CASCADE"),
+            (("DROP FOREIGN KEY g", "ADD CONSTRAINT g {} (id)"), "REFERENCES `u` (`id`)\n"),
         ):
             for shard in "A1", "B1":
-                estate.ddl(shard, actions.format(estate.name(f"u{shard}")))
+                key = f"FOREIGN KEY (p) REFERENCES {estate.name(f'u{shard}')}"
+                estate.ddl(shard, *(action.format(key) for action in actions))
                 estate.run(shard, f"INSERT INTO {{t}} (id) VALUES ({estate.key()})")
             await estate.caught_up()
             with anyio.fail_after(PATIENCE):
-                while ("REFERENCES `u` (`id`)" in _shown(estate)) != (number != 1):
+                while wanted not in _shown(estate) or (not wanted and "REFERE" in _shown(estate)):
                     await anyio.sleep(LOOK_SECONDS)
         estate.ddl("B1", "DROP COLUMN more")
         await estate.settled()
-    assert "ON DELETE CASCADE" in _shown(estate)
 
 
 async def test_the_target_has_the_index_of_a_foreign_key_that_a_later_shard_gets(

@@ -23,7 +23,7 @@ from replicator.schema.registry.registry import KnownStructure, Provenance, Sche
 from replicator.schema.scratch.learned_structures import LearnedStructures, server_traits
 from replicator.schema.scratch.scratch_table import ScratchTable
 from replicator.schema.structure.inspection import read_table
-from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
+from tests.integration.schema.test_scratch_table import ODD, STATEMENTS, address
 
 PLAIN = "(id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(9) DEFAULT 'x', KEY (a))"
 

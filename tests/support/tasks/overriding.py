@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import anyio
+
 from actors.control.protocol import Reply
-from actors.faults import DdlEvent, FatalError, UnreadRows
+from actors.faults import SKIP, DdlEvent, FatalError, UnreadRows
+from actors.sharding.coordination import LockRemedy, OpenLock
 from actors.task.operator.removal import remove_task
 from actors.task.operator.structure_commands import declare_structure
 from replicator.downstream.meta.checkpoint import MetaStore
@@ -16,6 +19,7 @@ from replicator.mysql.connection.asyncio_connection import Connection, DatabaseA
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.tasks.merging import Merging
+from tests.support.tasks.running import LOOK_SECONDS, PATIENCE
 
 
 class StoppedTask(Protocol):
@@ -45,6 +49,26 @@ async def override(
     )
     await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(answer)
     connection.close()
+
+
+async def until_shard_waits(merging: Merging) -> FatalError:
+    """Run until a renamed shard waits and all else is applied; what the operator answers to."""
+    async with merging.running() as generation:
+        found: list[OpenLock] = []
+        with anyio.fail_after(PATIENCE):
+            while not found:
+                await anyio.sleep(LOOK_SECONDS)
+                locks = generation.running.open_locks() if generation.running else []
+                found = [lock for lock in locks if any(map(_moves_rows, lock.ways))]
+        await merging.caught_up(generation)
+    [lock] = found
+    assert lock.view.owner is not None
+    about = DdlEvent(lock.view.owner, lock.view.item.event.statement.position, SKIP)
+    return FatalError("test", "test", where="test", about=about)
+
+
+def _moves_rows(way: LockRemedy) -> bool:
+    return "SET SESSION foreign_key_checks=0" in way.text and "binlog skip" in way.text
 
 
 async def tell_from_target(merging: Merging, fault: FatalError) -> None:

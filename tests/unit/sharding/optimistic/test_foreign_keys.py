@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from replicator.ddl.model.table import ForeignKeyDefinition
 from replicator.schema.structure.foreign_keys import with_keys
 from replicator.schema.structure.structure import Table
-from replicator.sharding.optimistic.foreign_keys import agreed_keys, differing_keys, key_actions
+from replicator.sharding.optimistic.foreign_keys import agreed_keys, key_actions
 from replicator.sharding.optimistic.standings import Standing
 from tests.simulation.optimistic_estate import table
 from tests.support.optimistic_answers import B
@@ -21,9 +23,8 @@ def shard(*keys: ForeignKeyDefinition) -> Table:
 def actions(target: Table, former: list[Table], members: list[Table]) -> list[str]:
     before = agreed_keys(map(Standing, former), ())
     wanted = agreed_keys(map(Standing, members), before)
-    parts = differing_keys(target, wanted)
     keys = [one.definition.foreign_keys for one in members]
-    return [*key_actions(target, parts, wanted, keys).values()]
+    return [*key_actions(target, wanted.keys(), wanted, keys).values()]
 
 
 def test_a_key_comes_with_the_last_member() -> None:
@@ -46,6 +47,14 @@ def test_a_name_that_a_server_has_made_is_left_to_the_server() -> None:
 def test_a_key_of_other_actions_takes_the_place_of_one() -> None:
     found = actions(shard(FIRST), [shard(FIRST)], [shard(SECOND)])
     assert [action.partition(" ")[0] for action in found] == ["DROP", "ADD"]
+
+
+def test_a_key_with_another_parent_takes_the_place_of_one() -> None:
+    other = replace(FIRST, name="g", parent="q")
+    assert actions(shard(FIRST), [shard(FIRST)], [shard(FIRST), shard(other)]) == []
+    [action] = actions(shard(FIRST), [shard(FIRST)], [shard(other), shard(other)])
+    added = "ADD CONSTRAINT `g` FOREIGN KEY (`b`) REFERENCES `h`.`q` (`id`)"
+    assert action == f"DROP FOREIGN KEY `f`, {added}"
 
 
 def test_nothing_is_agreed_while_a_structure_is_unknown() -> None:

@@ -1,4 +1,4 @@
-"""Write-ahead records of statements, and how far their execution is, as their ``state`` says."""
+"""Write-ahead records, and how far their execution is, as their ``state`` says it. Pure."""
 
 from __future__ import annotations
 
